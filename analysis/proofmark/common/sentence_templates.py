@@ -42,10 +42,8 @@ TEMPLATES: tuple[str, ...] = (
     "{ratio} × {name} ({value}): the noise is not known, it was measured once",
     "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of {change} % is "
     "accepted",
-    "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of {change} % is "
-    "accepted; it improved",
-    "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of {change} % is "
-    "accepted; the program of imported outputs is not recorded",
+    "it improved",
+    "the program of imported outputs is not recorded",
     "{ratio} × {name} ({value}); the noise of a value is {noise} %, only a change of more than "
     "{change} % would be seen",
     "baseline {name}: {runs}",

@@ -27,6 +27,11 @@ def of_node(node: BadNode) -> tuple[str, str]:
             _("Its port or its cable loses packets"),
             _("Replace the cable, then the port. Measure again after that."),
         )
+    if node.lost:
+        return (
+            _("Less hardware than accepted: {parts}").format(parts=localized("; ".join(node.lost))),
+            _("Replace the parts that are missing. Measure again after that."),
+        )
     if parts:
         return (
             _("Error counters rose in {parts}").format(parts=parts),

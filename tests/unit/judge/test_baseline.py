@@ -20,6 +20,8 @@ from proofmark.common.files import sha256_of
 from proofmark.judge.baseline.comparison import LEAST_CHANGE
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.verdict import Verdict
+from proofmark.report.next_steps import next_steps
+from proofmark.report.run_data import gather
 from proofmark.report.write import write_report
 from proofmark.runs.checksums import write_checksums
 from proofmark.runs.run import Run, open_run
@@ -154,10 +156,14 @@ def test_an_improvement_is_information(accepted: Path, site: Path) -> None:
 @pytest.mark.fault("less-hardware")
 def test_a_node_with_less_hardware_is_a_fault(accepted: Path, site: Path) -> None:
     less = {"n05": {"MemTotal:       196000000": "MemTotal:       180000000"}}
-    verdict = judge_run(run_of(site, "second", rates(2), accepted, changes=less))
+    run = run_of(site, "second", rates(2), accepted, changes=less)
+    verdict = judge_run(run)
     (fault,) = verdict.faults
     assert fault.node == "n05" and "memory: 171.7 GiB, accepted 186.9 GiB" in fault.reason
     assert verdict.exit_code() == 1 and verdict.counts["FAIL"] == 0
+    (step,) = next_steps(gather(run, verdict))
+    assert step.nodes == "n05"
+    assert step.problem == "Less hardware than accepted: memory: 171.7 GiB, accepted 186.9 GiB"
 
 
 def test_changes_of_nodes_are_candidate_causes(accepted: Path, site: Path) -> None:

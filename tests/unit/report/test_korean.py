@@ -334,6 +334,13 @@ def test_the_last_lines_are_korean_only_if_wanted(run: tuple[Run, Verdict]) -> N
             "4개의 중앙값은 0 %입니다; 승인된 시험보다 하드웨어가 적음: 메모리: 1.0 GiB, 승인된 "
             "값 2.0 GiB; 메모리 모듈(DIMM): 3, 승인된 값 4",
         ),
+        (
+            "1.2 × the same node in the baseline (9); the noise of a value is 1 %, a change of 3 % "
+            "is accepted; it improved; 1.3 × the like nodes in the baseline (9); the noise of a "
+            "value is 1 %, a change of 4 % is accepted; it improved",
+            "기준 시험의 같은 노드(9)의 1.2배; 값의 잡음 1 %, 변화 3 %까지 허용; 좋아짐; 기준 "
+            "시험의 동종 노드(9)의 1.3배; 값의 잡음 1 %, 변화 4 %까지 허용; 좋아짐",
+        ),
         ("no reference applies; no space left", None),
         ("x" * (sentences.LONGEST + 1), None),
         ("{ratio} × {name.__class__} is", None),
