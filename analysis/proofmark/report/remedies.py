@@ -19,18 +19,13 @@ def of_node(node: BadNode) -> tuple[str, str]:
     )
     if node.lost:
         return (
-            _("Less hardware than accepted: {parts}").format(parts="; ".join(node.lost)),
-            _("Repair or replace what is missing. Measure again after that."),
+            _("Less hardware than accepted: {parts}").format(parts=localized("; ".join(node.lost))),
+            _("Replace the parts that are missing. Measure again after that."),
         )
     if node.loss:
         return (
             _("Its port or its cable loses packets"),
             _("Replace the cable, then the port. Measure again after that."),
-        )
-    if node.lost:
-        return (
-            _("Less hardware than accepted: {parts}").format(parts=localized("; ".join(node.lost))),
-            _("Replace the parts that are missing. Measure again after that."),
         )
     if parts:
         return (

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 
 from proofmark.judge.baseline.comparison import BaselineComparison, compare_with_baseline
-from proofmark.judge.baseline.noise import (
+from proofmark.judge.baseline.table import FIGURE, LOWER
+from proofmark.judge.pooled_noise import (
     LEAST_LIKE,
     PooledNoise,
     _inverse_trigamma,
     pooled_noise,
     quantile_of_t,
 )
-from proofmark.judge.baseline.table import FIGURE, LOWER
 from proofmark.records.columns import Floats
 from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline
 
@@ -98,6 +98,15 @@ def test_a_moderated_variance_lies_between_its_own_and_the_common_one(
     low, high = np.minimum(own, noise.variance), np.maximum(own, noise.variance)
     assert (low * (1 - 1e-9) <= mean).all() and (mean <= high * (1 + 1e-9)).all()
     assert (total >= of_own).all()
+
+
+def test_caution_lets_few_figures_share_less() -> None:
+    random = np.random.default_rng(3)
+    own, freedom = random.chisquare(6, 6) / 6, np.full(6, 6.0)
+    careful = pooled_noise(own, freedom, least=3, caution=1.0)
+    assert careful.freedom <= pooled_noise(own, freedom, least=3).freedom
+    assert pooled_noise(own, freedom) == PooledNoise()
+    assert PooledNoise().moderated(3.0, 4.0) == (3.0, 4.0)
 
 
 def test_few_figures_have_no_common_noise() -> None:

@@ -17,13 +17,6 @@ from tests.fixtures.past_runs import Value, run_id, write_past_run
 from proofmark.cases.models import Metric
 from proofmark.judge.trend.change_points import Course, Series, courses
 from proofmark.judge.trend.events import differences
-from proofmark.judge.trend.noise import (
-    Prior,
-    digamma,
-    fit_prior,
-    trigamma,
-    trigamma_inverse,
-)
 from proofmark.judge.trend.past_run import Figure, LeftOut, PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
 
@@ -44,34 +37,6 @@ def _with(series: Sequence[Series], first: Sequence[float]) -> Course:
     """Return the course of the first series after `first` was added to it."""
     changed = _series((series[0].logs + np.array(first)).tolist(), series[0].family)
     return courses([changed, *series[1:]], LEVEL)[0]
-
-
-class TestNoise:
-    def test_digamma_and_trigamma_have_the_tabled_values(self) -> None:
-        values = np.array([0.5, 1.0, 10.0])
-        expected = [-1.9635100260, -0.5772156649, 2.2517525890]
-        assert digamma(values) == pytest.approx(expected, abs=1e-7)
-        expected = [math.pi**2 / 2, math.pi**2 / 6, 0.1051663357]
-        assert trigamma(values) == pytest.approx(expected, abs=1e-7)
-
-    @examples(0.5)
-    @given(st.floats(0.01, 1000))
-    def test_the_inverse_of_trigamma_inverts_it(self, argument: float) -> None:
-        value = float(trigamma(np.array([argument]))[0])
-        assert trigamma_inverse(value) == pytest.approx(argument, rel=1e-4)
-
-    def test_like_noise_is_pooled_and_unlike_noise_is_not(self) -> None:
-        rng = np.random.default_rng(2)
-        freedoms = np.full(200, 6.0)
-        alike = rng.chisquare(6, 200) / 6
-        unlike = alike * np.exp(rng.normal(0, 2, 200))
-        assert fit_prior(alike, freedoms).freedom > 15
-        assert fit_prior(unlike, freedoms).freedom < 3
-        assert fit_prior(alike, freedoms).variance == pytest.approx(1, rel=0.15)
-
-    def test_two_series_are_no_family(self) -> None:
-        assert fit_prior(np.ones(2), np.ones(2)) == Prior()
-        assert Prior().moderated(3.0, 4.0) == (3.0, 4.0)
 
 
 class TestChangePoints:

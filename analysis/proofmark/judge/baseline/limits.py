@@ -2,7 +2,7 @@
 
 The logarithm of a value is the level of its figure plus noise. The level of a node in the run is
 compared with its own level in the baseline, and with the levels of like nodes there. The test is
-Student's t with a moderated variance (`proofmark.judge.baseline.noise`). The noise is taken from:
+Student's t with a moderated variance (`proofmark.judge.pooled_noise`). The noise is taken from:
 
 - one accepted run: the repeats in that run and in the new run;
 - several accepted runs: also the differences between these runs;
@@ -18,10 +18,10 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from proofmark.judge.baseline.noise import LEAST_LIKE, pooled_noise, quantile_of_t
 from proofmark.judge.baseline.table import FIGURE, LOWER
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.fleet.thresholds import level_of_one
+from proofmark.judge.pooled_noise import LEAST_LIKE, pooled_noise, quantile_of_t
 from proofmark.records.columns import Floats
 
 QUANTITY = ("case", "benchmark", "metric", "unit", "origin", "mode", "placement", "parameters")

@@ -8,7 +8,7 @@ corrected for all positions and all series. The parts on either side are then se
 way (binary segmentation).
 
 The variance is that of successive differences, without the one across the change point. Other
-change points hardly add to it. It is moderated by like series (`judge.trend.noise`).
+change points hardly add to it. It is moderated by like series (`judge.pooled_noise`).
 
 Sources: Worsley, On the likelihood ratio test for a shift in location of normal populations,
 Journal of the American Statistical Association 74 (1979); Vostrikova, Detecting disorder in
@@ -27,11 +27,13 @@ import numpy as np
 
 from proofmark.judge.claims.noise import student_quantile
 from proofmark.judge.fleet.thresholds import level_of_one
-from proofmark.judge.trend.noise import Prior, fit_prior
+from proofmark.judge.pooled_noise import PooledNoise, pooled_noise
 from proofmark.records.columns import Floats, Numbers
 
 LEAST_RUNS = 3
 """The least number of runs on either side of a change point."""
+LEAST_FAMILY = 3
+"""The least number of series from which a common variance is estimated."""
 LEAST_LENGTH = 2 * LEAST_RUNS
 LEAST_CHANGE = math.log(1.01)
 """A change of less than 1 % is accepted at any noise."""
@@ -138,13 +140,20 @@ def courses(series: Sequence[Series], level: float) -> list[Course]:
 
 def _priors(
     series: Sequence[Series], of_length: dict[int, list[int]], found: dict[int, _Search]
-) -> dict[int, Prior]:
+) -> dict[int, PooledNoise]:
     variances: dict[int, list[tuple[float, float]]] = {}
     for length, search in found.items():
         for row, number in enumerate(of_length[length]):
             pair = float(search.variance[row]), _freedom(length)
             variances.setdefault(series[number].family, []).append(pair)
-    return {family: fit_prior(*np.array(pairs).T) for family, pairs in variances.items()}
+    return {family: _noise_of(np.array(pairs).T) for family, pairs in variances.items()}
+
+
+def _noise_of(pairs: Floats) -> PooledNoise:
+    """Return the common variance of a family from variances and freedoms. Shape (2, series)."""
+    variances, freedoms = pairs[:, pairs[0] > 0]
+    # One standard error is added: a small family shows badly how much its variances differ.
+    return pooled_noise(variances, freedoms, least=LEAST_FAMILY, caution=1.0)
 
 
 def _freedom(length: int) -> float:
@@ -197,7 +206,7 @@ def _resolution(logs: Floats) -> Floats:
     return result
 
 
-def _course(series: Series, prior: Prior, level: float, deviation: float) -> Course:
+def _course(series: Series, prior: PooledNoise, level: float, deviation: float) -> Course:
     """Return the course of a series that is not constant: steps or a slope, whichever fits."""
     logs = series.logs
     places = _places(logs, prior, level)
@@ -210,7 +219,7 @@ def _course(series: Series, prior: Prior, level: float, deviation: float) -> Cou
     return Course((), slope, deviation)
 
 
-def _places(logs: Floats, prior: Prior, level: float) -> list[int]:
+def _places(logs: Floats, prior: PooledNoise, level: float) -> list[int]:
     """Return the change points; each is the best one between its neighbours, and clear there.
 
     The one with the least difference of medians is removed until all are clear. The split of a fall
@@ -237,7 +246,7 @@ def _places(logs: Floats, prior: Prior, level: float) -> list[int]:
     return places
 
 
-def _split(logs: Floats, offset: int, prior: Prior, level: float) -> Iterator[int]:
+def _split(logs: Floats, offset: int, prior: PooledNoise, level: float) -> Iterator[int]:
     """Yield the change points of a part of a series that begins at `offset`."""
     length = len(logs)
     if length < LEAST_LENGTH:
@@ -251,7 +260,7 @@ def _split(logs: Floats, offset: int, prior: Prior, level: float) -> Iterator[in
     yield from _split(logs[place:], offset + place, prior, level)
 
 
-def _significant(before: Floats, after: Floats, prior: Prior, level: float) -> bool:
+def _significant(before: Floats, after: Floats, prior: PooledNoise, level: float) -> bool:
     """Return whether the means of two neighbouring parts differ by more than noise."""
     logs = np.concatenate((before, after))
     differences = np.diff(logs) ** 2
@@ -295,7 +304,7 @@ def _slope(series: Series) -> float:
     return float((times * series.logs).sum()) / spread if spread else 0.0
 
 
-def _slopes(series: Series, slope: float, prior: Prior, level: float) -> bool:
+def _slopes(series: Series, slope: float, prior: PooledNoise, level: float) -> bool:
     """Return whether a slope is more than noise, and its first and last runs differ clearly."""
     length, third = len(series.logs), len(series.logs) // 3
     search = _search(series.days[None, :], series.logs[None, :])

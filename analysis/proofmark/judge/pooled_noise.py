@@ -12,12 +12,13 @@ sections 3 and 6.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 
 from proofmark.records.columns import Floats
 
+Value = TypeVar("Value", float, Floats)
 LEAST_LIKE = 8
 """The least number of like figures from which the scatter of variances is estimated."""
 LEAST_PART = 1e-5
@@ -38,12 +39,12 @@ class PooledNoise:
     variance: float = 0.0
     freedom: float = 0.0
 
-    def moderated(self, variance: Floats, freedom: Floats) -> tuple[Floats, Floats]:
+    def moderated(self, variance: Value, freedom: Value) -> tuple[Value, Value]:
         """Return the variance of each figure and its degrees of freedom.
 
         Args:
-            variance: the variance of each figure, from its own values. Shape (figures,).
-            freedom: the degrees of freedom of `variance`. Shape (figures,).
+            variance: the variance of each figure, from its own values. Shape (figures,), or one.
+            freedom: the degrees of freedom of `variance`, in the same shape.
         """
         total = freedom + self.freedom
         with np.errstate(invalid="ignore"):
@@ -51,26 +52,32 @@ class PooledNoise:
         return mean, total
 
 
-def pooled_noise(variance: Floats, freedom: Floats) -> PooledNoise:
+def pooled_noise(
+    variance: Floats, freedom: Floats, *, least: int = LEAST_LIKE, caution: float = 0.0
+) -> PooledNoise:
     """Return the common variance of like figures.
 
     Args:
         variance: the variance of each figure. Shape (figures,).
         freedom: the degrees of freedom of each variance. Shape (figures,).
+        least: the least number of figures from which the scatter is estimated.
+        caution: standard errors that are added to the scatter. With them, few figures that differ
+            by chance less than they should do not share their noise.
     """
     from scipy.special import digamma, polygamma  # 0.3 s, which runs without a baseline do not need
 
     known = freedom > 0
     variance, freedom = variance[known], freedom[known]
     positive = variance[variance > 0]
-    if len(variance) < LEAST_LIKE or not len(positive):
+    if len(variance) < least or not len(positive):
         return PooledNoise()
     variance = np.maximum(variance, LEAST_PART * np.median(positive))
     half = freedom / 2
     logs = np.log(variance) - digamma(half) + np.log(half)
     centre = float(np.mean(logs))
     expected = float(np.mean(polygamma(1, half)))
-    scatter = float(np.var(logs, ddof=1)) - expected
+    wider = 1 + caution * np.sqrt(2 / (len(logs) - 1))
+    scatter = float(np.var(logs, ddof=1)) * wider - expected
     if scatter <= 0:
         return PooledNoise(float(np.average(variance, weights=freedom)), float(freedom.sum()))
     half_prior = _inverse_trigamma(scatter)
