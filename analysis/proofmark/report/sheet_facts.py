@@ -104,12 +104,13 @@ def _modes(run_data: RunData) -> str:
 
 def _coverage(run_data: RunData) -> str:
     coverage = run_data.verdict.coverage
-    text = _("{measured} of {expected} steps measured, {left} of other modes NOT RUN")
-    return text.format(
-        measured=grouped(coverage.measured),
-        expected=grouped(coverage.expected),
-        left=grouped(len(coverage.not_run)),
+    text = _("{measured} of {expected} steps measured").format(
+        measured=grouped(coverage.measured), expected=grouped(coverage.expected)
     )
+    if not coverage.not_run:
+        return text
+    left = grouped(len(coverage.not_run))
+    return text + _(", {left} of other modes NOT RUN").format(left=left)
 
 
 def _when(run_data: RunData) -> str:
