@@ -116,15 +116,6 @@ def judged_run(folder: Path, rates: Mapping[str, float], **facts: Any) -> Run:
     return fleet_run(folder, rates, case={"references": REFERENCE}, **facts)
 
 
-def alone(run: Run) -> Run:
-    """Move the outputs of a run of one node: its steps have the scope ``job``."""
-    (step,) = run.plan.steps()
-    folder = run.folder / "steps" / step.id
-    for path in (folder / "n1").iterdir():
-        path.rename(folder / path.name)
-    return run
-
-
 def test_the_slow_node_of_a_run_is_kept_and_the_others_are_resumed(tmp_path: Path) -> None:
     run = judged_run(tmp_path, RATES | {"n3": 50.0})
     decisions = decisions_of(run)
@@ -139,12 +130,12 @@ def test_the_slow_node_of_a_run_is_kept_and_the_others_are_resumed(tmp_path: Pat
 
 def test_a_run_of_one_slow_node_keeps_it_with_evidence(tmp_path: Path) -> None:
     """A run of one node names no bad nodes."""
-    run = alone(judged_run(tmp_path, {"n1": 50.0}))
+    run = judged_run(tmp_path, {"n1": 50.0})
     decision = decisions_of(run)["n1"]
     assert (decision.action, decision.fault) == ("keep", True)
     assert decision.reason.startswith("FAIL fake FAKE rate: ")
     assert "fake FAKE rate: " in vendor_entry(judge_run(run), "n1", None)[2]
-    good = alone(judged_run(tmp_path / "good", {"n1": 100.0}))
+    good = judged_run(tmp_path / "good", {"n1": 100.0})
     assert decisions_of(good)["n1"].action == "resume"
 
 

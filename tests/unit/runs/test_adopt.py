@@ -80,11 +80,20 @@ def judged(run: Run) -> tuple[list[Record], Verdict]:
 STREAMS = {"stream": ["*stream*.out"]}
 
 
+def _states(folder: Path) -> dict[Path, tuple[int, ...]]:
+    """Return mode, size and times of change of all files; a read may change the time of access."""
+    states = {path: path.stat() for path in folder.rglob("*")}
+    return {
+        path: (each.st_mode, each.st_size, each.st_mtime_ns, each.st_ctime_ns)
+        for path, each in states.items()
+    }
+
+
 class TestRuns:
     def test_it_is_an_ordinary_run_of_origin_imported(
         self, benchmarks: Benchmarks, vendor: Path
     ) -> None:
-        before = {path: path.stat() for path in vendor.rglob("*")}
+        before = _states(vendor)
         run, adopted = adopt(benchmarks, vendor, STREAMS)
         records, verdict = judged(run)
         assert {record.node for record in records} == {"n1", "n2"}
@@ -96,7 +105,7 @@ class TestRuns:
             "n1/stream.out",
             "n2/stream.out",
         ]
-        assert {path: path.stat() for path in vendor.rglob("*")} == before
+        assert _states(vendor) == before
         assert not (run.folder / "steps" / "0001-stream" / "n1" / "execution-1" / "rc").exists()
 
     def test_several_files_of_a_node_are_repeats(
