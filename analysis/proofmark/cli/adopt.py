@@ -124,7 +124,7 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
     yield from _listed("files that match no case", adopted.unmatched, f"{more}")
     left = [f"{path} ({why})" for path, why in adopted.not_entered.items()]
-    yield from _listed("folders that were not looked into", left, f"{more}")
+    yield from _listed("folders that were not read", left, f"{more}")
     yield f"next: proofmark report {run.folder}"
 
 

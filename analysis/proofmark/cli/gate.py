@@ -236,7 +236,7 @@ def _site(options: Namespace) -> Site:
 
 
 def _chosen(options: Namespace, site: Site, gate: NodeGate) -> list[str]:
-    """Return the nodes of the gate: those of ``-l``, or those of the nightly check among them."""
+    """Return the nodes of ``-l``. With a budget, only those that the nightly check chooses."""
     if options.node_hours is not None:
         checks = read_checks(site_folder(site.name))
         return choose_next(site, gate, checks, options.suite, options.node_hours)
@@ -271,7 +271,7 @@ def _working(state: GateState, site: Site) -> Iterator[NodeGate]:
 
 
 def _as_check(state: GateState, node: str, decided: DecidedNode | None) -> Check:
-    """Return the decision about a node; a node that nobody decided about was not measured."""
+    """Return the decision about a node; a node without a decision was not measured."""
     chosen = decided or DecidedNode(node=node, action="keep", reason=NOT_MEASURED)
     reason = " ".join(chosen.reason.split())[:LONGEST]
     return Check(

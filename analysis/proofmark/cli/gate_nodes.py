@@ -16,7 +16,7 @@ from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 
 MOST_NODES = 64
-"""The largest number of nodes of a gate that nobody has confirmed."""
+"""The largest number of nodes of a gate without a confirmation."""
 MOST_KEPT = 4
 """With this number of kept nodes the nightly check takes no further nodes: a fault of the site must
 not drain a node after the other."""
@@ -42,8 +42,8 @@ def choose_next(
 ) -> list[str]:
     """Return the nodes of the nightly check of `site`; see `next_nodes`.
 
-    Idle nodes in service that nobody holds are chosen. No node is chosen if gates keep `MOST_KEPT`
-    nodes of the partition out of service.
+    Idle nodes in service are chosen if no run and no gate holds them. No node is chosen if gates
+    keep `MOST_KEPT` nodes of the partition out of service.
     """
     last = last_checks(checks)
     hosts = list(site.hosts)

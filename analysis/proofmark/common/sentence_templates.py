@@ -54,8 +54,6 @@ TEMPLATES: tuple[str, ...] = (
     "DIMMs: {found}, accepted {accepted}",
     "NUMA domains: {found}, accepted {accepted}",
     "active ports of the fabric: {found}, accepted {accepted}",
-    "library {library} of {program}",
-    "BLAS kernel of {program}",
     # judge: provenance that imported outputs lack
     "the firmware mode of the nodes is not recorded",
     "the number of cores of the node is not recorded",
@@ -282,6 +280,6 @@ WORDS: tuple[str, ...] = (
     *("stepping", "kernel", "kernel command line", "operating system", "governor", "turbo"),
     *("transparent huge pages", "memory", "DIMM part", "DIMM speed", "adapter firmware"),
     *("fabric rate", "NIC firmware", "PCIe link", "BIOS date", "board"),
-    *("NIC driver", "frequency driver", "version", "provider", "build"),
+    *("NIC driver", "frequency driver", "version", "provider", "build", "BLAS kernel"),
 )
 """Words of all rooms that a report shows. A word that equals its translation is not listed."""

@@ -35,6 +35,12 @@ def localized(sentence: str) -> str:
     return English(sentence) if known is None else known
 
 
+def localized_trait(trait: str) -> str:
+    """Return the name of a trait in the current language; the name of a package stays."""
+    package, separator, name = trait.rpartition(": ")
+    return f"{package}{separator}{localized(name)}"
+
+
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return each template with the pattern of its sentences, the longest literal text first."""

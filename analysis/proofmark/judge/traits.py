@@ -1,4 +1,4 @@
-"""Traits of a node: its configuration and its location, as text."""
+"""Traits of a node and of programs, as text: what like nodes share, and what can change."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from proofmark.site.node.facts import NodeFacts
+from proofmark.software.software import Package, Software
 
 Traits = Mapping[str, str]
 
 FIRMWARE = {"bios_version": "BIOS", "bios_date": "BIOS date", "board_name": "board"}
 """The SMBIOS keys that like nodes share, with their names; serial numbers are left out."""
 _GIB = 2**30
+_DIGITS = 12
+"""Characters of a checksum that are shown."""
+ABSENT = ""
+"""The value of a trait that a node does not have."""
 
 
 def configuration(facts: NodeFacts) -> dict[str, str]:
@@ -72,3 +77,52 @@ def usual(nodes: Mapping[str, Traits]) -> dict[str, Counter[str]]:
         for name, value in traits.items():
             counts.setdefault(name, Counter())[value] += 1
     return counts
+
+
+def machine_traits(facts: NodeFacts) -> dict[str, str]:
+    """Return the configuration of a node, with its drivers and the memory module of each slot.
+
+    `configuration` is compared between nodes and lacks what differs on purpose: serial numbers.
+    """
+    traits = configuration(facts)
+    drivers = sorted({nic.driver for nic in facts.nics if nic.driver})
+    values = {"NIC driver": ", ".join(drivers), "frequency driver": facts.frequency_driver or ""}
+    for dimm in facts.dimms:
+        values[f"DIMM {dimm.locator}"] = " ".join(filter(None, (dimm.part_number, dimm.serial)))
+    return traits | {name: value for name, value in values.items() if value}
+
+
+def program_traits(package: Package) -> dict[str, str]:
+    """Return what the identity of a package contains: versions, and each program and library."""
+    traits = {"version": package.version, "provider": package.origin, "build": package.hash}
+    for name, program in package.programs.items():
+        traits[f"program {name}"] = program.package or (program.sha256 or "")[:_DIGITS]
+        if program.blas:
+            traits["BLAS"] = f"{program.blas.family} {program.blas.version or ''}".strip()
+            traits["BLAS kernel"] = program.blas.chosen or ""
+        if program.mpi:
+            traits["MPI"] = f"{program.mpi.family or ''} {program.mpi.version or ''}".strip()
+        for library in program.libraries:
+            checksum = (library.sha256 or "")[:_DIGITS]
+            traits[f"library {library.name}"] = " ".join(filter(None, (library.package, checksum)))
+    return {name: value for name, value in traits.items() if value}
+
+
+def software_traits(software: Software) -> dict[str, str]:
+    """Return the traits of all packages of a run, each with the name of its package."""
+    return {
+        f"{name}: {trait}": value
+        for name, package in software.packages.items()
+        for trait, value in program_traits(package).items()
+    }
+
+
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return the traits that differ, each with its old and its new value."""
+    if old is new:
+        return []
+    return [
+        (trait, old.get(trait, ABSENT), new.get(trait, ABSENT))
+        for trait in dict.fromkeys((*old, *new))
+        if old.get(trait, ABSENT) != new.get(trait, ABSENT)
+    ]

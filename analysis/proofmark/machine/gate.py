@@ -176,7 +176,7 @@ class NodeGate:
         """Wait until the nodes are ready for a job; return those that do not get ready."""
         begin = monotonic()
         left = list(nodes)
-        told: set[str] = set()
+        printed: set[str] = set()
         while True:
             statuses, failed = self._statuses(left)
             answers = self.scheduler.nodes(left) if left else {}
@@ -191,8 +191,8 @@ class NodeGate:
                 return failed
             if waited > max(wait_s, ANSWER_S if silent else 0) or self.stop.is_set():
                 break
-            if busy and set(busy) != told:
-                told = set(busy)
+            if busy and set(busy) != printed:
+                printed = set(busy)
                 self.say(f"{folded(busy)}: waits for the end of the jobs, {duration(waited)}")
             self.stop.wait(self.poll_s)
         outcome = Outcome.STOPPED if self.stop.is_set() else Outcome.NOT_DRAINED

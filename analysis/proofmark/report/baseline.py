@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure
 
-from proofmark.common.sentences import localized
+from proofmark.common.sentences import localized_trait
 from proofmark.common.translation import _
 from proofmark.judge.baseline.comparison import BaselineComparison, Compared
 from proofmark.judge.verdict import Verdict
@@ -66,7 +66,8 @@ def _summary(comparison: BaselineComparison) -> Iterator[tuple[str, str]]:
 def _changes(comparison: BaselineComparison) -> Table:
     columns = (_("Property"), _("Accepted"), _("This run"), _("Nodes"))
     rows = [
-        (localized(each.what), each.before, each.after, each.nodes) for each in comparison.changes
+        (localized_trait(each.what), each.before or "–", each.after or "–", each.nodes)
+        for each in comparison.changes
     ]
     caption = _("Changes since the newest accepted run: candidate causes")
     return table(caption, columns, rows, rest=_("The list is in verdict.json."))

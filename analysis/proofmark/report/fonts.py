@@ -18,7 +18,7 @@ _HANGUL = ((0x1100, 0x11FF), (0x3130, 0x318F), (0xA960, 0xA97F), (0xAC00, 0xD7FF
 
 @dataclass(frozen=True)
 class Font:
-    """A font.
+    """The files of one font.
 
     Attributes:
         name: in the PDF.

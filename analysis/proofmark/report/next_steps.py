@@ -1,4 +1,4 @@
-"""The next steps after a run: what failed, where, what to do, and the command that does it."""
+"""The next steps after a run: each failure with its nodes, the action and its command."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ def same_command(run_data: RunData, *options: str) -> str:
 def rerun_command(run_data: RunData, steps: Iterable[str]) -> str:
     """Return the commands that run `steps` again and judge; empty if it cannot name them.
 
+    The steps of an imported run cannot run again.
     If there are too many steps of single nodes, the whole steps are named: all nodes of them
     measure again.
     """
@@ -83,7 +84,7 @@ def rerun_command(run_data: RunData, steps: Iterable[str]) -> str:
     named = list(dict.fromkeys(step for step in steps if step.partition("/")[0] not in fixed))
     if len(named) > MOST_STEPS:
         named = list(dict.fromkeys(step.partition("/")[0] for step in named))
-    if not named or len(named) > MOST_STEPS:
+    if not named or len(named) > MOST_STEPS or run_data.run.plan.imported:
         return ""
     run = shlex.quote(f"runs/{run_data.run.id}")
     return f"proofmark rerun {run} {shlex.join(named)}\nproofmark report {run} --summary"
@@ -107,13 +108,15 @@ def _results(node: BadNode) -> list[Result]:
 
 
 def _of_fabric(run_data: RunData) -> Iterator[NextStep]:
-    """Yield the slow elements of the fabric, and the slow links that none of them explains."""
+    """Yield the slow elements of the fabric, then the slow links without such an element."""
     fit, bad = run_data.verdict.links, run_data.verdict.bad
     for element in fit.elements if fit else ():
         problem = _("{name} is slow: {ratio} of the usual rate").format(
             name=element.name, ratio=f"{element.ratio:.0%}"
         )
-        action = _("Check its cables and ports, and the error counters of the switch. Then repeat.")
+        action = _(
+            "Check its cables and ports, and the error counters of the switch. Then measure again."
+        )
         yield NextStep(FAIL, problem, element.nodes, action, "", element.slow)
     if bad.links:
         steps = [step for _pair, slow in bad.links for step in slow.result.steps]
@@ -121,7 +124,7 @@ def _of_fabric(run_data: RunData) -> Iterator[NextStep]:
             FAIL,
             _("Links between nodes that are not bad are slow"),
             folded({host for pair, _slow in bad.links for host in hosts_of(pair)}),
-            _("Check the cables and the routes between these nodes. Then repeat."),
+            _("Check the cables and the routes between these nodes. Then measure again."),
             rerun_command(run_data, steps),
             len(bad.links),
         )
@@ -131,12 +134,12 @@ def _of_storage(run_data: RunData) -> Iterator[NextStep]:
     verdict = run_data.verdict
     for target in verdict.targets:
         steps = [step for result in target.results for step in result.steps]
-        action = _("Check the disks and the server of this storage target. Then repeat.")
+        action = _("Check the disks and the server of this storage target. Then measure again.")
         command = rerun_command(run_data, steps)
         yield NextStep(FAIL, localized(f"{target}"), "", action, command, len(target.results))
     for fault in verdict.file_systems:
         problem = f"{fault.folder}: {localized(fault.problem)}"
-        action = _("Check {cause}. Then repeat.").format(cause=localized(fault.likely))
+        action = _("Check {cause}. Then measure again.").format(cause=localized(fault.likely))
         yield NextStep(FAIL, problem, folded(fault.nodes), action, same_command(run_data))
 
 
@@ -204,8 +207,12 @@ def _not_measured(run_data: RunData) -> Iterator[NextStep]:
         problem = _("{count} of {all} steps were not measured").format(
             count=gap, all=coverage.expected
         )
-        action = _("Run the same command again. It measures the missing steps.")
-        yield NextStep(INVALID, problem, "", action, same_command(run_data))
+        if run_data.run.plan.imported:
+            action = _("Ask for the missing outputs, then adopt the complete folder.")
+            yield NextStep(INVALID, problem, "", action)
+        else:
+            action = _("Run the same command again. It measures the missing steps.")
+            yield NextStep(INVALID, problem, "", action, same_command(run_data))
     if coverage.duplicate:
         problem = _("{count} figures were measured twice by one step").format(
             count=coverage.duplicate

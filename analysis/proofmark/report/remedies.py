@@ -75,35 +75,39 @@ def of_invalid(reason: str) -> str:
     for pattern, action in _INVALID:
         if pattern.search(reason):
             return action()
-    return _("Read stdout and stderr of the step, and remove the cause. Then repeat.")
+    return _("Read stdout and stderr of the step, and remove the cause. Then measure again.")
 
 
 def _disturbed() -> str:
-    return _("Other work disturbed the step. Repeat it while the node has no other work.")
+    return _("Other processes disturbed the step. Run it again on an idle node.")
 
 
 def _counters() -> str:
-    return _("Error counters of the node rose. Replace the part that they name, then repeat.")
+    return _(
+        "Error counters of the node rose. Replace the part that they name, then measure again."
+    )
 
 
 def _unfinished() -> str:
-    return _("The program did not end by itself. Read stderr of the step, then repeat.")
+    return _("The program did not end by itself. Read stderr of the step, then measure again.")
 
 
 def _full() -> str:
-    return _("Free some space, or use another scratch folder. Then repeat.")
+    return _("Free some space, or use another scratch folder. Then measure again.")
 
 
 def _file_system() -> str:
-    return _("Check the mounts of the scratch folder on the node. Then repeat.")
+    return _("Check the mounts of the scratch folder on the node. Then measure again.")
 
 
 def _mode() -> str:
-    return _("Verify the firmware mode of the node with `proofmark modes verify`. Then repeat.")
+    return _(
+        "Verify the firmware mode of the node with `proofmark modes verify`. Then measure again."
+    )
 
 
 def _binding() -> str:
-    return _("Check the affinity of the scheduler and of the MPI. Then repeat.")
+    return _("Check the affinity of the scheduler and of the MPI. Then measure again.")
 
 
 def _unavailable() -> str:

@@ -74,6 +74,8 @@ def _not_run(run_data: RunData) -> Iterator[Row]:
 def _stand_ins(run_data: RunData) -> Iterator[Row]:
     """Yield what stands for the real machine: virtual nodes, emulated figures, assumed facts."""
     partition = run_data.site.partition
+    if run_data.run.plan.imported:
+        yield NOTE, _("Imported: others produced the outputs, their provenance is missing"), ""
     if partition.origin == EMULATED:
         yield NOTE, _("Emulated: a rehearsal, not a measurement of a machine"), ""
     if partition.host_cpus:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from proofmark import __version__
 from proofmark.common.nodesets import folded, hosts_of, short_name
-from proofmark.common.text import duration
 from proofmark.common.translation import _, translated
 from proofmark.report.run_data import RunData
 from proofmark.report.sheet import Part, SheetColumn, clipped
+from proofmark.report.summary import origin_of, when
 from proofmark.report.text import grouped, size_4_digits
 from proofmark.runs.checksums import digest_of_evidence
 
@@ -22,7 +22,7 @@ LONGEST = 110
 
 def facts(run_data: RunData) -> tuple[tuple[str, str], ...]:
     """Return names and values: the site, the machine, the coverage and the run."""
-    plan, site = run_data.run.plan, run_data.site
+    plan = run_data.run.plan
     suite = run_data.benchmarks.suites.get(plan.suite)
     rows = (
         (_("Site"), f"{plan.site}"),
@@ -34,8 +34,8 @@ def facts(run_data: RunData) -> tuple[tuple[str, str], ...]:
         (_("Modes"), _modes(run_data)),
         (_("Suite"), f"{plan.suite} – {translated(suite.title)}" if suite else plan.suite),
         (_("Coverage"), _coverage(run_data)),
-        (_("Measured"), _when(run_data)),
-        (_("Origin"), translated(site.partition.origin)),
+        (_("Measured"), when(run_data)),
+        (_("Origin"), translated(origin_of(run_data))),
         (_("Written"), f"{run_data.written:%Y-%m-%d %H:%M UTC}, Proofmark {__version__}"),
     )
     return tuple((name, clipped(value, LONGEST)) for name, value in rows)
@@ -111,17 +111,6 @@ def _coverage(run_data: RunData) -> str:
         return text
     left = grouped(len(coverage.not_run))
     return text + _(", {left} of other modes NOT RUN").format(left=left)
-
-
-def _when(run_data: RunData) -> str:
-    started, ended = run_data.started, run_data.ended
-    if started is None or ended is None:
-        return _("no step has ended")
-    return _("{start} to {end} UTC ({duration})").format(
-        start=f"{started:%Y-%m-%d %H:%M}",
-        end=f"{ended:%H:%M}" if started.date() == ended.date() else f"{ended:%Y-%m-%d %H:%M}",
-        duration=duration((ended - started).total_seconds()),
-    )
 
 
 def digests_part(run_data: RunData, sums: Mapping[str, str]) -> Part:

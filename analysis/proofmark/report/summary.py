@@ -153,9 +153,9 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
             for target in run_data.verdict.targets[:MOST_NAMED]
         ),
         *links.head(run_data.verdict.links),
-        (_("Measured"), _when(run_data)),
+        (_("Measured"), when(run_data)),
         *_planned_time(run_data),
-        (_("Origin"), _origin(_origin_of(run_data))),
+        (_("Origin"), _origin(origin_of(run_data))),
         (_("Run"), run_data.run.id),
         (
             _("Report"),
@@ -231,7 +231,8 @@ def _machines(run_data: RunData) -> str:
     return "; ".join(named) + more or _("unknown: no provenance was collected")
 
 
-def _when(run_data: RunData) -> str:
+def when(run_data: RunData) -> str:
+    """Return the start, the end and the duration of a run in words."""
     if run_data.run.plan.imported:
         return _("the times of the outputs are not recorded")
     if run_data.started is None or run_data.ended is None:
@@ -269,7 +270,8 @@ def _minute(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _origin_of(run_data: RunData) -> str:
+def origin_of(run_data: RunData) -> str:
+    """Return the origin of the figures of a run."""
     return IMPORTED if run_data.run.plan.imported else run_data.site.partition.origin
 
 

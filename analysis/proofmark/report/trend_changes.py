@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from proofmark.common.sentences import localized_trait
 from proofmark.common.translation import _
 from proofmark.judge.trend.change_points import LEAST_LENGTH
 from proofmark.judge.trend.events import Event
@@ -21,7 +22,6 @@ from proofmark.report.trend_parts import (
     day_of,
     folded_table,
     label,
-    trait_of,
 )
 
 MOST_PLOTS = 60
@@ -116,7 +116,7 @@ def _causes(events: Sequence[Event]) -> Cell:
 
 def _event(event: Event) -> str:
     old, new = event.old or _("absent"), event.new or _("absent")
-    return f"{trait_of(event)}: {old} → {new}"
+    return f"{localized_trait(event.trait)}: {old} → {new}"
 
 
 def _pictures(trend: Trend, of: Sequence[Change]) -> Iterator[Picture]:

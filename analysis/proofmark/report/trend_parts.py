@@ -6,9 +6,7 @@ import json
 
 import numpy as np
 
-from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.judge.trend.events import Event
 from proofmark.judge.trend.history import Line, Points
 from proofmark.judge.trend.trend import Trend
 from proofmark.report.drawing.history import SECONDS_OF_DAY, Curve
@@ -38,12 +36,6 @@ def curve_of(trend: Trend, points: Points) -> Curve:
     """Return the curve of a series."""
     days = np.array([day_of(trend, run) for run in points.run.tolist()])
     return Curve(days, points.value, points.low, points.high)
-
-
-def trait_of(event: Event) -> str:
-    """Return the trait of an event: of nodes, or of a program with the name of its package."""
-    package, separator, trait = event.trait.rpartition(": ")
-    return f"{package}{separator}{localized(trait)}"
 
 
 def folded_table(shown: Table, rows: int) -> Fold:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from proofmark.common.sentences import localized
+from proofmark.common.sentences import localized, localized_trait
 from proofmark.common.translation import _
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.trend.change_points import LEAST_LENGTH, LEAST_RUNS, Course
@@ -17,7 +17,7 @@ from proofmark.judge.trend.trend import Trend
 from proofmark.report.drawing.history import sparkline
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Picture, facts, table
 from proofmark.report.text import number
-from proofmark.report.trend_parts import curve_of, folded_table, label, trait_of
+from proofmark.report.trend_parts import curve_of, folded_table, label
 
 MOST_SPARKS = 2000
 """The largest number of small plots in a group."""
@@ -40,7 +40,7 @@ def _row_of_event(trend: Trend, event: Event) -> tuple[Cell | str, ...]:
     where = event.where or _("program")
     return (
         f"{before:%Y-%m-%d} – {after:%Y-%m-%d}",
-        trait_of(event),
+        localized_trait(event.trait),
         event.old or _("absent"),
         event.new or _("absent"),
         where,

@@ -37,7 +37,7 @@ class Adopted(StrictModel):
         node: the regular expression for the nodes in a path; empty if there was none.
         files: each adopted file, by the folder of its step below ``steps/``.
         unmatched: the other files in the folder, which match no case.
-        not_entered: the folders that were not looked into, each with the reason.
+        not_entered: the folders that were not read, each with the reason.
     """
 
     folder: str

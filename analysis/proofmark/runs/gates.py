@@ -201,10 +201,10 @@ def begin_gate(
 def unnamed_gate(site: str, partition: str, user: str) -> GateState:
     """Return a gate that does not exist, for checks that change nothing."""
     base = site_folder(site)
-    nobody = Gate(
+    unnamed = Gate(
         id="none", partition=partition, run="/", user=user, nodes=[], since="", controller=""
     )
-    return GateState(base / "gates" / nobody.id, base, nobody)
+    return GateState(base / "gates" / unnamed.id, base, unnamed)
 
 
 def open_gate(site: str, name: str) -> GateState:

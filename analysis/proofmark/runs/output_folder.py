@@ -24,7 +24,7 @@ class FoundOutputs:
     Attributes:
         matched: the case of each file that matches a pattern. It may be a link or a special file.
         unmatched: the other files.
-        not_entered: the folders that were not looked into, each with the reason.
+        not_entered: the folders that were not read, each with the reason.
     """
 
     matched: Mapping[str, str]
@@ -95,7 +95,7 @@ def named_errors(problems: Mapping[str, str], accepted: str) -> list[InputError]
 
 
 def _files_below(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the paths of all files below `folder`, and the folders that were not looked into."""
+    """Return the paths of all files below `folder`, and the folders that were not read."""
     paths: list[str] = []
     not_entered: dict[str, str] = {}
     waiting = [""]

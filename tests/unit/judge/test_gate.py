@@ -86,7 +86,7 @@ def test_a_bad_node_does_not_hold_the_good_ones() -> None:
     assert kept == {"n2"}
     both = Evidence(failures=[link], judged=judged)
     kept = {node for node, each in decide(both, NODES).items() if each.action == "keep"}
-    assert kept == {"n1", "n2"}, "nobody knows which end is bad"
+    assert kept == {"n1", "n2"}, "it is not known which end is bad"
 
 
 @pytest.mark.parametrize(("accept", "action"), [(False, "keep"), (True, "resume")])

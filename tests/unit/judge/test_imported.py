@@ -15,6 +15,11 @@ from proofmark.judge.imported import REASONS
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.output_paths import PathRule
+from proofmark.report.next_steps import next_steps
+from proofmark.report.run_data import gather
+from proofmark.report.sheet import ALLOWANCES
+from proofmark.report.sheet_exceptions import exceptions_part
+from proofmark.report.sheet_facts import facts
 from proofmark.runs.adopt import Request, adopt_folder
 from proofmark.runs.run import open_run
 from proofmark.site.adopted import site_of_hosts
@@ -153,3 +158,20 @@ def test_hosts_without_an_output_are_a_degraded_run(benchmarks: Benchmarks, tmp_
         "degraded: 2 of 3 nodes",
         ("n2",),
     )
+
+
+def test_the_summary_states_the_origin_and_repeats_nothing(
+    benchmarks: Benchmarks, tmp_path: Path
+) -> None:
+    """The programs of others cannot run again: a FAIL has a next step without a command."""
+    judged(benchmarks, tmp_path, {**STREAM, "at_most": 1})
+    run = open_run(tmp_path / "runs" / "vendor")
+    run_data = gather(run, read_and_judge(run)[1])
+    stated = dict(facts(run_data))
+    assert stated["Origin"] == "imported"
+    assert stated["Measured"] == "the times of the outputs are not recorded"
+    texts = {text for _, text, _ in exceptions_part(run_data, ALLOWANCES[0]).rows}
+    assert "Imported: others produced the outputs, their provenance is missing" in texts
+    steps = next_steps(run_data)
+    assert "FAIL" in {step.word for step in steps}
+    assert not any("rerun" in step.command for step in steps)

@@ -7,15 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from proofmark.common.nodesets import folded
-from proofmark.judge.traits import Traits
+from proofmark.judge.traits import Traits, differences
 from proofmark.site.baseline import Baseline, Capacity, NodeState
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.software import Software
 
 MEMORY_TOLERANCE = 0.02
 """The kernel reserves a part of the memory that differs by less than this from boot to boot."""
-NOTHING = "–"
-"""The value of a trait that a node or program does not have."""
 ACTIVE = "ACTIVE"
 """The state of a working port of the fabric (sysfs: ``4: ACTIVE``)."""
 _GIB = 2**30
@@ -28,7 +25,7 @@ class Change:
 
     Attributes:
         what: the trait of nodes, or a library.
-        before, after: its values; `NOTHING` if there is none.
+        before, after: its values; empty if there is none.
         nodes: the node set on which it changed; empty for the software of the run.
     """
 
@@ -39,7 +36,7 @@ class Change:
 
     def __str__(self) -> str:
         where = f" on {self.nodes}" if self.nodes else ""
-        return f"{self.what}: {self.before} → {self.after}{where}"
+        return f"{self.what}: {self.before or '–'} → {self.after or '–'}{where}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -103,38 +100,17 @@ def changes(
     Args:
         baseline: the accepted runs.
         traits: of each node of the run.
-        libraries: the result of `libraries_of` for the run.
+        libraries: the result of `judge.traits.software_traits` for the run.
     """
     states = baseline.states()
     nodes: dict[tuple[str, str, str], list[str]] = {}
     for host, now in traits.items():
         if host not in states:
             continue
-        for what, before, after in _differences(states[host].traits, now):
+        for what, before, after in differences(states[host].traits, now):
             nodes.setdefault((what, before, after), []).append(host)
-    software = _differences(baseline.runs[-1].libraries, libraries)
+    software = differences(baseline.runs[-1].libraries, libraries)
     return (
         *(Change(*each) for each in software),
         *(Change(*key, folded(hosts)) for key, hosts in nodes.items()),
     )
-
-
-def libraries_of(software: Software) -> dict[str, str]:
-    """Return the libraries of the programs of a run, their BLAS kernels, and the programs."""
-    found: dict[str, str] = {}
-    for package in software.packages.values():
-        for program in package.programs.values():
-            found[program.name] = program.package or (program.sha256 or NOTHING)[:12]
-            for library in program.libraries:
-                version = library.package or (library.sha256 or NOTHING)[:12]
-                found[f"library {library.name} of {program.name}"] = version
-            if program.blas and program.blas.chosen:
-                found[f"BLAS kernel of {program.name}"] = program.blas.chosen
-    return found
-
-
-def _differences(before: Traits, after: Traits) -> list[tuple[str, str, str]]:
-    """Return name, value before and value after of each trait that differs."""
-    names = dict.fromkeys([*before, *after])
-    pairs = ((name, before.get(name, NOTHING), after.get(name, NOTHING)) for name in names)
-    return [(name, old, new) for name, old, new in pairs if old != new]

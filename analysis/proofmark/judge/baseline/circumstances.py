@@ -10,10 +10,9 @@ import polars as pl
 
 from proofmark.cases.models import Benchmarks
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.baseline.changes import libraries_of
 from proofmark.judge.baseline.table import programs_of, values_table
 from proofmark.judge.fleet.fleet import Kinds
-from proofmark.judge.traits import configuration, traits_of
+from proofmark.judge.traits import machine_traits, software_traits, traits_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
@@ -32,7 +31,7 @@ class Circumstances:
         """Return configuration, location and scratch file system of each node."""
         folder = self.site.partition.scratch.path
         settings = {
-            host: {**configuration(facts), **_mounted(facts.mounts, folder)}
+            host: {**machine_traits(facts), **_mounted(facts.mounts, folder)}
             for host, facts in self.nodes.items()
         }
         places = {host: self.site.location(host) for host in self.nodes if host in self.site.hosts}
@@ -40,7 +39,7 @@ class Circumstances:
 
     def libraries(self) -> dict[str, str]:
         """Return the versions of the programs and of their libraries."""
-        return libraries_of(self.software)
+        return software_traits(self.software)
 
     def values(self, figures: Aggregates, benchmarks: Benchmarks) -> pl.DataFrame:
         """Return the values of the run (`proofmark.judge.baseline.table`)."""

@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from proofmark.judge.baseline.changes import Change
-from proofmark.judge.baseline.limits import OWN, QUANTITY, Limits, own_limits, peer_limits
+from proofmark.judge.baseline.limits import OWN, QUANTITY, Limits, limits_of
 from proofmark.judge.baseline.table import FIGURE
 from proofmark.judge.references.compare import Judgement
-from proofmark.records.columns import Numbers
+from proofmark.records.columns import Floats, Numbers
 from proofmark.site.adopted import IMPORTED
 from proofmark.site.baseline import Baseline
 
+Mask = NDArray[np.bool_]
 KIND = "baseline"
 LEAST_CHANGE = 0.02
 """A change of less than 2 % is accepted at any noise."""
@@ -38,21 +40,21 @@ class Compared:
 
     with_what: str
     limits: Limits
-    largest: np.ndarray[Any, np.dtype[np.float64]]
+    largest: Floats
     proved: bool = True
 
     @cached_property
-    def worse(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def worse(self) -> Mask:
         """Mask of the figures that are worse than the baseline by more than their noise."""
         return self.limits.change > self.largest
 
     @cached_property
-    def better(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def better(self) -> Mask:
         """Mask of the figures that are better than the baseline by more than their noise."""
         return -self.limits.change > self.largest
 
     @cached_property
-    def passed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def passed(self) -> Mask:
         """Mask of the figures that are not worse, and of which a clear change would be seen."""
         return self.proved & ~self.worse & (self.largest <= -math.log1p(-LARGEST_TOLERANCE))
 
@@ -178,9 +180,10 @@ def compare_with_baseline(
         family_level: probability that any figure of an unchanged machine fails.
         changes: what differs between the newest accepted run and this one.
     """
+    own, peers = limits_of(run, accepted)
     of_parts = (
-        ("the same node in the baseline", own_limits(run, accepted)),
-        ("the like nodes in the baseline", peer_limits(run, accepted)),
+        ("the same node in the baseline", own),
+        ("the like nodes in the baseline", peers),
     )
     tests = sum(int((limits.freedom > 0).sum()) for _, limits in of_parts)
     parts = tuple(
@@ -202,7 +205,7 @@ def compare_with_baseline(
     )
 
 
-def _least(limits: Limits) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _least(limits: Limits) -> Floats:
     """Return the logarithm of a worsening by `LEAST_CHANGE`."""
     return np.where(limits.lower, math.log1p(LEAST_CHANGE), -math.log1p(-LEAST_CHANGE))
 

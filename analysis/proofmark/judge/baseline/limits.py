@@ -72,8 +72,8 @@ class Limits:
         return quantile_of_t(level_of_one(family_level, tests), self.freedom) * self.error
 
 
-def own_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
-    """Return the figures of `run` that the same nodes have in `baseline`.
+def limits_of(run: pl.DataFrame, baseline: pl.DataFrame) -> tuple[Limits, Limits]:
+    """Return the figures of `run` that `baseline` has of the same nodes, and of like nodes.
 
     Args:
         run: a table of `proofmark.judge.baseline.table`.
@@ -82,6 +82,18 @@ def own_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
     resolution = _resolutions(pl.concat([run.select(baseline.columns), baseline]))
     now = _levels(run, (*OWN, FIGURE, LOWER), resolution)
     runs = _levels(baseline, (*OWN, "run"), resolution)
+    repeats = pl.concat([each.select(*POOL, _VARIANCE, _REST) for each in (now, runs)])
+    return _own_limits(now, runs, repeats), _peer_limits(now, runs, repeats)
+
+
+def _own_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) -> Limits:
+    """Return the figures of the run that the same nodes have in the baseline.
+
+    Args:
+        now: the levels of the run.
+        runs: the levels of each accepted run.
+        repeats: the noise of the repeats of all figures of both.
+    """
     before = runs.group_by(OWN, maintain_order=True).agg(
         pl.col(_MEAN).mean().alias("level"),
         pl.col(_MEAN).var().fill_null(0.0).alias("between"),
@@ -94,7 +106,6 @@ def own_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
     rest = _array(both, _REST) + _array(both, "rest_before")
     squares = _array(both, _VARIANCE) * _array(both, _REST) + _array(both, "squares")
     own = np.divide(squares, rest, out=np.zeros_like(rest), where=rest > 0)
-    repeats = pl.concat([each.select(*POOL, _VARIANCE, _REST) for each in (now, runs)])
     within, freedom = _moderated(both, own, rest, repeats)
     error = within * (1 / _array(both, _COUNT) + 1 / _array(both, "count_before"))
     several = _array(both, "runs")
@@ -114,11 +125,8 @@ def own_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
     )
 
 
-def peer_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
-    """Return the figures of `run` that at least `LEAST_NODES` like nodes have in `baseline`."""
-    resolution = _resolutions(pl.concat([run.select(baseline.columns), baseline]))
-    now = _levels(run, (*OWN, FIGURE, LOWER), resolution)
-    runs = _levels(baseline, (*OWN, "run"), resolution)
+def _peer_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) -> Limits:
+    """Return the figures that `LEAST_NODES` like nodes or more have; arguments as above."""
     nodes = runs.group_by(OWN, maintain_order=True).agg(pl.col(_MEAN).mean())
     before = (
         nodes.group_by(LIKE, maintain_order=True)
@@ -135,7 +143,6 @@ def peer_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
     between, freedom = _moderated(
         both, _array(both, "between"), count - 1, scatter.rename({"nodes": _REST})
     )
-    repeats = pl.concat([each.select(*POOL, _VARIANCE, _REST) for each in (now, runs)])
     within, _ = _moderated(both, _array(both, _VARIANCE), _array(both, _REST), repeats)
     # The levels of the baseline contain the noise of their repeats.
     error = between * (1 + 1 / count) + np.nan_to_num(within) / _array(both, _COUNT)

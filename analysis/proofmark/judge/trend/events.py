@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.common.nodesets import folded
+from proofmark.judge.traits import differences
 from proofmark.judge.trend.past_run import PastRun
-
-ABSENT = ""
-"""The value of a trait that a node does not have."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +71,3 @@ def events_of(runs: Sequence[PastRun], numbers: Iterable[int]) -> list[Event]:
         for (trait, old, new, before, after), hosts in found.items()
     ]
     return sorted(events, key=lambda each: (each.after, not each.nodes, each.trait))
-
-
-def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return the traits that differ, each with its old and its new value."""
-    if old is new:
-        return []
-    return [
-        (trait, old.get(trait, ABSENT), new.get(trait, ABSENT))
-        for trait in dict.fromkeys((*old, *new))
-        if old.get(trait, ABSENT) != new.get(trait, ABSENT)
-    ]

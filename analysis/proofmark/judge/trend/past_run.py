@@ -23,7 +23,7 @@ from proofmark.common.files import read_json, read_regular
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.judge.fleet.fleet import hardware_kind
-from proofmark.judge.trend.traits import machine_traits, program_traits
+from proofmark.judge.traits import machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers, Scalar
 from proofmark.runs.files import RunFiles

@@ -212,7 +212,7 @@ def again_rows(context: Context) -> list[Row]:
         return [Row("again", text, "it reads or writes the files of two steps")]
     script = context.files.script.relative_to(run.folder)
     return [
-        Row("again", f"proofmark rerun runs/{run.id} {name}", "through the scheduler"),
+        Row("rerun", f"proofmark rerun runs/{run.id} {name}", "the scheduler runs it"),
         Row("then", f"proofmark report runs/{run.id}", "judges all executions"),
         Row("by hand", f"sh runs/{run.id}/{script}", "on a node of the step"),
     ]
