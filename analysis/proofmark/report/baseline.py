@@ -57,6 +57,8 @@ def _summary(comparison: BaselineComparison) -> Iterator[tuple[str, str]]:
     yield _("As accepted"), f"{len(passed)}"
     yield _("Better than accepted"), f"{len(comparison.outcome('better'))}"
     yield _("Noise too large or not known"), f"{unclear}"
+    if not math.isnan(change := comparison.visible_change):
+        yield _("Change that would be seen, median of the figures"), f"{100 * change:.2g} %"
     yield _("Not compared: another program"), f"{comparison.other_program}"
     yield _("Not compared: other hardware"), f"{comparison.other_hardware}"
     yield _("Not compared: not in the baseline"), f"{comparison.unknown}"

@@ -23,8 +23,8 @@ Mask = NDArray[np.bool_]
 KIND = "baseline"
 LEAST_CHANGE = 0.02
 """A change of less than 2 % is accepted at any noise."""
-LARGEST_TOLERANCE = 0.25
-"""A figure passes only if a change of this part of its value would be seen."""
+LARGEST_FACTOR = 10.0
+"""A figure passes only if a change by this factor would be seen: that of a part that fails."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,11 @@ class Compared:
     proved: bool = True
 
     @cached_property
+    def tolerance(self) -> Floats:
+        """The largest change that is accepted, as a part of the value; NaN if it is not known."""
+        return np.where(self.limits.lower, np.expm1(self.largest), -np.expm1(-self.largest))
+
+    @cached_property
     def worse(self) -> Mask:
         """Mask of the figures that are worse than the baseline by more than their noise."""
         return self.limits.change > self.largest
@@ -55,8 +60,8 @@ class Compared:
 
     @cached_property
     def passed(self) -> Mask:
-        """Mask of the figures that are not worse, and of which a clear change would be seen."""
-        return self.proved & ~self.worse & (self.largest <= -math.log1p(-LARGEST_TOLERANCE))
+        """Mask of the figures that are not worse, and of which a failure would be seen."""
+        return self.proved & ~self.worse & (self.largest <= math.log(LARGEST_FACTOR))
 
     def judgement(self, place: int, source: str) -> Judgement:
         """Return the judgement of the figure at `place` of the arrays."""
@@ -70,7 +75,7 @@ class Compared:
             return Judgement(KIND, source, "UNJUDGED", reason, reference, ratio, None, None)
         least = None if lower else math.exp(-largest)
         most = math.exp(largest) if lower else None
-        tolerance = abs(math.expm1(largest if lower else -largest))
+        tolerance = float(self.tolerance[place])
         noise = f"the noise of a value is {100 * limits.noise[place]:.2g} %"
         accepted = f"a change of {100 * tolerance:.2g} % is accepted"
         outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
@@ -133,6 +138,13 @@ class BaselineComparison:
         """Return the figures with an outcome in any part: ``worse``, ``passed`` or ``better``."""
         found = [part.limits.figure[getattr(part, name)] for part in self.parts]
         return np.unique(np.concatenate([*found, np.zeros(0, dtype=np.int64)])).astype(np.int64)
+
+    @cached_property
+    def visible_change(self) -> float:
+        """The median of the changes that would be seen, as a part of a value; NaN if none is."""
+        changes = np.concatenate([np.zeros(0), *(part.tolerance for part in self.parts)])
+        known = changes[~np.isnan(changes)]
+        return float(np.median(known)) if len(known) else math.nan
 
     @property
     def judgements(self) -> int:
