@@ -14,10 +14,13 @@ import polars as pl
 import pytest
 from tests.fixtures.fleet import fleet_run
 
+from proofmark.cases.models import Required
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of
 from proofmark.judge.baseline.comparison import LEAST_CHANGE
+from proofmark.judge.gate.decisions import decide
+from proofmark.judge.gate.evidence import evidence_of
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.report.next_steps import next_steps
@@ -193,6 +196,20 @@ def test_noise_between_runs_widens_the_limit(site: Path, keys: Path) -> None:
     several = judge_run(run_of(site, "several", later, folder))
     assert {host: of_baseline(one, host)[0] for host in HOSTS} == dict.fromkeys(HOSTS, "FAIL")
     assert all(of_baseline(several, host)[0] != "FAIL" for host in HOSTS)
+
+
+def test_a_gate_compares_a_node_with_the_accepted_figures(accepted: Path, site: Path) -> None:
+    """A repaired node returns to service; one that is 7 % slower than accepted is kept out."""
+    measured = rates(7, n03=0.93)
+    run = run_of(site, "gate", {host: measured[host] for host in ("n03", "n05")}, accepted)
+    required = [Required(case="fake", metrics=["rate"])]
+    decisions = decide(evidence_of(judge_run(run), run.plan, required), run.plan.nodes())
+    assert {host: each.action for host, each in decisions.items()} == {
+        "n03": "keep",
+        "n05": "resume",
+    }
+    assert decisions["n03"].fault
+    assert decisions["n03"].reason.startswith("fake FAKE rate -")
 
 
 def test_one_measurement_has_no_noise(site: Path, keys: Path) -> None:

@@ -368,7 +368,7 @@ def test_the_reasons_of_imported_figures_are_translated(reason: str) -> None:
 )
 def test_the_judgements_of_a_baseline_are_translated(name: str, proved: bool) -> None:
     change = np.array([0.0, 0.2, -0.2, 0.0, 0.0])  # equal, worse, better, unclear, not known
-    largest = np.array([0.03, 0.03, 0.03, 0.5, math.nan])
+    largest = np.array([0.03, 0.03, 0.03, 3.0, math.nan])
     ones = np.ones(5)
     limits = Limits(np.arange(5.0), ones, change, 0.01 * ones, ones, ones, ones, ones)
     compared = Compared(name, limits, largest, proved)

@@ -28,6 +28,10 @@ report_binding() { # writes one JSON line: rank, host, allowed CPUs, memory poli
 	while read -r key value; do
 		[ "$key" = Cpus_allowed_list: ] && allowed=$value && break
 	done </proc/self/status
+	# The kernel lists CPUs that are offline, and such that the machine does not have, as allowed.
+	read -r offline 2>/dev/null </sys/devices/system/cpu/offline
+	[ -z "$offline" ] || allowed=$(taskset -cp $$) || allowed=
+	allowed=${allowed##* }
 	policy=
 	[ ! -r /proc/self/numa_maps ] || read -r _ policy _ </proc/self/numa_maps
 	printf '{"rank": %s, "host": "%s", "cpus": "%s", "memory": "%s"}\n' \

@@ -95,7 +95,7 @@ def node_states(
 def changes(
     baseline: Baseline, traits: Mapping[str, Traits], libraries: Mapping[str, str]
 ) -> tuple[Change, ...]:
-    """Return the differences of nodes and software since the newest accepted run.
+    """Return what differs since the newest accepted run: nodes, and packages that both runs use.
 
     Args:
         baseline: the accepted runs.
@@ -109,8 +109,16 @@ def changes(
             continue
         for what, before, after in differences(states[host].traits, now):
             nodes.setdefault((what, before, after), []).append(host)
-    software = differences(baseline.runs[-1].libraries, libraries)
+    used = {_package(trait) for trait in libraries}
+    known = baseline.runs[-1].libraries.items()
+    accepted = {trait: value for trait, value in known if _package(trait) in used}
+    software = differences(accepted, libraries)
     return (
         *(Change(*each) for each in software),
         *(Change(*key, folded(hosts)) for key, hosts in nodes.items()),
     )
+
+
+def _package(trait: str) -> str:
+    """Return the package of a trait of `judge.traits.software_traits`."""
+    return trait.partition(": ")[0]
