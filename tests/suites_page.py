@@ -14,6 +14,7 @@ from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
+from proofmark.common.errors import NothingToRun
 from proofmark.common.text import duration, size
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Totals
@@ -44,7 +45,10 @@ class Example:
 
     def costs(self, suite: str) -> str:
         """Return the cells of one row: time, node-hours and the most bytes in scratch."""
-        totals = self.totals(suite)
+        try:
+            totals = self.totals(suite)
+        except NothingToRun:  # a suite of a twin
+            return "– | – | –"
         hours = f"{totals.node_hours:,.1f}"
         most = size(totals.scratch_peak_bytes) if totals.scratch_peak_bytes else "–"
         return f"{duration(totals.wall_s)} | {hours} | {most}"

@@ -51,7 +51,7 @@ IN_STEPS = {
 NO_PROGRAMS = {
     *("adopt", "baseline", "cases", "claims", "execute", "explain", "export", "fabric", "fetch"),
     *("gate", "guard", "init", "install", "latest", "mirror", "name", "nan", "plan", "report"),
-    *("sign", "status", "trend", "tune", "validate", "verdict", "verify"),
+    *("sign", "status", "trend", "tune", "twin", "validate", "verdict", "verify"),
     *("conclude", "hold", "next"),  # verbs of the command gate
     "check_dmi_data_match",  # a check of NHC
 }
@@ -238,7 +238,7 @@ def test_preflight_covers_the_conditions_of_the_programs_of_steps() -> None:
     """
     conditions = {each.only for each in called().values() if "step" in each.needed and each.package}
     optional = {"a process survives its step", "hashes of outputs"}
-    launched = {"Grid Engine", "Slurm", "ssh", "topology"}
+    launched = {"Grid Engine", "Slurm", "ssh", "topology", "twin"}
     assert conditions == {"", BOUND_MEMORY} | optional | launched
 
 

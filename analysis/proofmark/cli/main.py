@@ -50,6 +50,7 @@ COMMANDS = {
         "explain",
         "print what a step runs, where, with which inputs, and what its verdict depends on",
     ),
+    "twin": ("twin", "simulate a suite on a model of a partition, on this machine"),
     "adopt": ("adopt", "create a run from outputs that others produced"),
     "verdict": ("judge", "judge a run"),
     "claims": ("judge", "print which claims of the papers hold in runs"),

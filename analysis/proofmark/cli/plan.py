@@ -135,7 +135,7 @@ def _print_plans(
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:
         for made, cost, lines in zip(plans, earlier, idle, strict=True):
-            _print_plan(made, lines)
+            print_plan(made, lines)
             if cost.steps:
                 print(
                     f"{cost.steps} of {made.totals.steps} steps have durations from "
@@ -152,7 +152,8 @@ def _print_plans(
             )
 
 
-def _print_plan(made: Plan, idle: Sequence[str]) -> None:
+def print_plan(made: Plan, idle: Sequence[str]) -> None:
+    """Print the steps of a plan, what it leaves out and assumes, its idle limits, and its cost."""
     headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration", "limit")
     rows = []
     for group in made.groups:

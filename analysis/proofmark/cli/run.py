@@ -75,7 +75,7 @@ def _execute_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _stage(run: Run, site: Site) -> Run:
+def stage(run: Run, site: Site) -> Run:
     """Write the scripts of the steps and jobs; return the run without steps that repeat others."""
     software = read_json(run.files.software, Software)
     repeated = repeated_commands(run.plan, software)
@@ -104,7 +104,7 @@ def execute(options: Namespace) -> int:
     run = open_run(options.folder)
     refuse_imported(run)
     site = site_of(run)
-    run = _stage(run, site)
+    run = stage(run, site)
     if options.scripts:
         return 0
     execute_run(run, site.partition.scheduler, say, _figures)

@@ -132,6 +132,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "imb_repetitions": network_time.imb_repetitions,
     "imb_s": network_time.imb_s,
     "imb_sample_s": network_time.imb_sample_s,
+    "simulated_s": network_time.simulated_s,
 }
 
 

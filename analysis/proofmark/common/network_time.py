@@ -28,11 +28,19 @@ PEER_START_S = 5e-4
 EVERYWHERE_S, NODE_START_S = 1.0, 0.001
 """The time to start a script on all nodes of a job, and the additional time for each node."""
 
+SIMULATED_MESSAGE_S = 1.5e-5
+"""The time of this machine to simulate one message: SimGrid 3.32, one core of 2.5 GHz."""
+SIMULATED_RANK_BYTES = 1.5 * 2**20
+"""The memory of this machine for one simulated rank, besides its buffers."""
+
 ALL = "all"
 """Name of all collectives of a step together."""
 COLLECTIVES = ("bcast", "allreduce", "allgather", "alltoall", "alltoallv")
 BARRIER = "barrier"
 """Name of the collective without a message. It is no member of `COLLECTIVES`."""
+
+BRUCK_BYTES = 256
+"""Messages of an Alltoall up to this size are sent in a few rounds."""
 
 IMB_WARM_UPS = 10
 """IMB warms up with a tenth of the repetitions, but with at least this number (or with all)."""
@@ -194,3 +202,32 @@ def imb_sample_s(limit: float, smallest_log2: int, largest_log2: int) -> int:
     IMB skips the remaining sizes after (the number of doublings - 1) × this value.
     """
     return math.ceil(limit / max(1, largest_log2 - smallest_log2 - 1))
+
+
+def simulated_messages(collective: str, size: float, ranks: int) -> float:
+    """Return about how many messages one operation has, with the algorithms of MPI libraries.
+
+    Raises:
+        ValueError: there is no such collective.
+    """
+    name = collective.lower()
+    if name == ALL:
+        return sum(simulated_messages(each, size, ranks) for each in COLLECTIVES)
+    if name not in (*COLLECTIVES, BARRIER):
+        raise ValueError(f"no collective {collective!r}; there are {', '.join(COLLECTIVES)}")
+    rounds = math.ceil(math.log2(ranks)) if ranks > 1 else 0
+    if name in ("bcast", "allreduce", BARRIER) or (name == "alltoall" and size <= BRUCK_BYTES):
+        return ranks * rounds
+    return ranks * (ranks - 1)
+
+
+def simulated_s(collective: str, sizes: Sequence[float], ranks: int, repetitions: int) -> float:
+    """Return the time to simulate an IMB benchmark over all `sizes`, with its warm-ups."""
+    executed = 1 + 2 * repetitions
+    messages = sum(simulated_messages(collective, size, ranks) for size in sizes)
+    return 1.0 + 0.01 * ranks + executed * messages * SIMULATED_MESSAGE_S
+
+
+def simulated_bytes(ranks: int, rank_bytes: float) -> float:
+    """Return the memory to simulate `ranks` ranks with buffers of `rank_bytes` each."""
+    return ranks * (SIMULATED_RANK_BYTES + rank_bytes)

@@ -144,7 +144,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def lines(self, launch: Launch) -> list[str]:
-        """Return the lines of POSIX sh that start `launch`; the last one is an ``exec`` command."""
+        """Return the lines of POSIX sh that start `launch`; the last one ends this shell."""
 
 
 LAUNCHERS = Plugins(Launcher, "proofmark.jobs.launchers", "launcher")

@@ -13,7 +13,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds
 from proofmark.judge.references.compare import traits
 from proofmark.judge.results import WORDS, Results
-from proofmark.records.columns import EMULATED
+from proofmark.records.columns import VIRTUAL
 
 NOT_MEASURED = "no output has a matching row"
 
@@ -97,7 +97,7 @@ def _classes(
                 continue
             found.figures += members.tolist()
             verdicts = results.verdict[members]
-            if measurand.origin == EMULATED:
+            if measurand.origin in VIRTUAL:
                 found.judged |= bool((verdicts != invalid).any())
             found.judged |= bool(np.isin(verdicts, (passed, failed)).any())
     return classes

@@ -20,14 +20,15 @@ def fact_mistakes(
 ) -> Iterator[InputError]:
     """Yield the mistakes in facts of the partition on which cases have a condition (`FactRule`).
 
-    Virtual nodes measure no speed, so all facts are accepted. An inventory with discovered hardware
-    is used on different machines: there only the cases whose package is in `packages` count.
+    Virtual nodes and twins measure no speed, so all facts are accepted. An inventory with
+    discovered hardware is used on different machines: there only the cases whose package is in
+    `packages` count.
 
     Raises:
         BadInput: a condition cannot be computed.
     """
     partition = site.partition
-    if partition.origin == "emulated":
+    if partition.origin != "measured":
         return
     for name, case in benchmarks.cases.items():
         elsewhere = packages is not None and case.package not in packages

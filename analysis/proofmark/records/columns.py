@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 
 EMULATED = "emulated"
 """The origin of records of virtual nodes: the measured speed is that of the machine below them."""
+PREDICTED = "predicted"
+"""The origin of records of a twin: a model computed them."""
+VIRTUAL = (EMULATED, PREDICTED)
+"""The origins of records that are no speed of the hardware of their nodes."""
 Scalar = str | int | float
 Word = TypeVar("Word")
 Numbers = NDArray[np.int64]

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from proofmark.cases.models import Case, Stability
-from proofmark.records.columns import EMULATED, Records, intern
+from proofmark.records.columns import VIRTUAL, Records, intern
 from proofmark.site.adopted import IMPORTED
 
 
@@ -42,9 +42,10 @@ def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     """Return `records`; those of disturbed and unsteady executions are INVALID, with the reason.
 
     The records of emulated nodes stay valid: their speed is not judged (ADR 0041). Those of
-    imported outputs stay valid too: the order and the times of their repeats are not known.
+    imported outputs stay valid too: the order and the times of their repeats are not known. Other
+    processes cannot disturb the time of a model.
     """
-    unjudged = (EMULATED, IMPORTED)
+    unjudged = (*VIRTUAL, IMPORTED)
     judged = np.array([each.origin not in unjudged for each in records.measurands], dtype=bool)
     judged = judged[records.measurand]
     executions = list(records.executions)

@@ -18,8 +18,9 @@ from proofmark.records.adopted import imported_error, repeats_in_output
 from proofmark.records.binding import BindingCheck
 from proofmark.records.bounds import Bounds, StepBounds
 from proofmark.records.columns import (
-    EMULATED,
     NO_VALUE,
+    PREDICTED,
+    VIRTUAL,
     Execution,
     Measurand,
     RecordBatch,
@@ -129,8 +130,8 @@ class _Reader:
         self.partition = site.partition
         self.names = HostNames(reported_names(run, site))
         self.conditions = Conditions(run, site, nodes)
-        # The speed of an emulated node is that of the machine below it.
-        self.emulated = self.partition.origin == EMULATED
+        # The speed of an emulated node is that of the machine below it, or of a model.
+        self.emulated = self.partition.origin in VIRTUAL
         self.adopted = adopted_files(run.files) if run.plan.imported else None
         self.origin = IMPORTED if run.plan.imported else self.partition.origin
         self.looks = read_looks(run.files)
@@ -246,7 +247,8 @@ class _StepReader:
             disturbed: why it was disturbed, or an empty string.
         """
         step, builder = self._step, self.builder
-        several = _node_set(tuple(nodes)) if len(nodes) > 1 else ""
+        simulated = self._about.origin == PREDICTED  # by a machine that is none of its nodes
+        several = _node_set(tuple(nodes)) if len(nodes) > 1 or (simulated and nodes) else ""
         builder.executions.append(
             Execution(
                 *(name, attempt.number, repeat, attempt.steal, attempt.others, disturbed),

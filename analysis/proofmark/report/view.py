@@ -21,6 +21,7 @@ from proofmark.report import (
     results,
     slowdown,
     storage_targets,
+    twin,
     what_to_do,
 )
 from proofmark.report.page import Section
@@ -53,6 +54,7 @@ def view(run_data: RunData) -> View:
     of_run = imported.files if run_data.run.plan.imported else commands.section
     sections = (
         *imported.sections(run_data),
+        *twin.sections(run_data),
         *what_to_do.sections(run_data),
         issues.section(run_data),
         results.judged_section(run_data),

@@ -230,6 +230,16 @@ class RunFiles:
         return self.inputs / "facts.probe"
 
     @property
+    def platform(self) -> Path:
+        """The model of a twin, for SimGrid; missing if the run is measured."""
+        return self.inputs / "twin" / "platform.xml"
+
+    @property
+    def twin(self) -> Path:
+        """The settings and the assumptions of a twin."""
+        return self.inputs / "twin" / "twin.json"
+
+    @property
     def adopted(self) -> Path:
         """The sources of the outputs of an imported run, with their digests."""
         return self.inputs / "adopted.json"

@@ -17,6 +17,7 @@ from proofmark.cases.models import SUITES_FILE, Benchmarks
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.plan.plan import Plan
+from proofmark.plan.twin.twin import Twin
 from proofmark.runs.attempts import has_result
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import write_identity
@@ -39,11 +40,13 @@ def start_or_continue(
     run_id: str | None = None,
     fresh: bool = False,
     baseline: Path | None = None,
+    twin: Twin | None = None,
 ) -> tuple[Run, bool]:
     """Return the run to work on, and whether it is an earlier one.
 
     Without `run_id` and `fresh`, the newest unfinished run with the same plan digest is continued.
-    A new run gets a copy of the folder `baseline`. A continued run keeps its own copy.
+    A new run gets a copy of the folder `baseline`, and the model of `twin`. A continued run keeps
+    its own copies.
 
     Raises:
         BadInput: `run_id` is not a name, it belongs to another plan, or another process works on
@@ -65,6 +68,8 @@ def start_or_continue(
     folder = root / (run_id or new_run_id(site, plan))
     with new_run(folder) as made:
         write_inputs(made, plan, benchmarks, site, probe, baseline)
+        if twin is not None:
+            _write_twin(RunFiles(made), twin)
     run = Run(folder.resolve(), plan)
     point_latest(root, run)
     return run, False
@@ -132,6 +137,12 @@ def write_inputs(
     files.facts_probe.write_text(probe)
     _keep_topologies(files.inventory, site)
     write_whole(files.plan, json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
+
+
+def _write_twin(files: RunFiles, twin: Twin) -> None:
+    files.platform.parent.mkdir()
+    files.platform.write_text(twin.platform, encoding="utf-8")
+    files.twin.write_text(twin.facts.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def _keep_topologies(folder: Path, site: Site) -> None:

@@ -49,7 +49,8 @@ class LinkLimit(StrictModel):
 Row = TypeVar("Row")
 
 
-def _load(name: str, row: type[Row]) -> tuple[Row, ...]:
+def load_table(name: str, row: type[Row]) -> tuple[Row, ...]:
+    """Return the rows of a file of ``site/data``."""
     text = (files("proofmark.site") / "data" / name).read_text(encoding="utf-8")
     return TypeAdapter(tuple[row, ...]).validate_python(yaml.safe_load(text))  # type: ignore[valid-type]
 
@@ -57,13 +58,13 @@ def _load(name: str, row: type[Row]) -> tuple[Row, ...]:
 @lru_cache(maxsize=1)
 def processors() -> tuple[ProcessorLimits, ...]:
     """Return the table of processors."""
-    return _load("processors.yml", ProcessorLimits)
+    return load_table("processors.yml", ProcessorLimits)
 
 
 @lru_cache(maxsize=1)
 def links() -> tuple[LinkLimit, ...]:
     """Return the table of links."""
-    return _load("links.yml", LinkLimit)
+    return load_table("links.yml", LinkLimit)
 
 
 @lru_cache(maxsize=256)

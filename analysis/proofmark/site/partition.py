@@ -64,7 +64,8 @@ class Partition(RenamedKeys):
         provision_from: ``system``, or the name of a provider.
         preinstalled: where the programs are, for the source of that name.
         run_user: the user that runs the jobs. None is the user that starts the play.
-        origin: ``emulated`` marks the records of virtual nodes.
+        origin: ``emulated`` marks the records of virtual nodes, ``predicted`` those of a twin. No
+            inventory declares a twin.
         modes: the firmware modes of the nodes, by name.
         current_mode: the mode of the nodes now. The default is the first of ``modes``.
         facts: further names for the expressions of the cases, for example versions of libraries.
@@ -93,7 +94,7 @@ class Partition(RenamedKeys):
     preinstalled: dict[Slug, Preinstalled] = {}
     scratch: Scratch
     run_user: str | None = None
-    origin: Literal["measured", "emulated"] = "measured"
+    origin: Literal["measured", "emulated", "predicted"] = "measured"
     modes: Modes = {CURRENT: Mode()}
     current_mode: Slug = ""
     facts: Facts = {}

@@ -69,7 +69,7 @@ def document_lines(name: str, script: str) -> list[str]:
 
 
 def command(script: str) -> list[str]:
-    *_, last = re.findall(r"^exec (.*)$", script, re.MULTILINE)
+    *_, last = re.findall(r"^(?:exec (?=\S)|(?=smpirun ))(.*)$", script, re.MULTILINE)
     return shlex.split(str(last))
 
 

@@ -15,6 +15,7 @@ from proofmark.judge.claims import p1_compute, p1_io, p2, p3, p4, p5
 from proofmark.judge.claims.model import PAPERS, Answer, Claim, Decision, Machines, Word
 from proofmark.judge.claims.noise import Noise
 from proofmark.judge.claims.series import Figures, missing_points, origins
+from proofmark.records.columns import PREDICTED
 
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted(
@@ -30,6 +31,7 @@ CLAIMS: tuple[Claim, ...] = tuple(
     )
 )
 """All claims, by id."""
+NOT_MODELLED = "a twin models messages only: no computation, memory or files"
 
 
 def answers(
@@ -62,7 +64,13 @@ def _answer(
         sentence = f"measured on {where}; the claim is of {wanted}"
         gaps = tuple(f"figures of {system}" for system in absent)
         return Answer(claim, origin, "cannot be told", sentence, missing=gaps)
-    needs = claim.needs(machines)
+    predicted = origin == PREDICTED
+    if predicted and claim.of_twin is None:
+        sentence = f"a prediction would only repeat an input of the model: {claim.input_of_twin}"
+        return Answer(
+            claim, origin, "cannot be told", sentence if claim.input_of_twin else NOT_MODELLED
+        )
+    needs = claim.of_twin(machines) if predicted and claim.of_twin else claim.needs(machines)
     measured_points = [figures.of(need) for need in needs]
     missing = [
         missing_points(need, of_need.values)
@@ -73,9 +81,15 @@ def _answer(
         return Answer(claim, origin, "cannot be told", f"missing: {gaps[0]}", missing=gaps)
     decision = claim.decide(measured_points, machines)
     noises = [each.noise for each in measured_points]
-    word, note = _word(decision, noises)
+    word, note = _predicted(decision) if predicted else _word(decision, noises)
     numbers = {**decision.numbers, "noise": max(noise.deviation for noise in noises)}
     return Answer(claim, origin, word, f"{decision.sentence}. {note}", numbers)
+
+
+def _predicted(decision: Decision) -> tuple[Word, str]:
+    """Return the answer of a simulation, and a sentence about its noise."""
+    note = "Predicted by a model: a simulation has no noise, but an error"
+    return "holds" if decision.holds else "does not hold", note
 
 
 def _word(decision: Decision, noises: Sequence[Noise]) -> tuple[Word, str]:

@@ -45,6 +45,8 @@ PAPERS: Machines = {
 class Need:
     """A sweep that a claim needs: every combination of `axes`, with the traits `fixed`.
 
+    With `points` only these combinations are needed; a simulation has fewer sizes with more ranks.
+
     A trait is a parameter of a record, or its ``benchmark``, ``metric``, ``mode`` or
     ``placement``. Other traits may differ. Of figures that differ in them the median is used, or
     with `best` the greatest (the Rmax of HPL is the best of its settings).
@@ -56,6 +58,7 @@ class Need:
     fixed: Mapping[str, Scalar]
     axes: Mapping[str, Sequence[Scalar]]
     best: bool = False
+    points: tuple[Point, ...] = ()
 
     @property
     def text(self) -> str:
@@ -107,6 +110,9 @@ class Claim:
         systems: the systems of the claim.
         needs: returns its minimum sweep on these machines.
         decide: returns the decision from the complete figures of each need.
+        of_twin: returns the minimum sweep in a simulation; None if a simulation cannot answer.
+        input_of_twin: the input of a model that a predicted answer would only repeat; empty if the
+            model has nothing about the claim.
     """
 
     id: str
@@ -114,6 +120,8 @@ class Claim:
     systems: tuple[str, ...]
     needs: Callable[[Machines], Sequence[Need]]
     decide: Callable[[Sequence[Measured], Machines], Decision]
+    of_twin: Callable[[Machines], Sequence[Need]] | None = None
+    input_of_twin: str = ""
 
     @property
     def paper(self) -> str:

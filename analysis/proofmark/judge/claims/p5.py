@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
+from proofmark.common.text import size as size_text
 from proofmark.judge.claims.change_point import log_slope
-from proofmark.judge.claims.model import Claim, Decision, Machines, Measured, Need, Values
+from proofmark.judge.claims.model import (
+    Claim,
+    Decision,
+    Machines,
+    Measured,
+    Need,
+    Point,
+    Values,
+)
 from proofmark.judge.claims.noise import Estimate, Found, effect_size, every
 
 SYSTEM = "p595"
@@ -16,6 +26,9 @@ PLACEMENTS = ("BD", "BA", "UD", "UA")
 RANKS = tuple(2**power for power in range(1, 11))
 SIZES = tuple(4**power for power in range(11))
 """Message sizes, 1 B … 1 MiB; P5 states neither its sizes nor its numbers of processes."""
+
+RANKS_OF_TWIN = (4, 16, 64, 128, 256, 512, 1024)
+"""Numbers of processes of the suite ``twin-p5``."""
 
 RATIOS = (("BD", "BA"), ("UD", "UA"), ("BA", "UA"), ("BD", "UD"))
 """Columns of table 2: (first − second) ÷ second, for times."""
@@ -92,6 +105,33 @@ def _needs(machines: Machines) -> list[Need]:
         )
         for name in COLLECTIVES
     ]
+
+
+def _of_twin(machines: Machines) -> list[Need]:
+    """Return the sweep of the suite ``twin-p5``, up to the largest number that spreads ranks.
+
+    If the ranks fill all nodes, each placement uses the same cores.
+    """
+    return [replace(need, points=_points(RANKS_OF_TWIN[:-1])) for need in _needs(machines)]
+
+
+def _of_twin_c54(machines: Machines) -> list[Need]:
+    return [replace(need, points=_points(RANKS_OF_TWIN)) for need in _needs_c54(machines)]
+
+
+def _points(numbers: Sequence[int]) -> tuple[Point, ...]:
+    return tuple(
+        (placement, ranks, size)
+        for placement in PLACEMENTS
+        for ranks in numbers
+        for size in SIZES
+        if size <= largest_of_twin(ranks)
+    )
+
+
+def largest_of_twin(ranks: int) -> int:
+    """Return the largest message in bytes that the suite ``twin-p5`` simulates."""
+    return 65536 if ranks <= 64 else 4096 if ranks <= 256 else 512
 
 
 def _named(pair: tuple[str, str]) -> str:
@@ -228,8 +268,10 @@ def _decide_c54(figures: Sequence[Measured], machines: Machines) -> Decision:
             for (place, ranks, size), time in figures[0].values.items()
             if place == placement and int(ranks) in RANKS and int(size) in SIZES
         }
-        over_ranks = [(ranks, times[ranks, SIZES[-1]]) for ranks in RANKS]
-        over_size = [(size, times[RANKS[-1], size]) for size in SIZES]
+        numbers = sorted({ranks for ranks, _ in times})
+        sizes = [size for size in SIZES if all((ranks, size) in times for ranks in numbers)]
+        over_ranks = [(ranks, times[ranks, sizes[-1]]) for ranks in numbers]
+        over_size = [(size, times[numbers[-1], size]) for size in sizes]
         by_ranks.append(Estimate(math.log(over_ranks[-1][1] / over_ranks[0][1]), ends))
         by_size.append(Estimate(math.log(over_size[-1][1] / over_size[0][1]), ends))
         slopes += [log_slope(over_ranks, noise), log_slope(over_size, noise)]
@@ -239,9 +281,9 @@ def _decide_c54(figures: Sequence[Measured], machines: Machines) -> Decision:
             *(ratio.at_least(STEEP) for ratio in (*by_ranks, *by_size)),
             *(each.at_least(1) for each in slopes),
         ),
-        f"{PLOTTED} of 1 MiB takes {of_ranks:.0f} × the time or more from {RANKS[0]} to "
-        f"{RANKS[-1]} processes; on {RANKS[-1]}, {of_size:.0f} × or more from 1 B to 1 MiB; "
-        f"steep is {STEEP:g} ×",
+        f"{PLOTTED} of {size_text(sizes[-1])} takes {of_ranks:.0f} × the time or more from "
+        f"{numbers[0]} to {numbers[-1]} processes; on {numbers[-1]}, {of_size:.0f} × or more from "
+        f"{size_text(sizes[0])} to {size_text(sizes[-1])}; steep is {STEEP:g} ×",
         {"by_processes": of_ranks, "by_size": of_size}
         | {"least_slope": min(each.value for each in slopes)},
     )
@@ -255,6 +297,7 @@ CLAIMS = (
         (SYSTEM,),
         _needs,
         _decide_c51,
+        of_twin=_of_twin,
     ),
     Claim(
         "C5.2",
@@ -263,6 +306,7 @@ CLAIMS = (
         (SYSTEM,),
         _needs,
         _decide_c52,
+        of_twin=_of_twin,
     ),
     Claim(
         "C5.3",
@@ -270,6 +314,7 @@ CLAIMS = (
         (SYSTEM,),
         _needs,
         _decide_c53,
+        of_twin=_of_twin,
     ),
     Claim(
         "C5.4",
@@ -277,5 +322,6 @@ CLAIMS = (
         (SYSTEM,),
         _needs_c54,
         _decide_c54,
+        of_twin=_of_twin_c54,
     ),
 )

@@ -94,6 +94,8 @@ class Figures:
                 point: [max(figures, key=lambda figure: figure.value)]
                 for point, figures in by_point.items()
             }
+        if need.points:
+            by_point = {point: by_point[point] for point in need.points if point in by_point}
         values = {point: median(each.value for each in of) for point, of in by_point.items()}
         counts = [sum(figure.repeats for figure in of) for of in by_point.values()]
         metrics = {figure.traits["metric"] for of in by_point.values() for figure in of}
@@ -123,6 +125,9 @@ def missing_points(need: Need, values: Values) -> str:
 
 
 def _points(need: Need) -> Iterator[Point]:
+    if need.points:
+        yield from need.points
+        return
     points: list[Point] = [()]
     for values in need.axes.values():
         points = [(*point, value) for point in points for value in values]

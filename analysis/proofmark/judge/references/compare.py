@@ -13,7 +13,7 @@ from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates, by_repeat
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.derived import NOTHING_RATED, derive
-from proofmark.records.columns import EMULATED, Record, Records
+from proofmark.records.columns import PREDICTED, VIRTUAL, Record, Records
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.partition import Limit
@@ -237,9 +237,10 @@ def compare(
         for word, limit in zip(("at least", "at most"), limits, strict=True)
         if limit is not None
     )
-    never_fails = reference.kind == "expected" or record.origin == EMULATED
+    never_fails = reference.kind == "expected" or record.origin in VIRTUAL
     missed = "UNJUDGED" if never_fails else "FAIL"
-    outcome = missed if low or high else "PASS"
+    met = "UNJUDGED" if record.origin == PREDICTED else "PASS"
+    outcome = missed if low or high else met
     verb = "is not" if low or high else "is"
     reason = f"{ratio:.3g} × {name} ({expected:.6g} {record.unit}) {verb} {bounds}"
     if ratios:

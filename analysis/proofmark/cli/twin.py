@@ -1,0 +1,147 @@
+"""The command ``twin``: simulates a suite on a model of a partition."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from proofmark.cli.checkout import kit_benchmarks, suite_argument
+from proofmark.cli.command import Command
+from proofmark.cli.output import print_line
+from proofmark.cli.plan import print_plan
+from proofmark.cli.run import stage
+from proofmark.cli.site import inventory_of, site_argument
+from proofmark.common.command import run_command
+from proofmark.common.errors import bad_input
+from proofmark.common.files import write_private
+from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.messages import say
+from proofmark.common.text import size
+from proofmark.jobs.execute import execute, summary
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan
+from proofmark.plan.twin.cost import memory_bytes
+from proofmark.plan.twin.twin import PROVIDER, make_twin, twin_site
+from proofmark.runs.nodes import collect_nodes
+from proofmark.runs.run import Run, site_of
+from proofmark.runs.start import start_or_continue
+from proofmark.site.discovery import probe_here
+from proofmark.site.inventory import load_site
+from proofmark.site.machines import machines_of
+from proofmark.software.provider import PROVIDERS, programs_of
+from proofmark.software.provision import Probes, ProgramProbe, provide_software
+from proofmark.software.request import ProvisionRequest, Sources
+
+PROBE_LIMIT_S = 60.0
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of ``proofmark twin`` to `parser`."""
+    site_argument(parser)
+    parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
+    suite_argument(parser)
+    parser.add_argument(
+        "--selector", default="", help="the MPI whose collectives are imitated (default: the first)"
+    )
+    parser.add_argument("--plan", action="store_true", help="only print the plan")
+    parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
+    parser.add_argument("--run-id", help="the name of the run")
+    parser.add_argument("--fresh", action="store_true", help="never continue a run")
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
+
+
+def twin(options: Namespace) -> int:
+    """Simulate a suite on a model of a partition."""
+    benchmarks, kit = kit_benchmarks(), kit_folder()
+    runs = result_folder(kit, "runs", options.runs)
+    site = twin_site(load_site(inventory_of(options), options.limit), runs)
+    machines, _ = machines_of(site)
+    made = make_plan(benchmarks, options.suite, site, machines)
+    model = make_twin(site, made, options.selector)
+    if options.plan:
+        print_plan(made, [])
+        print_line(_memory_line(made))
+        return 0
+    _check_memory(made)
+    run, continued = start_or_continue(
+        runs,
+        made,
+        benchmarks,
+        site,
+        probe_here(),
+        run_id=options.run_id,
+        fresh=options.fresh,
+        twin=model,
+    )
+    say(f"run: {run.folder}{', continued' if continued else ''}; {_memory_line(made)}")
+    _provide(run, kit, options)
+    run = stage(run, site_of(run))
+    execute(run, site.partition.scheduler, say)
+    collect_nodes(run)
+    print_line(summary(run))
+    print_line(f"next: proofmark report {run.folder}")
+    return 0
+
+
+def _memory_line(made: Plan) -> str:
+    return f"memory of the simulation: about {size(memory_bytes(made))}, free: {size(_free())}"
+
+
+def _free() -> int:
+    """Return the memory of this machine that programs can get, in bytes."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    values = {name: int(value.split()[0]) for name, _, value in (x.partition(":") for x in lines)}
+    return values["MemAvailable"] * 1024
+
+
+def _check_memory(made: Plan) -> None:
+    """Refuse a plan that needs more memory than this machine has.
+
+    Raises:
+        BadInput: the largest step would not fit.
+    """
+    if memory_bytes(made) > _free():
+        found = f"a simulation that needs about {size(memory_bytes(made))}"
+        raise bad_input("memory", made.suite, found, f"at most {size(_free())}, which is free")
+
+
+def _provide(run: Run, kit: Path, options: Namespace) -> None:
+    """Compile the programs of the plan, if that is not done, and record them.
+
+    Raises:
+        BadInput: a source is not available, or a program cannot be compiled.
+    """
+    request = ProvisionRequest(
+        kit=kit,
+        arch=PROVIDER,
+        programs=programs_of(run.plan),
+        prefixes=(options.prefixes or result_folder(kit, ".provision")).resolve(),
+        sources=Sources(mirror=options.sources.resolve() if options.sources else None),
+    )
+    installed = PROVIDERS.get(PROVIDER)(request).install(say)
+    if not run.files.installed.exists():
+        write_private(run.files.installed, installed.model_dump_json(indent=1) + "\n")
+    probes = {
+        name: ProgramProbe(output=_probed(sorted(package.programs.values())))
+        for name, package in installed.packages.items()
+    }
+    provide_software(
+        run, kit / "environments", Probes(node=probe_here(), packages=probes), by_installed=True
+    )
+
+
+def _probed(programs: list[str]) -> str:
+    """Return the output of the probe of programs on this machine."""
+    with as_file(files("proofmark.software") / "probe-program.sh") as script:
+        done = run_command(["sh", f"{script}", *programs], timeout_s=PROBE_LIMIT_S)
+    if done.returncode:
+        found = f"exit code {done.returncode}: {done.stderr.strip()}"
+        raise bad_input("probe-program.sh", "", found, "exit code 0")
+    return done.stdout
+
+
+COMMANDS = {
+    "twin": Command(twin, "twin -i inventory/p595 -l p595 --suite twin-p5", arguments),
+}

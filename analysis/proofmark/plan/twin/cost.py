@@ -1,0 +1,20 @@
+"""The memory that the simulation of a plan needs."""
+
+from __future__ import annotations
+
+from proofmark.common.network_time import simulated_bytes
+from proofmark.plan.plan import Plan
+from proofmark.plan.step import Step
+
+BUFFERS = 2
+"""The buffers of a rank, each with one message of every rank."""
+
+
+def memory_bytes(plan: Plan) -> float:
+    """Return the memory of the largest step; steps run one after the other."""
+    return max(_step_bytes(step) for step in plan.steps())
+
+
+def _step_bytes(step: Step) -> float:
+    largest = 2.0 ** float(step.derived.get("largest_log2", 0))
+    return simulated_bytes(step.ranks, BUFFERS * largest * step.ranks)

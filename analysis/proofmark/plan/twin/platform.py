@@ -1,0 +1,113 @@
+"""The platform file of SimGrid for a model: its XML, with all settings of SMPI.
+
+After the documentation of SimGrid 3.32, "Platform Description: The XML format" and "SimGrid Options
+and Configurations". Each setting is explicit, because the default factors of SMPI are those of one
+cluster of 2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from proofmark.plan.twin.model import GATEWAY, Edge, Graph, Link, TwinModel, copy_rate, cpu_name
+from proofmark.site.interconnects import Interconnect
+
+_DOCTYPE = "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+ROUTING = "DijkstraCache"
+
+
+def host_name(node: str, pu: int) -> str:
+    """Return SimGrid's host for the hardware thread `pu` (os index) of `node`."""
+    return f"{node}.{cpu_name(pu)}"
+
+
+def settings(known: Interconnect, selector: str) -> dict[str, str]:
+    """Return the settings of SMPI by name.
+
+    Computation takes no time: figures are times of communication only. The factors for rates and
+    latencies are 1: rates and latencies are those of the model.
+    """
+    overhead = f"0:{known.software_s.value:g}:0"
+    eager = f"{known.eager_bytes.value:.0f}"
+    return {
+        "smpi/simulate-computation": "no",
+        "smpi/coll-selector": selector,
+        "smpi/bw-factor": "0:1",
+        "smpi/lat-factor": "0:1",
+        "smpi/os": overhead,
+        "smpi/or": overhead,
+        "smpi/ois": "0:0:0",
+        "smpi/async-small-thresh": eager,
+        "smpi/send-is-detached-thresh": eager,
+        "network/bandwidth-factor": "1",
+        "network/latency-factor": "1",
+        "network/weight-S": "0",
+        "network/crosstraffic": "no",
+        "network/loopback-bw": f"{copy_rate(known, known.line_s.value):g}",
+        "network/loopback-lat": f"{known.line_s.value:g}",
+    }
+
+
+def platform_xml(model: TwinModel, values: Mapping[str, str]) -> str:
+    """Return the platform file for `model` with the `settings` of SMPI."""
+    root = Element("platform", version="4.1")
+    config = SubElement(root, "config")
+    for name, value in values.items():
+        SubElement(config, "prop", id=name, value=value)
+    world = SubElement(root, "zone", id="world", routing=ROUTING)
+    for node in model.nodes:
+        _add_graph(SubElement(world, "zone", id=node, routing=ROUTING), model.node, f"{node}.")
+    network = model.network
+    gateways = {node: f"{node}.{GATEWAY}" for node in model.nodes}
+    for router in network.routers:
+        zone = SubElement(world, "zone", id=f"zone-{router}", routing="Full")
+        SubElement(zone, "router", id=router)
+    for name, link in network.links.items():
+        _add_link(world, name, link)
+    for edge in network.edges:
+        _add_zone_route(world, edge, gateways, network.links)
+    indent(root, " ")
+    return _DOCTYPE + tostring(root, encoding="unicode") + "\n"
+
+
+def _add_graph(zone: Element, graph: Graph, prefix: str) -> None:
+    for cpu in graph.cpus:
+        SubElement(zone, "host", id=prefix + cpu, speed="1Gf")
+    for router in graph.routers:
+        SubElement(zone, "router", id=prefix + router)
+    for name, link in graph.links.items():
+        _add_link(zone, prefix + name, link)
+    for edge in graph.edges:
+        route = SubElement(zone, "route", src=prefix + edge.one, dst=prefix + edge.other)
+        _add_links(route, edge, graph.links, prefix)
+
+
+def _add_zone_route(
+    world: Element, edge: Edge, gateways: Mapping[str, str], links: Mapping[str, Link]
+) -> None:
+    ends = {
+        "src": edge.one if edge.one in gateways else f"zone-{edge.one}",
+        "dst": f"zone-{edge.other}",
+        "gw_src": gateways.get(edge.one, edge.one),
+        "gw_dst": edge.other,
+    }
+    _add_links(SubElement(world, "zoneRoute", ends), edge, links, "")
+
+
+def _add_link(zone: Element, name: str, link: Link) -> None:
+    policy = "SPLITDUPLEX" if link.duplex else "SHARED"
+    SubElement(
+        zone,
+        "link",
+        id=name,
+        bandwidth=f"{link.bytes_per_s:g}Bps",
+        latency=f"{link.latency_s:g}s",
+        sharing_policy=policy,
+    )
+
+
+def _add_links(route: Element, edge: Edge, links: Mapping[str, Link], prefix: str) -> None:
+    for name in edge.links:
+        way = {"direction": "UP"} if links[name].duplex else {}
+        SubElement(route, "link_ctn", {"id": prefix + name, **way})

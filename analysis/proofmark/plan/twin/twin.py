@@ -1,0 +1,107 @@
+"""The twin of a site: its partition with simulated nodes, and the files of the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofmark.common.errors import bad_input, nearest
+from proofmark.common.strict_model import StrictModel
+from proofmark.plan.plan import Plan
+from proofmark.plan.twin.model import Assumption, TwinModel, twin_model
+from proofmark.plan.twin.platform import platform_xml, settings
+from proofmark.site.execution import LaunchSettings, Queue
+from proofmark.site.inventory import Site
+from proofmark.site.machines import topology_of_mode
+from proofmark.site.storage import Scratch
+
+PREDICTED = "predicted"
+"""The origin of the figures of a twin."""
+PROVIDER = "twin"
+"""The provider of programs that are compiled for SimGrid."""
+
+
+class TwinFacts(StrictModel):
+    """How a twin simulates.
+
+    Attributes:
+        selector: SimGrid's imitation of an MPI library, for the algorithms of collectives.
+        selectors: all selectors that are possible for the partition.
+        settings: of SimGrid, by name.
+        assumptions: what the model contains.
+    """
+
+    selector: str
+    selectors: tuple[str, ...]
+    settings: dict[str, str]
+    assumptions: tuple[Assumption, ...]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The files of a simulation: the platform as SimGrid's XML, and the facts for the report."""
+
+    platform: str
+    facts: TwinFacts
+
+
+def twin_site(site: Site, scratch: Path) -> Site:
+    """Return `site` with simulated nodes: this machine runs all jobs.
+
+    Args:
+        site: the real partition.
+        scratch: a folder of this machine; simulated steps write no files in it.
+    """
+    partition = site.partition
+    current = partition.current_mode
+    simulated = partition.model_copy(
+        update={
+            "origin": PREDICTED,
+            "scheduler": "simulated",
+            "launch": LaunchSettings(launcher="twin"),
+            "queue": Queue(),
+            "provision_from": PROVIDER,
+            "scratch": Scratch(path=str(scratch)),
+            "file_systems": [],
+            "firmware": None,
+            "modes": {current: partition.modes[current]},
+            "limits": [],
+            "run_user": None,
+        }
+    )
+    return site.model_copy(update={"partition": simulated, "connection": "local"})
+
+
+def make_twin(site: Site, plan: Plan, selector: str = "") -> Twin:
+    """Return the files of the simulation of `plan` on the twin `site`.
+
+    Raises:
+        BadInput: the processor of the partition is not in the table of interconnects, or `selector`
+            is not one of its selectors.
+    """
+    mode = site.partition.current_mode
+    model = twin_model(site, topology_of_mode(site, mode), _nodes(site, plan))
+    chosen = _selector(model, selector)
+    values = settings(model.interconnect, chosen)
+    facts = TwinFacts(
+        selector=chosen,
+        selectors=model.interconnect.collectives,
+        settings=values,
+        assumptions=model.assumptions,
+    )
+    return Twin(platform_xml(model, values), facts)
+
+
+def _nodes(site: Site, plan: Plan) -> Sequence[str]:
+    used = {node for step in plan.steps() for node in step.nodes}
+    return [host for host in site.hosts if host in used]
+
+
+def _selector(model: TwinModel, given: str) -> str:
+    known: tuple[str, ...] = model.interconnect.collectives
+    if not given:
+        return known[0]
+    if given not in known:
+        raise bad_input("--selector", "", f"{given!r}{nearest(given, known)}", ", ".join(known))
+    return given

@@ -1,0 +1,73 @@
+"""The table of the paths of messages inside a node: figures with a source or an assumption."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from proofmark.cases.models import Text
+from proofmark.common.strict_model import StrictModel
+from proofmark.site.limits import load_table
+
+Selector = Literal["impi", "mpich", "mvapich2", "ompi"]
+"""The selectors of SimGrid that imitate an MPI library (SMPI, ``smpi/coll-selector``)."""
+
+
+class Sourced(StrictModel):
+    """A value in SI units with its source, or with what was assumed if there is none."""
+
+    value: Annotated[float, Field(gt=0)]
+    source: Text | None = None
+    assumed: Text | None = None
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if (self.source is None) == (self.assumed is None):
+            raise ValueError("exactly one of source and assumed")
+        return self
+
+
+class Bus(StrictModel):
+    """One direction of a link inside a node: latency in seconds, rate in bytes/s."""
+
+    latency_s: Sourced
+    bytes_per_s: Sourced
+
+
+class Interconnect(StrictModel):
+    """How messages travel inside the nodes of one processor family.
+
+    Attributes:
+        architecture: archspec's name of the processor.
+        line_s: transfer of a cache line between two cores of a socket.
+        lines_in_flight: cache lines of 64 bytes that one core can wait for at the same time.
+        socket: between two sockets of a book, or of a node without books.
+        book: between two processor books.
+        adapter: between a node and the adapter of its network.
+        software_s: the MPI library on each side of a message.
+        collectives: the selectors of SimGrid; several if the real algorithms are not known.
+        eager_bytes: smaller messages are sent without a rendezvous.
+    """
+
+    architecture: Text
+    line_s: Sourced
+    lines_in_flight: Sourced
+    socket: Bus
+    book: Bus | None = None
+    adapter: Bus
+    software_s: Sourced
+    collectives: Annotated[tuple[Selector, ...], Field(min_length=1)]
+    eager_bytes: Sourced
+
+
+@lru_cache(maxsize=1)
+def interconnects() -> tuple[Interconnect, ...]:
+    """Return the table."""
+    return load_table("interconnects.yml", Interconnect)
+
+
+def interconnect(architecture: str) -> Interconnect | None:
+    """Return the row of a processor family; None if the table has none."""
+    return next((row for row in interconnects() if row.architecture == architecture), None)

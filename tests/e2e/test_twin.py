@@ -1,0 +1,197 @@
+"""The twin: a real MPI program, compiled for SimGrid, on the generated model of a machine."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.folders import DATA, ROOT
+
+from proofmark.cli.main import main
+from proofmark.judge.judging import read_and_judge
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.twin.model import copy_rate, twin_model
+from proofmark.plan.twin.platform import host_name, platform_xml, settings
+from proofmark.report.write import write_report
+from proofmark.runs.run import open_run
+from proofmark.site.inventory import load_site
+from proofmark.site.machines import topology_of_mode
+
+PROGRAM = DATA / "twin"
+FOLDER = "imb-1.0"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small MPI program, compiled for SimGrid."""
+    folder = tmp_path_factory.mktemp("program")
+    shutil.copytree(PROGRAM, folder, dirs_exist_ok=True)
+    subprocess.run(["make", "-C", folder, "CC=smpicc", "IMB-MPI1"], check=True, capture_output=True)
+    return folder / "IMB-MPI1"
+
+
+@pytest.fixture
+def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kit whose suite is short, and whose source of IMB is the small program."""
+    folder = tmp_path / "kit"
+    shutil.copytree(ROOT / "benchmarks", folder / "benchmarks")
+    shutil.copytree(ROOT / "environments", folder / "environments")
+    shutil.copy(ROOT / "galaxy.yml", folder)
+    case = folder / "benchmarks/imb-collectives.yml"
+    content = yaml.safe_load(case.read_text())
+    use = content["suites"]["twin-p5"]
+    use["sweep"] |= {"nodes": 2, "ranks": [4], "collective": ["Bcast"], "placement": ["BD", "UA"]}
+    case.write_text(yaml.safe_dump(content, sort_keys=False))
+    (tmp_path / "mirror").mkdir()
+    archive = tmp_path / "mirror/imb.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(PROGRAM, FOLDER)
+    change_source(folder, sha256=hashlib.sha256(archive.read_bytes()).hexdigest())
+    monkeypatch.setenv("PROOFMARK_KIT", f"{folder}")
+    return folder
+
+
+def change_source(kit: Path, **changes: str) -> None:
+    source = {
+        "version": "1.0",
+        "url": "https://127.0.0.1:9/imb.tar.gz",
+        "folder": FOLDER,
+        "make": ["CC=smpicc", "IMB-MPI1"],
+        "programs": {"IMB-MPI1": "IMB-MPI1"},
+    }
+    packages = {"packages": {"intel-mpi-benchmarks": source | changes}}
+    (kit / "environments/twin/sources.yml").write_text(yaml.safe_dump(packages))
+
+
+def twin(kit: Path, *options: str) -> int:
+    folder = kit.parent
+    return main(
+        [
+            *("twin", "-i", f"{ROOT / 'inventory/p595'}", "-l", "p595-01,p595-02"),
+            *("--suite", "twin-p5", "--runs", f"{folder / 'runs'}", "--run-id", "twin"),
+            *("--prefixes", f"{folder / 'prefixes'}", *options),
+        ]
+    )
+
+
+def judged(kit: Path) -> Verdict:
+    return read_and_judge(open_run(kit.parent / "runs/twin"))[1]
+
+
+def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ranks that fill one node need no network: they are faster than those on two nodes."""
+    sources = ["--sources", f"{kit.parent / 'mirror'}"]
+    assert twin(kit, *sources) == 0
+    verdict = judged(kit)
+    assert verdict.coverage.expected == len(verdict.coverage.missing) + 2
+    assert not verdict.coverage.missing
+    assert {result.verdict for result in verdict.results} == {"UNJUDGED"}
+    assert {result.record.origin for result in verdict.results} == {"predicted"}
+    nodes = {(each.record.placement, each.record.node) for each in verdict.results}
+    assert nodes == {("BD", "p595-[01-02]"), ("UA", "p595-01")}
+    times = {
+        (each.record.placement, each.record.parameters["bytes"]): each.record.value or 0.0
+        for each in verdict.results
+        if each.record.metric == "t_avg"
+    }
+    for size in (0, 1024, 65536):
+        assert times["BD", size] > 2 * times["UA", size]
+    page = write_report(open_run(kit.parent / "runs/twin"), verdict).read_text()
+    assert "cache line between two cores" in page
+    assert "smpi/coll-selector" in page
+    capsys.readouterr()
+    assert twin(kit, *sources) == 0
+    assert "continued" in capsys.readouterr().err
+
+
+def test_each_selector_of_the_partition_can_be_chosen(
+    kit: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert twin(kit, "--plan", "--selector", "ompi") == 0
+    assert "memory of the simulation: about " in capsys.readouterr().out
+    assert twin(kit, "--plan", "--selector", "nccl") == 3
+    assert "accepted: mpich, ompi, mvapich2, impi" in capsys.readouterr().err
+
+
+def test_a_source_that_is_not_available_is_named(
+    kit: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert twin(kit) == 3
+    message = capsys.readouterr().err
+    assert "intel-mpi-benchmarks: source: found not available: " in message
+    assert "--sources" in message
+
+
+def test_a_source_with_another_checksum_is_refused(
+    kit: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change_source(kit, sha256="0" * 64)
+    assert twin(kit, "--sources", f"{kit.parent / 'mirror'}") == 3
+    assert f"accepted: {'0' * 64}" in capsys.readouterr().err
+    assert not [*(kit.parent / "prefixes").glob("twin-*")]
+
+
+def test_a_simulation_that_does_not_fit_into_the_memory_is_refused(
+    kit: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = kit / "benchmarks/imb-collectives.yml"
+    content = yaml.safe_load(case.read_text())
+    content["suites"]["twin-p5"]["let"]["largest_log2"] = 40
+    case.write_text(yaml.safe_dump(content, sort_keys=False))
+    assert twin(kit) == 3
+    assert "a simulation that needs about 32.0 TiB" in capsys.readouterr().err
+    assert not (kit.parent / "runs").exists()
+
+
+@pytest.mark.parametrize("partition", ["tachyon1", "tachyon2", "p595"])
+def test_simgrid_follows_the_model(partition: str, program: Path, tmp_path: Path) -> None:
+    """The rate of a large message is that of the slowest link of its route."""
+    inventory = ROOT / "inventory" / ("p595" if partition == "p595" else "tachyon")
+    site = load_site(inventory, partition)
+    topology = topology_of_mode(site, site.partition.current_mode)
+    model = twin_model(site, topology, site.hosts[:2])
+    known = model.interconnect
+    (tmp_path / "platform.xml").write_text(
+        platform_xml(model, settings(known, known.collectives[0]))
+    )
+    first = topology.cores[0]
+    near = next(core for core in topology.cores[1:] if core.socket == first.socket)
+    far = next(core for core in topology.cores if core.socket != first.socket)
+    line, hop = known.line_s.value, known.socket.latency_s.value
+    places = {
+        (site.hosts[0], near.pus[0]): copy_rate(known, line),
+        (site.hosts[0], far.pus[0]): min(
+            copy_rate(known, line + hop), known.socket.bytes_per_s.value
+        ),
+        (site.hosts[1], first.pus[0]): min(
+            site.partition.fabric.link_bytes_per_s,
+            known.adapter.bytes_per_s.value,
+            copy_rate(known, line + hop),
+        ),
+    }
+    for place, rate in places.items():
+        assert largest_rate(program, tmp_path, [(site.hosts[0], first.pus[0]), place]) == (
+            pytest.approx(rate, rel=0.03)
+        )
+
+
+def largest_rate(program: Path, folder: Path, places: list[tuple[str, int]]) -> float:
+    """Return the rate in bytes/s of a message of 4 MiB there and back."""
+    (folder / "hosts").write_text("".join(f"{host_name(*place)}\n" for place in places))
+    words = ["smpirun", "-np", "2", "-platform", "platform.xml", "-hostfile", "hosts"]
+    done = subprocess.run(
+        [*words, program, "PingPong", "-msglog", "22:22"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    match = re.search(r"^ +4194304 +1 +\S+ +\S+ +(\S+)$", done.stdout, re.MULTILINE)
+    assert match, done.stdout
+    return 2 * 2**22 / (float(match[1]) * 1e-6)

@@ -1,0 +1,169 @@
+"""The model of a twin: from topology and fabric to CPUs, links and routes."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.folders import ROOT as REPOSITORY
+
+from proofmark.common.errors import BadInput
+from proofmark.plan.twin.model import GATEWAY, Graph, TwinModel, cpu_name, network_graph, twin_model
+from proofmark.plan.twin.platform import host_name, platform_xml, settings
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.topology import Topology
+
+INVENTORIES = {"tachyon1": "tachyon", "tachyon2": "tachyon", "p595": "p595"}
+
+
+@cache
+def site_of(partition: str) -> Site:
+    return load_site(REPOSITORY / "inventory" / INVENTORIES[partition], partition)
+
+
+def topology_of(site: Site) -> Topology:
+    return topology_of_mode(site, site.partition.current_mode)
+
+
+def model_of(partition: str, nodes: int = 2) -> TwinModel:
+    site = site_of(partition)
+    return twin_model(site, topology_of(site), site.hosts[:nodes])
+
+
+def route(graph: Graph, one: str, other: str) -> list[str]:
+    """Return the links of the route with the fewest links (breadth first, links counted)."""
+    near: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    for edge in graph.edges:
+        near.setdefault(edge.one, []).append((edge.other, edge.links))
+        near.setdefault(edge.other, []).append((edge.one, edge.links))
+    best: dict[str, list[str]] = {one: []}
+    waiting = deque([one])
+    while waiting:
+        place = waiting.popleft()
+        for after, links in near.get(place, ()):
+            found = [*best[place], *links]
+            if after not in best or len(found) < len(best[after]):
+                best[after] = found
+                waiting.append(after)
+    return best[other]
+
+
+def buses(links: list[str]) -> int:
+    """Return the number of links between sockets or books of a route."""
+    return sum(name.startswith(("socket", "book")) for name in links)
+
+
+@pytest.mark.parametrize("partition", INVENTORIES)
+def test_each_cpu_reaches_each_other_cpu_and_the_adapter(partition: str) -> None:
+    graph = model_of(partition).node
+    ends = [*graph.cpus[:3], *graph.cpus[-3:], GATEWAY]
+    for one, other in combinations(ends, 2):
+        links = route(graph, one, other)
+        assert links
+        assert all(name in graph.links for name in links)
+
+
+@pytest.mark.parametrize("partition", INVENTORIES)
+def test_a_route_is_as_long_as_the_distance_of_its_sockets(partition: str) -> None:
+    """Same socket: no bus. One hop: one. Two hops of a square of sockets: two."""
+    site = site_of(partition)
+    topology = topology_of(site)
+    graph = twin_model(site, topology, site.hosts[:1]).node
+    hops = topology.socket_hops
+    first = topology.cores[0]
+    for core in topology.cores[1:]:
+        links = route(graph, cpu_name(first.pus[0]), cpu_name(core.pus[0]))
+        if core.socket == first.socket:
+            assert buses(links) == 0
+        elif core.book != first.book:
+            assert buses(links) == 1
+            assert sum(name.startswith("port") for name in links) == 2
+        else:
+            assert buses(links) == hops.get((first.socket, core.socket), 1)
+    assert set(hops.values()) == ({1, 2} if partition == "tachyon1" else set(hops.values()) - {2})
+
+
+def test_copies_from_another_socket_are_slower() -> None:
+    """Inside a socket only the links of both cores are used."""
+    model = model_of("tachyon2")
+    graph, known = model.node, model.interconnect
+    assert sorted(route(graph, graph.cpus[0], graph.cpus[1])) == ["core0", "core1"]
+    far = route(graph, graph.cpus[0], graph.cpus[-1])
+    assert sorted(far) == ["core0", f"core{len(graph.cpus) - 1}", "far0", "far7", "socket0-1"]
+    near_s = known.line_s.value
+    slower = (near_s + known.socket.latency_s.value) / near_s
+    links = graph.links
+    assert links["core0"].bytes_per_s / links["far0"].bytes_per_s == pytest.approx(slower)
+
+
+def test_nodes_of_one_switch_share_no_uplink() -> None:
+    """Tachyon 1: 12 nodes on a chip, 24 on a line card, then the switch."""
+    site = site_of("tachyon1")
+    graph = network_graph(site, site.hosts)
+    near, card, far = (site.hosts[number] for number in (1, 12, 24))
+    assert len(route(graph, site.hosts[0], near)) == 2
+    assert len(route(graph, site.hosts[0], card)) == 4
+    assert len(route(graph, site.hosts[0], far)) == 6
+    chip = site.switches(site.hosts[0])[0]
+    rate = site.partition.fabric.link_bytes_per_s
+    assert graph.links[f"link-{chip}"].bytes_per_s == 12 * rate, "undeclared uplinks do not block"
+
+
+def test_declared_uplinks_are_a_bottleneck() -> None:
+    site = load_site(REPOSITORY / "inventory/tachyon", "tachyon1")
+    fabric = site.partition.fabric
+    levels = [fabric.levels[0].model_copy(update={"uplinks": 3}), *fabric.levels[1:]]
+    partition = site.partition.model_copy(
+        update={"fabric": fabric.model_copy(update={"levels": levels})}
+    )
+    blocked = site.model_copy(update={"partition": partition})
+    graph = network_graph(blocked, site.hosts)
+    chip = site.switches(site.hosts[0])[0]
+    assert graph.links[f"link-{chip}"].bytes_per_s == 3 * fabric.link_bytes_per_s
+
+
+@given(nodes=st.integers(1, 12), partition=st.sampled_from(sorted(INVENTORIES)))
+def test_the_platform_names_each_link_and_end_once(nodes: int, partition: str) -> None:
+    """Every end and link that a route names exists in its zone, and no name is used twice."""
+    model = model_of(partition, nodes)
+    known = model.interconnect
+    text = platform_xml(model, settings(known, known.collectives[0]))
+    root = ElementTree.fromstring(text.partition("\n")[2].partition("\n")[2])
+    names = [each.get("id") for tag in ("host", "router", "link") for each in root.iter(tag)]
+    assert len(names) == len(set(names))
+    zones = {zone.get("id") for zone in root.iter("zone")}
+    for route_of in root.iter("route"):
+        assert {route_of.get("src"), route_of.get("dst")} <= set(names)
+    for between in root.iter("zoneRoute"):
+        assert {between.get("src"), between.get("dst")} <= zones
+        assert {between.get("gw_src"), between.get("gw_dst")} <= set(names)
+    assert {each.get("id") for each in root.iter("link_ctn")} <= set(names)
+    topology = topology_of(site_of(partition))
+    hosts = {
+        host_name(node, pu) for node in model.nodes for core in topology.cores for pu in core.pus
+    }
+    assert {host.get("id") for host in root.iter("host")} == hosts
+
+
+def test_each_figure_of_the_model_is_an_assumption_with_its_reason() -> None:
+    assumptions = model_of("p595").assumptions
+    assert all(each.why for each in assumptions)
+    assert {each.what for each in assumptions} >= {
+        "cache line between two cores",
+        "link between two books",
+        "link of a node",
+    }
+    assert any(each.sourced for each in model_of("tachyon1").assumptions)
+
+
+def test_an_unknown_processor_is_refused_by_name(tmp_path: Path) -> None:
+    site = load_site(REPOSITORY / "inventory/nurion", "knl")
+    with pytest.raises(BadInput, match=r"mic_knl: not in site/data/interconnects.yml"):
+        twin_model(site, topology_of(site), site.hosts[:1])
