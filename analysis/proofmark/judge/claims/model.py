@@ -60,11 +60,18 @@ class Need:
     best: bool = False
     points: tuple[Point, ...] = ()
 
+    def _values(self) -> Mapping[str, Sequence[Scalar]]:
+        """Return the values of each axis that are needed at any point."""
+        if not self.points:
+            return self.axes
+        columns = (tuple(dict.fromkeys(column)) for column in zip(*self.points, strict=True))
+        return dict(zip(self.axes, columns, strict=True))
+
     @property
     def text(self) -> str:
         """Return the need in words."""
         fixed = ", ".join(f"{name} {value}" for name, value in self.fixed.items())
-        axes = "; ".join(f"{name}: {folded(values)}" for name, values in self.axes.items())
+        axes = "; ".join(f"{name}: {folded(values)}" for name, values in self._values().items())
         return f"{self.case} on {self.system} ({fixed}) at {axes}"
 
 
