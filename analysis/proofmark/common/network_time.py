@@ -28,8 +28,10 @@ PEER_START_S = 5e-4
 EVERYWHERE_S, NODE_START_S = 1.0, 0.001
 """The time to start a script on all nodes of a job, and the additional time for each node."""
 
-SIMULATED_MESSAGE_S = 1.5e-5
-"""The time of this machine to simulate one message: SimGrid 3.32, one core of 2.5 GHz."""
+SIMULATED_MESSAGE_S = 8e-5
+"""The time to simulate one message: SimGrid 3.32 with 128 ranks on one core of 2.5 GHz."""
+SIMULATED_RANK_S = 0.035
+"""The time to start one simulated rank: SimGrid loads a copy of the program for each."""
 SIMULATED_RANK_BYTES = 1.5 * 2**20
 """The memory of this machine for one simulated rank, besides its buffers."""
 
@@ -225,7 +227,7 @@ def simulated_s(collective: str, sizes: Sequence[float], ranks: int, repetitions
     """Return the time to simulate an IMB benchmark over all `sizes`, with its warm-ups."""
     executed = 1 + 2 * repetitions
     messages = sum(simulated_messages(collective, size, ranks) for size in sizes)
-    return 1.0 + 0.01 * ranks + executed * messages * SIMULATED_MESSAGE_S
+    return 1.0 + SIMULATED_RANK_S * ranks + executed * messages * SIMULATED_MESSAGE_S
 
 
 def simulated_bytes(ranks: int, rank_bytes: float) -> float:

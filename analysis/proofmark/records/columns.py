@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.site.partition import PREDICTED
+
 EMULATED = "emulated"
 """The origin of records of virtual nodes: the measured speed is that of the machine below them."""
-PREDICTED = "predicted"
-"""The origin of records of a twin: a model computed them."""
 VIRTUAL = (EMULATED, PREDICTED)
 """The origins of records that are no speed of the hardware of their nodes."""
 Scalar = str | int | float

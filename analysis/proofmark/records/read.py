@@ -19,7 +19,6 @@ from proofmark.records.binding import BindingCheck
 from proofmark.records.bounds import Bounds, StepBounds
 from proofmark.records.columns import (
     NO_VALUE,
-    PREDICTED,
     VIRTUAL,
     Execution,
     Measurand,
@@ -61,6 +60,7 @@ from proofmark.runs.telemetry_file import Interval, read_telemetry
 from proofmark.site.adopted import IMPORTED
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
 from proofmark.site.inventory import Site
+from proofmark.site.partition import PREDICTED
 from proofmark.software.software import Software
 
 SLICE = 1000

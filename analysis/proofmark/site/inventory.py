@@ -19,7 +19,7 @@ from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.access import Access
 from proofmark.site.firmware import SSH
 from proofmark.site.groups import ALIASES, PARTITION, PartitionGroup, read_groups
-from proofmark.site.partition import Partition
+from proofmark.site.partition import PREDICTED, Partition
 from proofmark.site.questions import unanswered
 from proofmark.site.tuned import TUNED, Tuned, with_tuned
 
@@ -243,11 +243,20 @@ def read_sites(
             if broken is not None and (right := _without_wrong_facts(raw, error)):
                 broken.append(site_of(name, group, right))
             continue
-        if not questions:
+        if partition.origin == PREDICTED:
+            mistakes.append(_predicted(file))
+        elif not questions:
             sites.append(site_of(name, group, partition))
         elif broken is not None:
             broken.append(site_of(name, group, partition))
     return sites, mistakes
+
+
+def _predicted(facts: Path) -> InputError:
+    """Return the error of an inventory that declares a twin."""
+    file, _ = placed(variable_files(facts), [PARTITION, "origin"])
+    accepted = "measured or emulated; only `proofmark twin` predicts"
+    return InputError(file or f"{facts}", f"{PARTITION}.origin", f"{PREDICTED!r}", accepted)
 
 
 def _question(facts: Path, place: tuple[str | int, ...], text: str) -> InputError:

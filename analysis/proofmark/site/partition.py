@@ -17,6 +17,8 @@ from proofmark.site.hardware import CURRENT, Facts, Hardware, Mode, Modes
 from proofmark.site.rated import Rated
 from proofmark.site.storage import FileSystem, Scratch
 
+PREDICTED = "predicted"
+"""The origin of the figures of a twin: a model computed them."""
 EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 """A folder of ``environments/``; archspec's names have underscores (``neoverse_v2``)."""
 
@@ -64,8 +66,8 @@ class Partition(RenamedKeys):
         provision_from: ``system``, or the name of a provider.
         preinstalled: where the programs are, for the source of that name.
         run_user: the user that runs the jobs. None is the user that starts the play.
-        origin: ``emulated`` marks the records of virtual nodes, ``predicted`` those of a twin. No
-            inventory declares a twin.
+        origin: ``emulated`` marks the records of virtual nodes, ``predicted`` those of a twin. An
+            inventory cannot declare a twin.
         modes: the firmware modes of the nodes, by name.
         current_mode: the mode of the nodes now. The default is the first of ``modes``.
         facts: further names for the expressions of the cases, for example versions of libraries.

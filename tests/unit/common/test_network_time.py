@@ -20,6 +20,9 @@ from proofmark.common.network_time import (
     imb_sample_s,
     message_times,
     round_trips,
+    simulated_bytes,
+    simulated_messages,
+    simulated_s,
     start_s,
 )
 
@@ -127,3 +130,37 @@ def test_imb_skips_no_size_within_the_limit_of_the_step(one: int, other: int, li
     smallest, largest = sorted((one, other))
     sample = imb_sample_s(limit, smallest, largest)
     assert max(largest - smallest - 1, 1) * sample >= limit
+
+
+@pytest.mark.parametrize(
+    ("collective", "size", "messages"),
+    [
+        ("Bcast", 512, 8 * 3),
+        ("barrier", 0, 8 * 3),
+        ("Alltoall", 256, 8 * 3),
+        ("Alltoall", 257, 8 * 7),
+        ("alltoallv", 1, 8 * 7),
+        ("all", 257, 2 * 8 * 3 + 3 * 8 * 7),
+    ],
+)
+def test_a_simulated_operation_has_the_messages_of_its_algorithm(
+    collective: str, size: float, messages: int
+) -> None:
+    assert simulated_messages(collective, size, 8) == messages
+
+
+def test_an_unknown_collective_is_not_simulated() -> None:
+    with pytest.raises(ValueError, match="no collective 'Scan'"):
+        simulated_messages("Scan", 1, 2)
+
+
+@given(ranks=COUNTS, name=NAMES, repetitions=st.integers(1, 100))
+def test_a_longer_simulation_takes_more_time_and_memory(
+    ranks: int, name: str, repetitions: int
+) -> None:
+    sizes = [1.0, 1024.0]
+    one = simulated_s(name, sizes, ranks, repetitions)
+    assert one >= simulated_s(name, sizes[:1], ranks, repetitions)
+    assert simulated_s(name, sizes, ranks + 1, repetitions) > one
+    assert simulated_s(name, sizes, ranks, repetitions + 1) >= one
+    assert simulated_bytes(ranks, 2**20) > simulated_bytes(ranks, 0)

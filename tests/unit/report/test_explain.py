@@ -148,7 +148,7 @@ NO_CONDITION = {
     "repeats_in_output",
     "Bounds",
     "NO_VALUE",
-    "EMULATED",
+    "VIRTUAL",
     "Execution",
     "Measurand",
     "RecordBatch",

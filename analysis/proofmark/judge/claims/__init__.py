@@ -15,7 +15,7 @@ from proofmark.judge.claims import p1_compute, p1_io, p2, p3, p4, p5
 from proofmark.judge.claims.model import PAPERS, Answer, Claim, Decision, Machines, Word
 from proofmark.judge.claims.noise import Noise
 from proofmark.judge.claims.series import Figures, missing_points, origins
-from proofmark.records.columns import PREDICTED
+from proofmark.site.partition import PREDICTED
 
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted(
@@ -31,7 +31,7 @@ CLAIMS: tuple[Claim, ...] = tuple(
     )
 )
 """All claims, by id."""
-NOT_MODELLED = "a twin models messages only: no computation, memory or files"
+NOT_SIMULATED = "no suite of a twin has its sweep"
 
 
 def answers(
@@ -68,7 +68,7 @@ def _answer(
     if predicted and claim.of_twin is None:
         sentence = f"a prediction would only repeat an input of the model: {claim.input_of_twin}"
         return Answer(
-            claim, origin, "cannot be told", sentence if claim.input_of_twin else NOT_MODELLED
+            claim, origin, "cannot be told", sentence if claim.input_of_twin else NOT_SIMULATED
         )
     needs = claim.of_twin(machines) if predicted and claim.of_twin else claim.needs(machines)
     measured_points = [figures.of(need) for need in needs]

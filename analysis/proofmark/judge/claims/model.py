@@ -118,8 +118,8 @@ class Claim:
         needs: returns its minimum sweep on these machines.
         decide: returns the decision from the complete figures of each need.
         of_twin: returns the minimum sweep in a simulation; None if a simulation cannot answer.
-        input_of_twin: the input of a model that a predicted answer would only repeat; empty if the
-            model has nothing about the claim.
+        input_of_twin: the input of a model that a predicted answer would only repeat; empty if no
+            suite of a twin has the sweep.
     """
 
     id: str

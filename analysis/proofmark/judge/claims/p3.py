@@ -39,6 +39,8 @@ LARGEST = SIZES[-1]
 """Message size in bytes at which the bandwidth, not the latency, of the link is the limit."""
 
 OLD, NEW = "tachyon1", "tachyon2"
+RATES = "the rates of copies and links of both systems"
+"""What a twin has as an input."""
 INSIDE = {OLD: ("same-socket", "other-socket", "2-hop"), NEW: ("same-socket", "other-socket")}
 LEVELS = {OLD: ("chip", "line-card", "switch"), NEW: ("fabric",)}
 _BANDWIDTH = {"benchmark": "Bandwidth", "metric": "bandwidth"}
@@ -180,6 +182,7 @@ CLAIMS = (
         (OLD, NEW),
         _needs_inside,
         _decide_c31,
+        input_of_twin=RATES,
     ),
     Claim(
         "C3.2",
@@ -198,5 +201,12 @@ CLAIMS = (
         )
         for system in (OLD, NEW)
     ),
-    Claim("C3.4", "Tachyon 2 is better overall", (OLD, NEW), _needs_c34, _decide_c34),
+    Claim(
+        "C3.4",
+        "Tachyon 2 is better overall",
+        (OLD, NEW),
+        _needs_c34,
+        _decide_c34,
+        input_of_twin=RATES,
+    ),
 )

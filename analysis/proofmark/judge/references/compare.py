@@ -13,10 +13,10 @@ from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates, by_repeat
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.derived import NOTHING_RATED, derive
-from proofmark.records.columns import PREDICTED, VIRTUAL, Record, Records
+from proofmark.records.columns import VIRTUAL, Record, Records
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.partition import Limit
+from proofmark.site.partition import PREDICTED, Limit
 from proofmark.site.rated import Rated
 
 Scalar = str | int | float

@@ -14,10 +14,9 @@ from proofmark.plan.twin.platform import platform_xml, settings
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
+from proofmark.site.partition import PREDICTED
 from proofmark.site.storage import Scratch
 
-PREDICTED = "predicted"
-"""The origin of the figures of a twin."""
 PROVIDER = "twin"
 """The provider of programs that are compiled for SimGrid."""
 
