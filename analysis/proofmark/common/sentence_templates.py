@@ -44,9 +44,10 @@ TEMPLATES: tuple[str, ...] = (
     "accepted",
     "it improved",
     "the program of imported outputs is not recorded",
-    "{ratio} × {name} ({value}); the noise of a value is {noise} %, only a change of more than "
-    "{change} % would be seen",
-    "baseline {name}: {runs}",
+    "{ratio} × {name} ({value}); the noise of a value is {noise} %; not even a change by a factor "
+    "of {factor} would be seen",
+    "baseline {name}: {run}",
+    "baseline {name}: {run} and {count} earlier",
     "less hardware than accepted: {text}",
     "cores: {found}, accepted {accepted}",
     "sockets: {found}, accepted {accepted}",

@@ -28,6 +28,11 @@ def size(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
+def percent(part: float) -> str:
+    """Return a part of a whole in percent, without the sign: two digits, or a whole number."""
+    return f"{100 * part:.2g}" if abs(part) < 0.1 else f"{100 * part:.0f}"
+
+
 def one_line(text: str) -> str:
     """Return `text` in one line without control characters, at its ends without blanks.
 

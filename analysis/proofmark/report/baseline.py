@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from proofmark.common.sentences import localized_trait
+from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.baseline.comparison import BaselineComparison, Compared
 from proofmark.judge.verdict import Verdict
@@ -58,7 +59,7 @@ def _summary(comparison: BaselineComparison) -> Iterator[tuple[str, str]]:
     yield _("Better than accepted"), f"{len(comparison.outcome('better'))}"
     yield _("Noise too large or not known"), f"{unclear}"
     if not math.isnan(change := comparison.visible_change):
-        yield _("Change that would be seen, median of the figures"), f"{100 * change:.2g} %"
+        yield _("Change that would be seen, median of the figures"), f"{percent(change)} %"
     yield _("Not compared: another program"), f"{comparison.other_program}"
     yield _("Not compared: other hardware"), f"{comparison.other_hardware}"
     yield _("Not compared: not in the baseline"), f"{comparison.unknown}"

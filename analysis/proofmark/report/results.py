@@ -6,6 +6,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
+from proofmark.judge.baseline.comparison import KIND
 from proofmark.judge.files import SINGLE_RUN
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.report import limits
@@ -64,23 +65,38 @@ def repeats_text(result: Result) -> str:
 
 def judged_section(run_data: RunData) -> Section:
     """Return the section of the figures that a reference applies to."""
-    if not run_data.verdict.judgements():
+    listed = _listed(run_data)
+    if not listed:
         none = _("No reference applies to a figure of this run: all figures are UNJUDGED.")
-        blocks = (Block(paragraphs=(none,)), *limits.blocks(run_data))
+        only = _("Accepted runs are the only reference of this run, and no figure is worse.")
+        text = only if run_data.verdict.judgements() else none
+        blocks = (Block(paragraphs=(text,)), *limits.blocks(run_data))
         return Section("judged", _("Judged figures"), blocks)
     explanation = _(
         "A ratio is the median divided by the reference, or the median of the ratios within the "
         "repeats if both were measured in the same repeats. If several references apply to a "
         "figure, each reference has a row, and the worst outcome is the verdict of the figure."
     )
+    accepted = _("Figures that are not worse than accepted are in the comparison with these runs.")
+    paragraphs = (explanation, accepted) if run_data.verdict.baseline else (explanation,)
     return Section(
         "judged",
         _("Judged figures"),
         (
             *limits.blocks(run_data),
-            Block(paragraphs=(explanation,), tables=(_judged_table(run_data),)),
+            Block(paragraphs=paragraphs, tables=(_judged_table(run_data, listed),)),
         ),
     )
+
+
+def _listed(run_data: RunData) -> int:
+    """Return the number of judgements of the table: all but those of a baseline that are no FAIL.
+
+    A baseline judges hundreds of figures, which would hide the others.
+    """
+    comparison = run_data.verdict.baseline
+    left_out = comparison.judgements - comparison.failures if comparison else 0
+    return run_data.verdict.judgements() - left_out
 
 
 VERDICTS_WITH = {
@@ -94,7 +110,7 @@ The verdict of a result is the worst outcome of its judgements.
 """
 
 
-def _judged_table(run_data: RunData) -> Table:
+def _judged_table(run_data: RunData, total: int) -> Table:
     verdict = run_data.verdict
     rows = (
         (
@@ -111,7 +127,7 @@ def _judged_table(run_data: RunData) -> Table:
         for outcome, verdicts in VERDICTS_WITH.items()
         for result in verdict.of(*verdicts)
         for judgement in result.references
-        if judgement.outcome == outcome
+        if judgement.outcome == outcome and (outcome == "FAIL" or judgement.kind != KIND)
     )
     columns = (
         _("Verdict"),
@@ -124,7 +140,7 @@ def _judged_table(run_data: RunData) -> Table:
         _("Limits"),
         _("Source"),
     )
-    rest, total = _("The complete list is in verdict.json."), verdict.judgements()
+    rest = _("The complete list is in verdict.json.")
     return table(_("Figures with a reference"), columns, rows, rest=rest, total=total)
 
 

@@ -316,9 +316,9 @@ def test_the_last_lines_are_korean_only_if_wanted(run: tuple[Run, Verdict]) -> N
             "기준 시험의 동종 노드(12.3)의 1배: 한 번만 측정되어 잡음을 알 수 없음",
         ),
         (
-            "1 × the same node in the baseline (12.3); the noise of a value is 12 %, only a change "
-            "of more than 33 % would be seen",
-            "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 12 %, 33 %보다 큰 변화만 검출 가능",
+            "1 × the same node in the baseline (12.3); the noise of a value is 12 %; not even a "
+            "change by a factor of 10 would be seen",
+            "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 12 %; 10배의 변화도 검출 불가",
         ),
         (
             "1 × the same node in the baseline (12.3); the noise of a value is 1.2 %, a change of "

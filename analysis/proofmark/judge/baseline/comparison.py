@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from proofmark.common.text import percent
 from proofmark.judge.baseline.changes import Change
 from proofmark.judge.baseline.limits import OWN, QUANTITY, Limits, limits_of
 from proofmark.judge.baseline.table import FIGURE
@@ -76,14 +77,14 @@ class Compared:
         least = None if lower else math.exp(-largest)
         most = math.exp(largest) if lower else None
         tolerance = float(self.tolerance[place])
-        noise = f"the noise of a value is {100 * limits.noise[place]:.2g} %"
-        accepted = f"a change of {100 * tolerance:.2g} % is accepted"
+        noise = f"the noise of a value is {percent(float(limits.noise[place]))} %"
+        accepted = f"a change of {percent(tolerance)} % is accepted"
         outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
         end = f"{noise}, {accepted}"
         if not self.proved and outcome != "FAIL":
             end = f"{noise}, {accepted}; the program of imported outputs is not recorded"
         elif outcome == "UNJUDGED":
-            end = f"{noise}, only a change of more than {100 * tolerance:.2g} % would be seen"
+            end = f"{noise}; not even a change by a factor of {LARGEST_FACTOR:g} would be seen"
         elif self.better[place]:
             end = f"{end}; it improved"
         reason = f"{ratio:.3g} × {name}; {end}"
@@ -118,8 +119,9 @@ class BaselineComparison:
     @property
     def source(self) -> str:
         """The source of the judgements."""
-        runs = ", ".join(each.run for each in self.baseline.runs)
-        return f"baseline {self.baseline.name}: {runs}"
+        *earlier, newest = (each.run for each in self.baseline.runs)
+        more = f" and {len(earlier)} earlier" if earlier else ""
+        return f"baseline {self.baseline.name}: {newest}{more}"
 
     @cached_property
     def _places(self) -> dict[int, list[tuple[Compared, int]]]:
@@ -145,6 +147,11 @@ class BaselineComparison:
         changes = np.concatenate([np.zeros(0), *(part.tolerance for part in self.parts)])
         known = changes[~np.isnan(changes)]
         return float(np.median(known)) if len(known) else math.nan
+
+    @property
+    def failures(self) -> int:
+        """The number of judgements that are FAIL."""
+        return sum(int(part.worse.sum()) for part in self.parts)
 
     @property
     def judgements(self) -> int:
