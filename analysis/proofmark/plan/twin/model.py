@@ -159,9 +159,9 @@ def node_graph(topology: Topology, known: Interconnect) -> Graph:
     for core in topology.cores:
         books[core.socket] = core.book
         inside, outside = f"core{core.index}", f"far{core.index}"
-        # Each end of a route has half of the latency.
+        # Each end of a route has half of the latency; the links between sockets have the rest.
         links[inside] = Link(copy_rate(known, near), near / 2)
-        links[outside] = Link(copy_rate(known, far), near / 2)
+        links[outside] = Link(copy_rate(known, far), 0.0)
         for pu in core.pus:
             edges.append(Edge(cpu_name(pu), f"cache{core.socket}", (inside,)))
             edges.append(Edge(cpu_name(pu), _socket(core.socket), (inside, outside)))
