@@ -107,13 +107,15 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert twin(kit, *sources) == 0
     assert "continued" in capsys.readouterr().err
+    assert twin(kit, *sources, "--selector", "ompi") == 3, "another selector is another run"
+    assert "exists, with another plan" in capsys.readouterr().err
 
 
 def test_each_selector_of_the_partition_can_be_chosen(
     kit: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert twin(kit, "--plan", "--selector", "ompi") == 0
-    assert "memory of the simulation: about " in capsys.readouterr().out
+    assert "the simulation needs about " in capsys.readouterr().out
     assert twin(kit, "--plan", "--selector", "nccl") == 3
     assert "accepted: mpich, ompi, mvapich2, impi" in capsys.readouterr().err
 

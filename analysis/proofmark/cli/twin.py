@@ -56,10 +56,10 @@ def twin(options: Namespace) -> int:
     """Simulate a suite on a model of a partition."""
     benchmarks, kit = kit_benchmarks(), kit_folder()
     runs = result_folder(kit, "runs", options.runs)
-    site = twin_site(load_site(inventory_of(options), options.limit), runs)
+    site = twin_site(load_site(inventory_of(options), options.limit), runs, options.selector)
     machines, _ = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines)
-    model = make_twin(site, made, options.selector)
+    model = make_twin(site, made)
     if options.plan:
         print_plan(made, [])
         print_line(_memory_line(made))
@@ -86,7 +86,9 @@ def twin(options: Namespace) -> int:
 
 
 def _memory_line(made: Plan) -> str:
-    return f"memory of the simulation: about {size(memory_bytes(made))}, free: {size(_free())}"
+    return (
+        f"the simulation needs about {size(memory_bytes(made))} of memory, {size(_free())} are free"
+    )
 
 
 def _free() -> int:

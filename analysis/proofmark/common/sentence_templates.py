@@ -63,7 +63,7 @@ TEMPLATES: tuple[str, ...] = (
     "the file system that the program used is not recorded",
     "the network between the nodes is not recorded",
     "the hardware of the node is not recorded",
-    # judge: past runs, and their traits
+    # judge: past runs and their traits
     "unfinished: it has no {file}",
     "damaged {file}: it does not end as proofmark writes it",
     "damaged {file}: it has no valid figure",

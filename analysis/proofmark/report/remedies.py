@@ -75,7 +75,7 @@ def of_invalid(reason: str) -> str:
     for pattern, action in _INVALID:
         if pattern.search(reason):
             return action()
-    return _("Read stdout and stderr of the step, and remove the cause. Then measure again.")
+    return _("Read stdout and stderr of the step. Remove the cause. Then measure again.")
 
 
 def _disturbed() -> str:

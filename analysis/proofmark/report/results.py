@@ -68,7 +68,7 @@ def judged_section(run_data: RunData) -> Section:
     listed = _listed(run_data)
     if not listed:
         none = _("No reference applies to a figure of this run: all figures are UNJUDGED.")
-        only = _("Accepted runs are the only reference of this run, and no figure is worse.")
+        only = _("Only accepted runs judge this run. No figure is worse.")
         text = only if run_data.verdict.judgements() else none
         blocks = (Block(paragraphs=(text,)), *limits.blocks(run_data))
         return Section("judged", _("Judged figures"), blocks)

@@ -79,7 +79,8 @@ class LaunchSettings(RenamedKeys):
 
     Attributes:
         launcher: the launcher for all packages. If empty, that of the package's MPI is used.
-        mpi: the value of ``srun --mpi=`` (``pmi2``, ``pmix``), or POE's MP_EUILIB.
+        mpi: the value of ``srun --mpi=`` (``pmi2``, ``pmix``), or POE's MP_EUILIB. Of a
+            twin: the MPI library whose collectives are imitated.
         pmi_library: the PMI library of Slurm for Intel MPI (libpmi2.so).
         bootstrap: how mpiexec starts processes on other nodes (``ssh``, ``slurm``). If empty,
             mpiexec decides.

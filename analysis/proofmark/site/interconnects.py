@@ -30,7 +30,7 @@ class Sourced(StrictModel):
 
 
 class Bus(StrictModel):
-    """One direction of a link inside a node: latency in seconds, rate in bytes/s."""
+    """The latency in seconds and the rate in bytes/s of one direction of a link inside a node."""
 
     latency_s: Sourced
     bytes_per_s: Sourced

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from proofmark.cases.models import Text
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.files import sha256_of
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.software.build_process import Say, run
@@ -41,7 +42,7 @@ class Release(StrictModel):
 
     @property
     def archive(self) -> str:
-        """The name of the file of the archive."""
+        """The file name of the archive."""
         return self.url.rpartition("/")[2]
 
 
@@ -52,7 +53,7 @@ class Releases(StrictModel):
 
 
 def releases(environments: Path) -> Mapping[str, Release]:
-    """Return the releases by package.
+    """Return the release of each package.
 
     Raises:
         BadInput: the file is wrong.
@@ -154,7 +155,7 @@ def _archive(release: Release, package: str, folder: Path, mirror: Path | None, 
             say(f"{package}: downloading {release.url}")
             with urlopen(release.url, timeout=TIMEOUT_S) as answer, path.open("wb") as file:
                 shutil.copyfileobj(answer, file)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = sha256_of(path)
     except (URLError, HTTPException, OSError) as error:
         raise bad_input(package, "source", f"not available: {error}", accepted) from None
     if digest != release.sha256:

@@ -1,4 +1,4 @@
-"""The model of a twin: from topology and fabric to CPUs, links and routes."""
+"""The model of a twin has the CPUs, links and routes of topology and fabric."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_each_cpu_reaches_each_other_cpu_and_the_adapter(partition: str) -> None
 
 @pytest.mark.parametrize("partition", INVENTORIES)
 def test_a_route_is_as_long_as_the_distance_of_its_sockets(partition: str) -> None:
-    """Same socket: no bus. One hop: one. Two hops of a square of sockets: two."""
+    """A route inside a socket has no bus. Each hop between sockets adds one bus."""
     site = site_of(partition)
     topology = topology_of(site)
     graph = twin_model(site, topology, site.hosts[:1]).node
@@ -161,6 +161,8 @@ def test_each_figure_of_the_model_is_an_assumption_with_its_reason() -> None:
         "link of a node",
     }
     assert any(each.sourced for each in model_of("tachyon1").assumptions)
+    (fabric,) = [each for each in assumptions if each.what == "link of a node"]
+    assert not fabric.sourced, "the inventory declares it as assumed"
 
 
 def test_an_unknown_processor_is_refused_by_name(tmp_path: Path) -> None:

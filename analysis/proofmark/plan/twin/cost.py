@@ -1,4 +1,4 @@
-"""The memory that the simulation of a plan needs."""
+"""Computes the memory that the simulation of a plan needs."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Graph:
 
 
 class Assumption(StrictModel):
-    """What the model contains, and why.
+    """One figure or property of the model, with its source or assumption.
 
     Attributes:
         what: the part of the model.
@@ -124,7 +124,7 @@ def twin_model(site: Site, topology: Topology, nodes: Sequence[str]) -> TwinMode
     Raises:
         BadInput: the table of interconnects lacks the processor of the partition.
     """
-    known = _interconnect_of(site)
+    known = interconnect_of(site)
     return TwinModel(
         nodes=tuple(nodes),
         node=node_graph(topology, known),
@@ -134,7 +134,12 @@ def twin_model(site: Site, topology: Topology, nodes: Sequence[str]) -> TwinMode
     )
 
 
-def _interconnect_of(site: Site) -> Interconnect:
+def interconnect_of(site: Site) -> Interconnect:
+    """Return the figures of the processor family of `site`.
+
+    Raises:
+        BadInput: the table of interconnects lacks the processor of the partition.
+    """
     hardware = site.partition.hardware
     architecture = "" if isinstance(hardware, str) else hardware.architecture
     known = interconnect(architecture)
@@ -275,9 +280,11 @@ def _of_node(known: Interconnect, topology: Topology) -> Iterator[Assumption]:
 def _of_network(site: Site) -> Iterator[Assumption]:
     fabric = site.partition.fabric
     rate = f"{fabric.link_bytes_per_s:g} bytes/s"
-    yield Assumption(
-        what="link of a node", value=rate, why=fabric.source, sourced=fabric.rate is not None
-    )
+    hardware = site.partition.hardware
+    guess = "" if isinstance(hardware, str) else hardware.assumed.get("fabric", "")
+    why = "; ".join(filter(None, (fabric.source, guess)))
+    sourced = fabric.rate is not None and not guess
+    yield Assumption(what="link of a node", value=rate, why=why, sourced=sourced)
     port = port_of_rate(fabric.rate) if isinstance(fabric.rate, str) else None
     if port:
         latency = f"{port.latency_s:g} s"

@@ -9,9 +9,10 @@ from pathlib import Path
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.plan import Plan
-from proofmark.plan.twin.model import Assumption, TwinModel, twin_model
+from proofmark.plan.twin.model import Assumption, interconnect_of, twin_model
 from proofmark.plan.twin.platform import platform_xml, settings
 from proofmark.site.execution import LaunchSettings, Queue
+from proofmark.site.interconnects import Interconnect
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.partition import PREDICTED
@@ -45,20 +46,27 @@ class Twin:
     facts: TwinFacts
 
 
-def twin_site(site: Site, scratch: Path) -> Site:
+def twin_site(site: Site, scratch: Path, selector: str = "") -> Site:
     """Return `site` with simulated nodes: this machine runs all jobs.
 
     Args:
         site: the real partition.
         scratch: a folder of this machine; simulated steps write no files in it.
+        selector: the MPI whose collectives are imitated; empty: the first that is possible. It is a
+            part of the site, so that another selector makes another run.
+
+    Raises:
+        BadInput: the processor of the partition is not in the table of interconnects, or `selector`
+            is not one of its selectors.
     """
+    chosen = _selector(interconnect_of(site), selector)
     partition = site.partition
     current = partition.current_mode
     simulated = partition.model_copy(
         update={
             "origin": PREDICTED,
             "scheduler": "simulated",
-            "launch": LaunchSettings(launcher="twin"),
+            "launch": LaunchSettings(launcher="twin", mpi=chosen),
             "queue": Queue(),
             "provision_from": PROVIDER,
             "scratch": Scratch(path=str(scratch)),
@@ -72,16 +80,15 @@ def twin_site(site: Site, scratch: Path) -> Site:
     return site.model_copy(update={"partition": simulated, "connection": "local"})
 
 
-def make_twin(site: Site, plan: Plan, selector: str = "") -> Twin:
+def make_twin(site: Site, plan: Plan) -> Twin:
     """Return the files of the simulation of `plan` on the twin `site`.
 
     Raises:
-        BadInput: the processor of the partition is not in the table of interconnects, or `selector`
-            is not one of its selectors.
+        BadInput: the processor of the partition is not in the table of interconnects.
     """
     mode = site.partition.current_mode
     model = twin_model(site, topology_of_mode(site, mode), _nodes(site, plan))
-    chosen = _selector(model, selector)
+    chosen = site.partition.launch.mpi
     values = settings(model.interconnect, chosen)
     facts = TwinFacts(
         selector=chosen,
@@ -97,8 +104,8 @@ def _nodes(site: Site, plan: Plan) -> Sequence[str]:
     return [host for host in site.hosts if host in used]
 
 
-def _selector(model: TwinModel, given: str) -> str:
-    known: tuple[str, ...] = model.interconnect.collectives
+def _selector(interconnect: Interconnect, given: str) -> str:
+    known: tuple[str, ...] = interconnect.collectives
     if not given:
         return known[0]
     if given not in known:
