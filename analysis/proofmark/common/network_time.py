@@ -30,7 +30,7 @@ EVERYWHERE_S, NODE_START_S = 1.0, 0.001
 
 SIMULATED_MESSAGE_S = 8e-5
 """The time to simulate one message: SimGrid 3.32 with 128 ranks on one core of 2.5 GHz."""
-SIMULATED_RANK_S = 0.035
+SIMULATED_RANK_S = 0.01
 """The time to start one simulated rank: SimGrid loads a copy of the program for each."""
 SIMULATED_RANK_BYTES = 1.5 * 2**20
 """The memory of this machine for one simulated rank, besides its buffers."""
@@ -43,6 +43,8 @@ BARRIER = "barrier"
 
 BRUCK_BYTES = 256
 """Messages of an Alltoall up to this size are sent in a few rounds."""
+DOUBLING_BYTES = 512 * 2**10
+"""An Allgather with less data in each rank has a few rounds, in which the data double."""
 
 IMB_WARM_UPS = 10
 """IMB warms up with a tenth of the repetitions, but with at least this number (or with all)."""
@@ -218,16 +220,21 @@ def simulated_messages(collective: str, size: float, ranks: int) -> float:
     if name not in (*COLLECTIVES, BARRIER):
         raise ValueError(f"no collective {collective!r}; there are {', '.join(COLLECTIVES)}")
     rounds = math.ceil(math.log2(ranks)) if ranks > 1 else 0
-    if name in ("bcast", "allreduce", BARRIER) or (name == "alltoall" and size <= BRUCK_BYTES):
+    short = {"alltoall": size <= BRUCK_BYTES, "allgather": size * ranks < DOUBLING_BYTES}
+    if name in ("allreduce", BARRIER) or short.get(name, False):
         return ranks * rounds
+    if name == "bcast":
+        return ranks - 1
     return ranks * (ranks - 1)
 
 
 def simulated_s(collective: str, sizes: Sequence[float], ranks: int, repetitions: int) -> float:
-    """Return the time to simulate an IMB benchmark over all `sizes`, with its warm-ups."""
-    executed = 1 + 2 * repetitions
-    messages = sum(simulated_messages(collective, size, ranks) for size in sizes)
-    return 1.0 + SIMULATED_RANK_S * ranks + executed * messages * SIMULATED_MESSAGE_S
+    """Return the time to simulate an IMB benchmark over all `sizes`, without warm-ups."""
+    barriers = 2 * simulated_messages(BARRIER, 0, ranks)
+    messages = sum(
+        barriers + repetitions * simulated_messages(collective, size, ranks) for size in sizes
+    )
+    return 1.0 + SIMULATED_RANK_S * ranks + messages * SIMULATED_MESSAGE_S
 
 
 def simulated_bytes(ranks: int, rank_bytes: float) -> float:

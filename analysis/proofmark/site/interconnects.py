@@ -11,8 +11,10 @@ from proofmark.cases.models import Text
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.limits import load_table
 
-Selector = Literal["impi", "mpich", "mvapich2", "ompi"]
-"""The selectors of SimGrid that imitate an MPI library (SMPI, ``smpi/coll-selector``)."""
+Selector = Literal["impi", "mpich", "mpich_short", "mvapich2", "ompi"]
+"""How the algorithms of collectives are chosen: as the MPI library of this name does, which SimGrid
+imitates (SMPI, ``smpi/coll-selector``). ``mpich_short`` has MPICH's algorithms for short messages
+for all sizes of Bcast and Allreduce."""
 
 
 class Sourced(StrictModel):
@@ -47,7 +49,7 @@ class Interconnect(StrictModel):
         book: between two processor books.
         adapter: between a node and the adapter of its network.
         software_s: the MPI library on each side of a message.
-        collectives: the selectors of SimGrid; several if the real algorithms are not known.
+        collectives: the possible selectors; several if the real algorithms are not known.
         eager_bytes: smaller messages are sent without a rendezvous.
     """
 

@@ -26,9 +26,15 @@ PLACEMENTS = ("BD", "BA", "UD", "UA")
 RANKS = tuple(2**power for power in range(1, 11))
 SIZES = tuple(4**power for power in range(11))
 """Message sizes, 1 B … 1 MiB; P5 states neither its sizes nor its numbers of processes."""
+REDUCED = "Allreduce"
+"""The collective that IMB measures with floats of 4 bytes: it has no smaller message."""
+FLOAT_BYTES = 4
 
 RANKS_OF_TWIN = (4, 16, 64, 128, 256, 512, 1024)
-"""Numbers of processes of the suite ``twin-p5``."""
+"""Numbers of processes of the suite ``twin-p5``. The last one fills all nodes: BD and UD use the
+same cores in the same order, BA and UA too. The suite has it for `FILLED` only."""
+FILLED = ("UD", "UA")
+"""The placements that fill one node after the other."""
 
 RATIOS = (("BD", "BA"), ("UD", "UA"), ("BA", "UA"), ("BD", "UD"))
 """Columns of table 2: (first − second) ÷ second, for times."""
@@ -101,10 +107,15 @@ def _needs(machines: Machines) -> list[Need]:
             "imb-collectives",
             "usec",
             {"metric": "t_avg", "benchmark": name},
-            {"placement": PLACEMENTS, "ranks": RANKS, "bytes": SIZES},
+            {"placement": PLACEMENTS, "ranks": RANKS, "bytes": _sizes(name)},
         )
         for name in COLLECTIVES
     ]
+
+
+def _sizes(collective: str) -> tuple[int, ...]:
+    least = FLOAT_BYTES if collective == REDUCED else 1
+    return tuple(size for size in SIZES if size >= least)
 
 
 def _of_twin(machines: Machines) -> list[Need]:
@@ -112,21 +123,22 @@ def _of_twin(machines: Machines) -> list[Need]:
 
     If the ranks fill all nodes, each placement uses the same cores.
     """
-    return [replace(need, points=_points(RANKS_OF_TWIN[:-1])) for need in _needs(machines)]
+    return [_simulated(need, RANKS_OF_TWIN[:-1]) for need in _needs(machines)]
 
 
 def _of_twin_c54(machines: Machines) -> list[Need]:
-    return [replace(need, points=_points(RANKS_OF_TWIN)) for need in _needs_c54(machines)]
+    return [_simulated(need, RANKS_OF_TWIN) for need in _needs_c54(machines)]
 
 
-def _points(numbers: Sequence[int]) -> tuple[Point, ...]:
-    return tuple(
+def _simulated(need: Need, numbers: Sequence[int]) -> Need:
+    points: tuple[Point, ...] = tuple(
         (placement, ranks, size)
         for placement in PLACEMENTS
         for ranks in numbers
-        for size in SIZES
-        if size <= largest_of_twin(ranks)
+        for size in _sizes(str(need.fixed["benchmark"]))
+        if size <= largest_of_twin(ranks) and (placement in FILLED or ranks < RANKS_OF_TWIN[-1])
     )
+    return replace(need, points=points)
 
 
 def largest_of_twin(ranks: int) -> int:

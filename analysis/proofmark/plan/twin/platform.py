@@ -14,7 +14,24 @@ from proofmark.plan.twin.model import GATEWAY, Edge, Graph, Link, TwinModel, cop
 from proofmark.site.interconnects import Interconnect
 
 _DOCTYPE = "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-ROUTING = "DijkstraCache"
+ROUTING = "Floyd"
+"""Routes with the fewest links, which are computed once, when a simulation starts."""
+
+ALGORITHMS = {
+    "mpich_short": {
+        "smpi/coll-selector": "mpich",
+        "smpi/bcast": "binomial_tree",
+        "smpi/allreduce": "rdb",
+    }
+}
+"""The settings of a selector that SimGrid does not have by its name.
+
+The selectors of SimGrid group the ranks by hosts before the first Bcast of a communicator: n ranks
+send n² messages. A host of the model is one CPU, so that each group has one rank. ``mpich_short``
+makes no groups. A binomial tree and recursive doubling are what MPICH has for short messages (R.
+Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH",
+2005).
+"""
 
 
 def host_name(node: str, pu: int) -> str:
@@ -32,7 +49,7 @@ def settings(known: Interconnect, selector: str) -> dict[str, str]:
     eager = f"{known.eager_bytes.value:.0f}"
     return {
         "smpi/simulate-computation": "no",
-        "smpi/coll-selector": selector,
+        **ALGORITHMS.get(selector, {"smpi/coll-selector": selector}),
         "smpi/bw-factor": "0:1",
         "smpi/lat-factor": "0:1",
         "smpi/os": overhead,
