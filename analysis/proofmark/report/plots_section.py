@@ -10,12 +10,13 @@ from pathlib import Path
 
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims.of_runs import machine_of
+from proofmark.judge.claims.p5_table_2 import PUBLISHED, SYSTEM
 from proofmark.records.columns import Record
 from proofmark.report import blas_kernels, peak
 from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
-from proofmark.report.page import Block, Column, Link, Picture, Section, table
+from proofmark.report.page import Block, Cell, Column, Link, Picture, Section, table
 from proofmark.report.plot import Plot, PlotContext, plots
 from proofmark.report.plots import p5_placements
 from proofmark.report.run_data import RunData
@@ -112,8 +113,12 @@ def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
         heads = [p5_placements.ratio_name(pair) for pair in p5_placements.RATIOS]
         file = StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["origin", "collective", "statistic", *heads])
-        writer.writerows([origin, name, statistic, *values] for name, statistic, values in rows)
+        published = [f"{SYSTEM}, P5: {head}" for head in heads]
+        writer.writerow(["origin", "collective", "statistic", *heads, *published])
+        writer.writerows(
+            [origin, name, statistic, *values, *PUBLISHED[name, statistic]]
+            for name, statistic, values in rows
+        )
         files["p5-table-2.csv"] = files.get("p5-table-2.csv", b"") + file.getvalue().encode()
         title = _("P5, table 2: relative difference of times between placements")
         columns: list[Column | str] = [
@@ -122,13 +127,22 @@ def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
             *(Column(head, "number") for head in heads),
         ]
         cells = [
-            (name, translated(statistic), *(f"{value:.4f}" for value in values))
+            (
+                name,
+                translated(statistic),
+                *map(_beside_the_paper, values, PUBLISHED[name, statistic]),
+            )
             for name, statistic, values in rows
         ]
         link = Link(f"{folder}/p5-table-2.csv", _("data as CSV"))
         shown = table(f"{title}, {translated(origin)}", columns, cells, kind="dense")
-        blocks.append(Block(titles=(title,), tables=(shown,), links=(link,)))
+        about = _("Small figures: the table of the paper, for {system}.").format(system=SYSTEM)
+        blocks.append(Block(titles=(title,), paragraphs=(about,), tables=(shown,), links=(link,)))
     return blocks
+
+
+def _beside_the_paper(value: float, published: float) -> Cell:
+    return Cell(f"{value:.4f}", "number", details=(f"{published:.4f}",))
 
 
 def _missing_steps(run_data: RunData) -> dict[str, tuple[int, int]]:

@@ -135,12 +135,15 @@ def test_imb_skips_no_size_within_the_limit_of_the_step(one: int, other: int, li
 @pytest.mark.parametrize(
     ("collective", "size", "messages"),
     [
-        ("Bcast", 512, 8 * 3),
+        ("Bcast", 512, 7),
+        ("Allreduce", 512, 8 * 3),
+        ("Allgather", 65535, 8 * 3),
+        ("Allgather", 65536, 8 * 7),
         ("barrier", 0, 8 * 3),
         ("Alltoall", 256, 8 * 3),
         ("Alltoall", 257, 8 * 7),
         ("alltoallv", 1, 8 * 7),
-        ("all", 257, 2 * 8 * 3 + 3 * 8 * 7),
+        ("all", 257, 7 + 2 * 8 * 3 + 2 * 8 * 7),
     ],
 )
 def test_a_simulated_operation_has_the_messages_of_its_algorithm(

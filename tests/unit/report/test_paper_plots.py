@@ -22,6 +22,7 @@ from tests.fixtures.sweeps import Machine, Sheet
 
 from proofmark.cli.main import main
 from proofmark.judge.claims.model import PAPERS
+from proofmark.judge.claims.p5_table_2 import PUBLISHED
 from proofmark.judge.judging import judge_and_write
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import STYLE, Drawing
@@ -207,6 +208,20 @@ def test_each_plot_has_an_svg_a_png_and_a_csv_file(written: tuple[Run, str]) -> 
     table = (run.folder / "figures" / "p5-table-2.csv").read_text().splitlines()
     assert table[0].startswith("origin,collective,statistic,(BD−BA)/BA")
     assert len(table) == 1 + 15
+    assert table[0].endswith('"Power 595, P5: (BD−UD)/UD"')
+    assert table[1].endswith(",0.0785,0.2381,1.1605,0.6587"), "the means of Bcast in the paper"
+    assert "<small>0.0785</small>" in page
+
+
+def test_the_published_table_2_is_complete() -> None:
+    means = {
+        name: dict(zip(p5_placements.RATIOS, PUBLISHED[name, "mean"], strict=True))
+        for name in p5_placements.COLLECTIVES
+    }
+    assert means == data.table_2()
+    for name in p5_placements.COLLECTIVES:
+        columns = zip(*(PUBLISHED[name, word] for word in ("min", "mean", "max")), strict=True)
+        assert all(least < mean < greatest for least, mean, greatest in columns)
 
 
 def test_the_report_has_the_claims(written: tuple[Run, str]) -> None:
