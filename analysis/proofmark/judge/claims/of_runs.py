@@ -6,23 +6,41 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from proofmark.common.errors import BadInput
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.judge.claims import answers
 from proofmark.judge.claims.model import PAPERS, Answer, Machine
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run, site_of
 from proofmark.site.machines import declared
+from proofmark.site.partition import PREDICTED
 
 
 def answers_of(runs: Iterable[tuple[Run, Verdict]]) -> list[Answer]:
-    """Return the answer to every claim from the valid figures of all `runs` together."""
+    """Return the answer to every claim from the valid figures of all `runs` together.
+
+    Raises:
+        BadInput: two simulations of a system imitate different MPI libraries.
+    """
     tables: list[pl.DataFrame] = []
     machines: dict[str, Machine] = {}
+    selectors: dict[str, str] = {}
     for run, verdict in runs:
+        _add_selector(run, selectors)
         tables.append(verdict.results.aggregates.table())
         machine = machine_of(run)
         machines |= {run.plan.system: machine} if machine else {}
     return answers(pl.concat(tables), machines)
+
+
+def _add_selector(run: Run, selectors: dict[str, str]) -> None:
+    """Add the selector of a simulation to those of other runs, by system."""
+    partition = site_of(run).partition
+    if partition.origin != PREDICTED:
+        return
+    selector = partition.launch.mpi
+    known = selectors.setdefault(run.plan.system, selector)
+    if selector != known:
+        raise bad_input(run.folder, "selector", selector, known)
 
 
 def machine_of(run: Run) -> Machine | None:
