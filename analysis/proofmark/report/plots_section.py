@@ -126,7 +126,7 @@ def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
             _("Statistic"),
             *(Column(head, "number") for head in heads),
         ]
-        cells = [
+        cells: list[tuple[Cell | str, ...]] = [
             (
                 name,
                 translated(statistic),
