@@ -9,7 +9,7 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -38,6 +38,16 @@ def doubling(first: float, last: float) -> list[int]:
         raise ValueError(f"doubling starts at {first}; it must be a whole number from 1")
     # first · 2^k ≤ last is equivalent to 2^k ≤ ⌊last ÷ first⌋.
     return [int(first) << step for step in range(max(0, int(last // first)).bit_length())]
+
+
+def quadrupling(first: float, last: float) -> list[int]:
+    """Return first, 4·first, 16·first, … up to and including `last`."""
+    return doubling(first, last)[::2]
+
+
+def lines(values: Sequence[Any]) -> str:
+    """Return a text with one value per line; an input of a program can be one."""
+    return "".join(f"{value}\n" for value in values)
 
 
 def doubling_to(first: float, last: float) -> list[int]:
@@ -110,6 +120,8 @@ def gridded(nodes: int, ranks_per_node: int) -> int:
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "doubling": doubling,
     "doubling_to": doubling_to,
+    "quadrupling": quadrupling,
+    "lines": lines,
     "upto": upto,
     "squares": squares,
     "multiple": multiple,

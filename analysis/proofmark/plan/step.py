@@ -268,7 +268,11 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
             key: str(rendered(item, f"environment.{key}")) for key, item in case.environment.items()
         }
         | hints_environment(point.values),
-        inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()}
+        inputs={
+            key: text
+            for key, template in case.inputs.items()
+            if (text := str(rendered(template, f"inputs.{key}")))
+        }
         | hints_input(point.values, file),
         output=case.output,
         variants={key: str(scope[key]) for key in case.variants if key in point.values},
