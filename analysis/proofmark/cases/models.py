@@ -407,7 +407,8 @@ class Case(RenamedKeys):
     are conditions for every point, each with the text for what is accepted: a suite with another
     point is refused, while ``where`` leaves the point out. ``stability`` defines when a repeat is
     disturbed. ``stagger`` is the number of seconds over which the starts are spread if each node
-    runs the step alone. ``directory`` is the working directory of every rank, for a program that
+    runs the step alone. ``inputs`` are the files that the program reads; one without text is not
+    written. ``directory`` is the working directory of every rank, for a program that
     writes relative file names; the default is the folder of the step. ``writes`` is what its files
     in scratch must reach: with less, or on another file system, a record is INVALID.
     ``network_bytes`` is the least number of bytes that the program moves to and from a node that it

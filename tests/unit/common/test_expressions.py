@@ -20,8 +20,10 @@ from proofmark.common.expressions import (
     evaluate,
     grid,
     gridded,
+    lines,
     multiple,
     names_in,
+    quadrupling,
     render,
     squares,
     upto,
@@ -55,6 +57,19 @@ def test_doubling_stops_at_the_last_power_that_fits(first: int, last: int) -> No
 def test_doubling_includes_its_end(first: int, steps: int) -> None:
     assert doubling(first, first << steps)[-1] == first << steps
     assert len(doubling(first, (first << steps) - 1)) == steps
+
+
+@given(counts, counts)
+def test_quadrupling_stops_at_the_last_power_that_fits(first: int, last: int) -> None:
+    found = quadrupling(first, last)
+    assert all(two == 4 * one for one, two in pairwise(found))
+    assert found[:1] == ([first] if last >= first else [])
+    assert not found or found[-1] <= last < 4 * found[-1]
+
+
+@given(st.lists(counts))
+def test_lines_can_be_read_back(values: list[int]) -> None:
+    assert [int(line) for line in lines(values).splitlines()] == values
 
 
 @given(counts, counts)

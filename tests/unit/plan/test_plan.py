@@ -64,7 +64,7 @@ class TestExpansion:
             sweep={"size": "{upto(5)}"},
             let={"half": "{size / 2}", "whole": "{half == floor(half)}"},
             where="{whole}",
-            inputs={"in.txt": "{half} of {size}\n", "lone": "{size}"},
+            inputs={"in.txt": "{half} of {size}\n", "lone": "{size}", "none": "{lines([])}"},
         )
         assert [step.parameters for step in found] == [{"size": 2}, {"size": 4}]
         assert [step.derived["half"] for step in found] == [1, 2]

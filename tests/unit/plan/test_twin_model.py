@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from functools import cache
 from itertools import combinations
@@ -150,6 +151,15 @@ def test_the_platform_names_each_link_and_end_once(nodes: int, partition: str) -
         host_name(node, pu) for node in model.nodes for core in topology.cores for pu in core.pus
     }
     assert {host.get("id") for host in root.iter("host")} == hosts
+
+
+def test_a_selector_is_a_setting_or_several() -> None:
+    known = model_of("p595").interconnect
+    found = {name: settings(known, name) for name in known.collectives}
+    assert all(of["smpi/coll-selector"] in {*found, "mpich"} for of in found.values())
+    assert found["mpich_short"]["smpi/bcast"] == "binomial_tree"
+    assert "smpi/bcast" not in found["ompi"]
+    assert len({json.dumps(of) for of in found.values()}) == len(found)
 
 
 def test_each_figure_of_the_model_is_an_assumption_with_its_reason() -> None:
