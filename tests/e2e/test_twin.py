@@ -113,7 +113,7 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
     runs = [f"{kit.parent / 'runs' / name}" for name in ("twin", "other")]
     capsys.readouterr()
     assert main(["claims", *runs]) == 3, "two selectors are two models"
-    assert "other: selector: found ompi; accepted: mpich_short" in capsys.readouterr().err
+    assert "other: selector: found ompi; accepted: classic" in capsys.readouterr().err
 
 
 def test_each_selector_of_the_partition_can_be_chosen(
@@ -122,7 +122,7 @@ def test_each_selector_of_the_partition_can_be_chosen(
     assert twin(kit, "--plan", "--selector", "ompi") == 0
     assert "the simulation needs about " in capsys.readouterr().out
     assert twin(kit, "--plan", "--selector", "nccl") == 3
-    assert "accepted: mpich_short, mpich, ompi, mvapich2, impi" in capsys.readouterr().err
+    assert "accepted: classic, mpich, ompi, mvapich2, impi" in capsys.readouterr().err
 
 
 def test_a_source_that_is_not_available_is_named(

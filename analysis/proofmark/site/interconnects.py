@@ -11,10 +11,10 @@ from proofmark.cases.models import Text
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.limits import load_table
 
-Selector = Literal["impi", "mpich", "mpich_short", "mvapich2", "ompi"]
+Selector = Literal["impi", "mpich", "classic", "mvapich2", "ompi"]
 """How the algorithms of collectives are chosen: as the MPI library of this name does, which SimGrid
-imitates (SMPI, ``smpi/coll-selector``). ``mpich_short`` has MPICH's algorithms for short messages
-for all sizes of Bcast and Allreduce."""
+imitates (SMPI, ``smpi/coll-selector``). ``classic`` has published algorithms
+(`proofmark.plan.twin.platform.ALGORITHMS`)."""
 
 
 class Sourced(StrictModel):

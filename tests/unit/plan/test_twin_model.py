@@ -157,7 +157,7 @@ def test_a_selector_is_a_setting_or_several() -> None:
     known = model_of("p595").interconnect
     found = {name: settings(known, name) for name in known.collectives}
     assert all(of["smpi/coll-selector"] in {*found, "mpich"} for of in found.values())
-    assert found["mpich_short"]["smpi/bcast"] == "binomial_tree"
+    assert found["classic"]["smpi/bcast"] == "binomial_tree"
     assert "smpi/bcast" not in found["ompi"]
     assert len({json.dumps(of) for of in found.values()}) == len(found)
 

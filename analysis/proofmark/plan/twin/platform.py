@@ -18,19 +18,21 @@ ROUTING = "Floyd"
 """Routes with the fewest links, which are computed once, when a simulation starts."""
 
 ALGORITHMS = {
-    "mpich_short": {
+    "classic": {
         "smpi/coll-selector": "mpich",
         "smpi/bcast": "binomial_tree",
         "smpi/allreduce": "rdb",
+        "smpi/alltoallv": "pair",
     }
 }
 """The settings of a selector that SimGrid does not have by its name.
 
 The selectors of SimGrid group the ranks by hosts before the first Bcast of a communicator: n ranks
-send n² messages. A host of the model is one CPU, so that each group has one rank. ``mpich_short``
-makes no groups. A binomial tree and recursive doubling are what MPICH has for short messages (R.
-Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH",
-2005).
+send n² messages. A host of the model is one CPU, so that each group has one rank. ``classic`` makes
+no groups. It has a binomial tree and recursive doubling, as MPICH for short messages, and MPICH's
+algorithms of Allgather and Alltoall (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of
+collective communication operations in MPICH", 2005). A rank of its Alltoallv exchanges with one
+rank after the other, so that fewer messages are on their way at the same time.
 """
 
 
