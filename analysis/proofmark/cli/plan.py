@@ -131,7 +131,7 @@ def _expected(folder: Path, site: Site) -> Expected:
     # It imports polars and all readers of outputs. Other plans do not need them.
     from proofmark.judge.expected.of_twin import expected_of
 
-    return expected_of(folder, site)
+    return expected_of(folder.expanduser(), site)
 
 
 def _print_plans(

@@ -150,6 +150,8 @@ def chosen_baseline(inventory: Path, partition: str, name: str | None) -> Path |
         return None
     if name and name not in names:
         accepted = ", ".join([*names, NONE])
+        if "/" in name:
+            accepted = f"the name of a baseline, not a folder: {accepted}"
         raise bad_input("baseline", "", f"{name!r}{nearest(name, names)}", accepted)
     return baseline_folder(inventory, partition, name or ACCEPTED)
 
