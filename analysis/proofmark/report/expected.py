@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.expected.counterparts import Counterparts
 from proofmark.report.page import TITLED, Block, Column, Fold, Section, Table, facts, table
@@ -26,7 +27,12 @@ def sections(run_data: RunData) -> Iterator[Section]:
     )
     about = facts(_("Predictions"), tuple(notes(expected)))
     rows = [
-        (each.what, each.value, _("source") if each.sourced else _("assumed"), each.why)
+        (
+            localized(each.what),
+            localized(each.value),
+            _("source") if each.sourced else _("assumed"),
+            localized(each.why),
+        )
         for each in expected.expected.assumptions
     ]
     heads = (_("Part of the model"), _("Value"), _("Kind"), _("Source or assumption"))

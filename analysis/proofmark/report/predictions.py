@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.expected.counterparts import Counterparts
 from proofmark.judge.verdict import Result, Verdict
@@ -43,7 +44,7 @@ def notes(expected: Counterparts) -> Iterator[tuple[str, str]]:
     yield _("Algorithms of collectives, as in"), known.selector
     yield _("Figures with an expected value"), f"{measured} / {len(expected.figures)}"
     assumed = [each.what for each in known.assumptions if not each.sourced]
-    yield _("Assumed, without a source"), ", ".join(dict.fromkeys(assumed)) or "–"
+    yield _("Assumed, without a source"), localized(", ".join(dict.fromkeys(assumed))) or "–"
     yield _("Error of the model (measured ÷ predicted)"), _error(expected)
 
 

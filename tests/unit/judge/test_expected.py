@@ -243,6 +243,15 @@ def test_the_files_and_the_page_have_the_predictions(
     assert "Error of the model (measured ÷ predicted): not known" in printed
 
 
+def test_a_page_in_korean_has_the_same_verdict(measured: Run) -> None:
+    judge_and_write(measured)
+    before = measured.files.verdict.read_bytes()
+    assert main(["report", f"{measured.folder}", "--language", "ko"]) == 0
+    page = measured.files.report.read_text()
+    assert "측정값 ÷ 예상값" in page and "Measured ÷ expected" not in page
+    assert measured.files.verdict.read_bytes() == before
+
+
 def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None:
     plain = fleet_run(tmp_path / "plain", RATES, run_id="plain")
     expected = expected_of(twin.folder, site_of(plain), [ERROR])
