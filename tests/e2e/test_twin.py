@@ -134,6 +134,11 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     expected = read_expected(run.files.expected)
     assert (expected.run, expected.selector) == ("twin", "mvapich2")
     assert any(not each.sourced for each in expected.assumptions)
+    planned = [
+        {(step.case, step.placement, json.dumps(dict(step.parameters))) for step in each.steps()}
+        for each in (run.plan, open_run(of_twin).plan)
+    ]
+    assert planned[0] == planned[1], "the steps of the suites p5 and twin-p5 have equal parameters"
     simulated, _ = read_and_judge(open_run(of_twin))
     measured = [
         replace(each, origin="measured", value=1.25 * (each.value or 0.0)) for each in simulated
