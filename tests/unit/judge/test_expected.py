@@ -244,6 +244,19 @@ def test_the_files_and_the_page_have_the_predictions(
     assert "Error of the model (measured ÷ predicted): not known" in printed
 
 
+def test_like_nodes_have_their_own_predictions(tmp_path: Path) -> None:
+    """The lines of nodes that are like their peers are otherwise made from one of them."""
+    alike = {f"n{number:02}": 100 + 0.01 * (number % 5) for number in range(12)}
+    plain = fleet_run(tmp_path / "plain", alike, run_id="plain")
+    assert judge_run(plain).results.like_peers_only.all()
+    figures = [predicted(50.0 + n, nodes=host) for n, host in enumerate(alike)]
+    run = fleet_run(tmp_path / "shown", alike, run_id="shown", expected=expectations(*figures))
+    judge_and_write(run)
+    written = json.loads(run.files.verdict.read_text())
+    of_node = {each["node"]: each["expected"]["value"] for each in written["results"]}
+    assert of_node == {host: 50.0 + n for n, host in enumerate(alike)}
+
+
 def test_explain_names_the_predictions(measured: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", f"{measured.folder}", "1"]) == 0
     printed = capsys.readouterr().out
