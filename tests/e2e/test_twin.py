@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,13 @@ from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.verdict import Verdict
+from proofmark.judge.verdict import Verdict, judge
 from proofmark.plan.twin.model import copy_rate, twin_model
 from proofmark.plan.twin.platform import host_name, platform_xml, settings
+from proofmark.records.columns import Records
 from proofmark.report.write import write_report
-from proofmark.runs.run import open_run
+from proofmark.runs.expected import read_expected
+from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import topology_of_mode
 
@@ -45,8 +49,9 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "galaxy.yml", folder)
     case = folder / "benchmarks/imb-collectives.yml"
     content = yaml.safe_load(case.read_text())
-    use = content["suites"]["twin-p5"]
-    use["sweep"] |= {"nodes": 2, "ranks": [4], "collective": ["Bcast"], "placement": ["BD", "UA"]}
+    short = {"nodes": 2, "ranks": [4], "collective": ["Bcast"], "placement": ["BD", "UA"]}
+    for name in ("twin-p5", "p5"):
+        content["suites"][name]["sweep"] |= short
     case.write_text(yaml.safe_dump(content, sort_keys=False))
     (tmp_path / "mirror").mkdir()
     archive = tmp_path / "mirror/imb.tar.gz"
@@ -69,11 +74,11 @@ def change_source(kit: Path, **changes: str) -> None:
     (kit / "environments/twin/sources.yml").write_text(yaml.safe_dump(packages))
 
 
-def twin(kit: Path, *options: str) -> int:
+def twin(kit: Path, *options: str, site: str = "p595", limit: str = "p595-01,p595-02") -> int:
     folder = kit.parent
     return main(
         [
-            *("twin", "-i", f"{ROOT / 'inventory/p595'}", "-l", "p595-01,p595-02"),
+            *("twin", "-i", f"{ROOT / 'inventory' / site}", "-l", limit),
             *("--suite", "twin-p5", "--runs", f"{folder / 'runs'}", "--run-id", "twin"),
             *("--prefixes", f"{folder / 'prefixes'}", *options),
         ]
@@ -114,6 +119,46 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(["claims", *runs]) == 3, "two selectors are two models"
     assert "other: selector: found ompi; accepted: classic" in capsys.readouterr().err
+
+
+def test_a_measured_run_shows_the_figures_of_a_twin(
+    kit: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All measured values are 1.25 times the predicted ones."""
+    site = load_site(ROOT / "inventory/tachyon", "tachyon2")
+    hosts = ",".join(site.hosts[:2])
+    sources = ["--sources", f"{kit.parent / 'mirror'}"]
+    assert twin(kit, *sources, site="tachyon", limit=hosts) == 0
+    of_twin = kit.parent / "runs/twin"
+    capsys.readouterr()
+    words = ["plan", "-i", f"{ROOT / 'inventory/tachyon'}", "-l", "tachyon2", "--suite", "p5"]
+    words += ["--create", "--runs", f"{kit.parent / 'runs'}", "--expected", f"{of_twin}"]
+    assert main([*words, "--run-id", "real"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"] == "real"
+    run = open_run(kit.parent / "runs/real")
+    expected = read_expected(run.files.expected)
+    assert (expected.run, expected.selector) == ("twin", "mvapich2")
+    assert any(not each.sourced for each in expected.assumptions)
+    planned = [
+        {(step.case, step.placement, json.dumps(dict(step.parameters))) for step in each.steps()}
+        for each in (run.plan, open_run(of_twin).plan)
+    ]
+    assert planned[0] == planned[1], "the steps of the suites p5 and twin-p5 have equal parameters"
+    simulated, _ = read_and_judge(open_run(of_twin))
+    measured = [
+        replace(each, origin="measured", value=1.25 * (each.value or 0.0)) for each in simulated
+    ]
+    assert len(measured) > 50
+    benchmarks = benchmarks_of(run)
+    verdict = judge("real", run.plan, Records.of(measured), benchmarks, (), expected=expected)
+    ratios = [each.expected.ratio for each in verdict.results if each.expected]
+    assert len(ratios) == len(verdict.results) == len(measured)
+    known = [ratio for ratio in ratios if ratio is not None]  # some predictions are 0
+    assert len(known) > 100 and known == pytest.approx([1.25] * len(known))
+    page = write_report(run, verdict).read_text()
+    assert "Measured ÷ expected" in page and "mvapich2" in page
+    assert main([*words, "--run-id", "real"]) == 0
+    assert "real is continued, and keeps the expected figures" in capsys.readouterr().err
 
 
 def test_each_selector_of_the_partition_can_be_chosen(

@@ -23,6 +23,7 @@ from proofmark.site.baseline import (
     baseline_folder,
     known_baselines,
     read_baseline,
+    refuse_predicted,
     write_baseline,
 )
 from proofmark.site.inventory import Site
@@ -59,6 +60,7 @@ def _accept(options: Namespace) -> None:
 
     run = open_run(options.folder.resolve())
     site = site_of_own_run(options, run)
+    refuse_predicted(run.files.site, site_of(run).partition.origin)
     signer = _signer(run, options.signers or site.inventory / SIGNERS)
     _, verdict = read_and_judge(run)
     nodes = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}

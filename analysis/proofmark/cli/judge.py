@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
+import numpy as np
+
 from proofmark.cli.command import Command, language_argument, run_argument, runs_argument
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
@@ -13,6 +15,7 @@ from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.compare import compare as compare_runs
 from proofmark.judge.ending import counts_line
+from proofmark.judge.expected.counterparts import Counterparts
 from proofmark.judge.files import write_verdict
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import WORDS, Verdict
@@ -49,6 +52,8 @@ def _print_verdict(answer: Verdict) -> None:
         rows.append((word, record.case, metric, value, record.unit, reason))
     headers = (_("verdict"), _("case"), _("metric"), _("value"), _("unit"), _("reason"))
     print_table(headers, rows)
+    if answer.expected is not None:
+        _print_expected(answer, answer.expected)
     print(counts_line({word: answer.counts[word] for word in WORDS}))
     coverage = answer.coverage
     print(
@@ -66,6 +71,22 @@ def _print_verdict(answer: Verdict) -> None:
     ]
     for line in notes:
         print_line(line)
+
+
+def _print_expected(answer: Verdict, expected: Counterparts) -> None:
+    """Print the figures with a prediction, its source and its error. They judge nothing."""
+    # They import the parts of the report, which other uses of this module do not need.
+    from proofmark.report.predictions import columns, notes, texts
+    from proofmark.report.results import median_text, name, settings
+
+    rows = [
+        (name(result), settings(result), result.record.node, median_text(result), *texts(result))
+        for result in map(answer.results.__getitem__, np.flatnonzero(expected.mask).tolist())
+    ]
+    heads = (_("Figure"), _("Setting"), _("Node"), _("Median"))
+    print_table((*heads, *(column.title for column in columns(answer))), rows)
+    for what, text in notes(expected):
+        print_line(f"{what}: {text}")
 
 
 def _claims_arguments(parser: ArgumentParser) -> None:

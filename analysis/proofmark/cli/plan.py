@@ -25,10 +25,11 @@ from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
 from proofmark.runs.cost_history import measured_cost
+from proofmark.runs.expected import Expected
 from proofmark.runs.start import start_or_continue
 from proofmark.site.baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
-from proofmark.site.inventory import load_site, load_sites
+from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.site.machines import machines_of
 from proofmark.site.questions import comments
 from proofmark.software.provider import check_provider
@@ -50,6 +51,12 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         help=f"with --create: the accepted runs to compare with, or {NONE} (default: {ACCEPTED})",
+    )
+    parser.add_argument(
+        "--expected",
+        type=Path,
+        metavar="RUN",
+        help="with --create: a run of a twin, whose figures are shown beside the measured ones",
     )
     parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
 
@@ -97,7 +104,10 @@ def plan(options: Namespace) -> int:
         run_id=options.run_id,
         fresh=options.fresh,
         baseline=chosen_baseline(site.inventory, site.partition_name, options.baseline),
+        expected=_expected(options.expected, site) if options.expected else None,
     )
+    if continued and options.expected:
+        say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
     for line in without_figures(made, benchmarks, site, machines):
         say(line)
     print_json(
@@ -110,6 +120,18 @@ def plan(options: Namespace) -> int:
         }
     )
     return 0
+
+
+def _expected(folder: Path, site: Site) -> Expected:
+    """Return the predictions of the run of a twin in `folder`. The error of its model is unknown.
+
+    Raises:
+        BadInput: it is no finished run of a twin of `site`.
+    """
+    # It imports polars and all readers of outputs. Other plans do not need them.
+    from proofmark.judge.expected.of_twin import expected_of
+
+    return expected_of(folder.expanduser(), site)
 
 
 def _print_plans(

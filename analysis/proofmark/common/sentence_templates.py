@@ -67,6 +67,7 @@ TEMPLATES: tuple[str, ...] = (
     "unfinished: it has no {file}",
     "damaged {file}: it does not end as proofmark writes it",
     "damaged {file}: it has no valid figure",
+    "damaged {file}: it has figures of several origins",
     "damaged {file}: neither the run id {run} nor the facts of a node have a time",
     "{file} is missing or damaged",
     "a copy of the run in {folder}",

@@ -14,7 +14,7 @@ from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.ending import MEANING
 from proofmark.judge.verdict import Verdict
 from proofmark.site.adopted import IMPORTED
-from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline
+from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline, refuse_predicted
 
 ACCEPTABLE = {0: "PASS", 4: "UNJUDGED"}
 """The exit codes of verdicts that can be accepted; the second one only with a reason."""
@@ -54,9 +54,11 @@ def accepted_baseline(
         stated: what the person who accepts it states.
 
     Raises:
-        BadInput: the verdict is FAIL or INVALID, a reason or a label is missing, or the run has no
-            figure that can be compared.
+        BadInput: the figures are predicted, the verdict is FAIL or INVALID, a reason or a label is
+            missing, or the run has no figure that can be compared.
     """
+    for origin in sorted({each.origin for each in verdict.results.aggregates.records.measurands}):
+        refuse_predicted("RUN", origin)
     code = verdict.exit_code()
     if code not in ACCEPTABLE:
         raise bad_input("RUN", "verdict", MEANING[code], "PASS, or UNJUDGED with --reason")

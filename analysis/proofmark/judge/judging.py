@@ -22,6 +22,7 @@ from proofmark.judge.links.paths import paths_of
 from proofmark.judge.verdict import Verdict, judge
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run, table
+from proofmark.runs.expected import read_expected
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
@@ -96,6 +97,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         if run.files.baseline.is_dir()
         else None,
         partition.fabric.network is not None,
+        read_expected(run.files.expected) if run.files.expected.exists() else None,
     )
     places = {host: site.location(host) for host in site.hosts}
     failed = list(verdict.of("FAIL"))

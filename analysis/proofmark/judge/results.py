@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.comparison import BaselineComparison
+from proofmark.judge.expected.counterparts import Counterparts, ExpectedValue
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
 from proofmark.judge.references.compare import Judgement
@@ -36,6 +37,7 @@ class Result:
             counts against a node.
         steps: the steps that measured it, as `proofmark rerun` takes them.
         degraded: the label of a figure of fewer nodes than intended; empty for all others.
+        expected: the prediction of a twin, for information; None if there is none.
     """
 
     record: Record
@@ -47,6 +49,7 @@ class Result:
     retest: bool = False
     steps: tuple[str, ...] = ()
     degraded: str = ""
+    expected: ExpectedValue | None = None
 
     @property
     def single_run(self) -> bool:
@@ -66,6 +69,7 @@ class Results(Sequence[Result]):
         by_reference: the judged figures of each reference, by its place in `ordered_references`.
         degraded: the label of each step with fewer nodes than intended.
         baseline: the comparison with the accepted runs; None if there are none.
+        expected: the predictions of a twin; None if there are none.
     """
 
     aggregates: Aggregates
@@ -75,6 +79,7 @@ class Results(Sequence[Result]):
     by_reference: Mapping[int, Sequence[tuple[int, Judgement]]] = field(default_factory=dict)
     degraded: Mapping[str, str] = field(default_factory=dict)
     baseline: BaselineComparison | None = None
+    expected: Counterparts | None = None
 
     def __len__(self) -> int:
         return len(self.aggregates)
@@ -95,8 +100,10 @@ class Results(Sequence[Result]):
         fleet = self.fleet.judge(figure)
         accepted = self.baseline.judge(figure) if self.baseline else ()
         answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []), *accepted)
+        expected = self.expected.of(figure) if self.expected else None
+        bounds = interval(values)
         result = _with_verdict(
-            Result(record, values, "", "", answers, interval(values), False, steps, fewer)
+            Result(record, values, "", "", answers, bounds, False, steps, fewer, expected)
         )
         disturbed = int(self.aggregates.disturbed[figure])
         if not disturbed:
@@ -113,13 +120,16 @@ class Results(Sequence[Result]):
     def like_peers_only(self) -> NDArray[np.bool_]:
         """Mask of the results that only their peers judge, and that are like them.
 
-        Results with disturbed repeats are left out, because their reasons have more words.
+        Results with disturbed repeats are left out, because their reasons have more words. So are
+        those with a prediction, which has another ratio for each node.
         """
         mask: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
         mask[self.fleet.alike] = True
         mask[list(self.answers)] = False
         if self.baseline:
             mask[self.baseline.compared] = False
+        if self.expected:
+            mask &= ~self.expected.mask
         mask &= self.aggregates.disturbed == 0
         return mask
 
@@ -157,6 +167,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "verdict": result.verdict,
         "reason": result.reason,
         "retest": result.retest,
+        **({"expected": result.expected.as_json()} if result.expected else {}),
         "references": [
             {name: getattr(judgement, name) for name in Judgement.__slots__}
             for judgement in result.references

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from proofmark.cases.models import Benchmarks, Reference
+from proofmark.common.errors import bad_input
 from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.baseline.of_run import BaselineOfRun
@@ -25,6 +26,7 @@ from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.file_systems import FileSystemFault
 from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
+from proofmark.judge.expected.counterparts import Counterparts
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
@@ -51,7 +53,8 @@ from proofmark.judge.rounds import RoundOverlap, round_overlaps
 from proofmark.judge.slowdown import Slowdown, slowdowns
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import EMULATED, Numbers, Record, Records
-from proofmark.site.partition import Limit
+from proofmark.runs.expected import Expected
+from proofmark.site.partition import PREDICTED, Limit
 from proofmark.site.rated import RATED, Rated
 
 _KEY = re.compile(rf"{re.escape(RATED)}\.[a-z_]+")
@@ -121,6 +124,11 @@ class Verdict:
     def baseline(self) -> BaselineComparison | None:
         """The comparison with the accepted runs; None if there are none."""
         return self.results.baseline
+
+    @property
+    def expected(self) -> Counterparts | None:
+        """The predictions of a twin; None if there are none."""
+        return self.results.expected
 
     @property
     def unmet(self) -> tuple[str, ...]:
@@ -209,6 +217,7 @@ class Verdict:
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.targets],
             **({"baseline": self.baseline.as_json()} if self.baseline else {}),
+            **({"expected": self.expected.as_json()} if self.expected else {}),
             "over_time": self.over_time.as_json(self.results.aggregates),
             "slowdowns": [each.as_json() for each in self.slowdowns],
             "links": self.links and self.links.as_json(),
@@ -284,6 +293,7 @@ def judge(
     paths: Paths | None = None,
     baseline: BaselineOfRun | None = None,
     network: bool = False,
+    expected: Expected | None = None,
 ) -> Verdict:
     """Return the verdict on the records of a run.
 
@@ -303,7 +313,14 @@ def judge(
         paths: the links of the fabric; None: no slow elements of it are looked for.
         baseline: the accepted runs of the site; None if there are none.
         network: whether own runs of the site prove the network between nodes (`ImportedRules`).
+        expected: the predictions of a twin. They are added to the results and judge nothing.
+
+    Raises:
+        BadInput: some of the records are predicted and some not. They are never judged together.
     """
+    origins = sorted({measurand.origin for measurand in records.measurands})
+    if PREDICTED in origins and len(origins) > 1:
+        raise bad_input(run, "origin", ", ".join(origins), "records of one origin")
     hardware = nodes or {}
     figures = aggregate(records)
     references = ordered_references(benchmarks, limits)
@@ -324,7 +341,15 @@ def judge(
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}
     covered = coverage(plan, seen, figures.duplicates, stopped)
-    results = Results(figures, verdicts, answers, fleet, judgements.by_reference, baseline=accepted)
+    results = Results(
+        figures,
+        verdicts,
+        answers,
+        fleet,
+        judgements.by_reference,
+        baseline=accepted,
+        expected=Counterparts(expected, figures, distance) if expected else None,
+    )
     suite = benchmarks.suites.get(plan.suite)
     required = suite.required_metrics if suite else ()
     of_limits = [
@@ -332,7 +357,7 @@ def judge(
         for place, (_, reference) in enumerate(references)
         if isinstance(reference, Limit)
     ]
-    emulated = {measurand.origin for measurand in records.measurands} == {EMULATED}
+    emulated = origins == [EMULATED]
     return Verdict(
         run,
         counts,

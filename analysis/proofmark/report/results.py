@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.sentences import localized
@@ -9,7 +11,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.baseline.comparison import KIND
 from proofmark.judge.files import SINGLE_RUN
 from proofmark.judge.verdict import Judgement, Result
-from proofmark.report import limits
+from proofmark.report import limits, predictions
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, number, pairs
@@ -112,12 +114,13 @@ The verdict of a result is the worst outcome of its judgements.
 
 def _judged_table(run_data: RunData, total: int) -> Table:
     verdict = run_data.verdict
-    rows = (
+    rows: Iterator[tuple[Cell | str, ...]] = (
         (
             verdict_cell(judgement.outcome),
             figure_cell(result, run_data.benchmarks),
             result.record.node,
             median_text(result),
+            *predictions.cells(result, verdict),
             repeats_text(result),
             _reference(result, judgement),
             number(judgement.ratio, 3),
@@ -129,11 +132,12 @@ def _judged_table(run_data: RunData, total: int) -> Table:
         for judgement in result.references
         if judgement.outcome == outcome and (outcome == "FAIL" or judgement.kind != KIND)
     )
-    columns = (
+    columns: tuple[Column | str, ...] = (
         _("Verdict"),
         _("Figure"),
         _("Node"),
         Column(_("Median"), NUMBER),
+        *predictions.columns(verdict),
         Column(_("Repeats"), NUMBER),
         Column(_("Reference"), NUMBER),
         Column(_("Ratio"), NUMBER),
@@ -163,24 +167,26 @@ def _limits(judgement: Judgement) -> str:
 def all_section(run_data: RunData) -> Section:
     """Return the section with every figure of the run, in a folded table."""
     results = run_data.verdict.results
-    rows = (
+    rows: Iterator[tuple[Cell | str, ...]] = (
         (
             verdict_cell(result.verdict),
             name(result),
             settings(result),
             result.record.node,
             median_text(result),
+            *predictions.cells(result, run_data.verdict),
             repeats_text(result),
             Cell(localized(result.reason), "reason"),
         )
         for result in results
     )
-    columns = (
+    columns: tuple[Column | str, ...] = (
         _("Verdict"),
         _("Figure"),
         _("Setting"),
         _("Node"),
         Column(_("Median"), NUMBER),
+        *predictions.columns(run_data.verdict),
         Column(_("Repeats"), NUMBER),
         _("Reason"),
     )

@@ -38,13 +38,14 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
     """Return the cost of `plan` from the runs in `runs` on the same site and partition.
 
     Two steps are the same if they differ only in number, repeat, names of nodes, CPUs and expected
-    cost. Failed executions do not count.
+    cost. Failed executions do not count. Runs of a twin do not count either: their durations are
+    those of a simulation.
     """
     took: dict[str, list[float]] = {}
     used: set[str] = set()
     wanted = {_identity(mode, step) for mode, step, _ in _steps(plan)}
     for folder in sorted(path.parent for path in runs.glob("*/plan.json")):
-        if folder.is_symlink():
+        if folder.is_symlink() or RunFiles(folder).twin.exists():
             continue
         try:
             earlier = open_run(folder).plan

@@ -225,6 +225,11 @@ class RunFiles:
         return self.inputs / "baseline"
 
     @property
+    def expected(self) -> Path:
+        """The copy of the predictions of a twin; missing if there are none."""
+        return self.inputs / "expected" / "expected.json"
+
+    @property
     def facts_probe(self) -> Path:
         """The output of ``probe.sh facts`` on the machine that planned the run."""
         return self.inputs / "facts.probe"

@@ -19,6 +19,7 @@ from proofmark.common.files import write_whole
 from proofmark.plan.plan import Plan
 from proofmark.plan.twin.twin import Twin
 from proofmark.runs.attempts import has_result
+from proofmark.runs.expected import Expected, write_expected
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import write_identity
 from proofmark.runs.lock import lock
@@ -40,13 +41,14 @@ def start_or_continue(
     run_id: str | None = None,
     fresh: bool = False,
     baseline: Path | None = None,
+    expected: Expected | None = None,
     twin: Twin | None = None,
 ) -> tuple[Run, bool]:
     """Return the run to work on, and whether it is an earlier one.
 
     Without `run_id` and `fresh`, the newest unfinished run with the same plan digest is continued.
-    A new run gets a copy of the folder `baseline`, and the model of `twin`. A continued run keeps
-    its own copies.
+    A new run gets a copy of the folder `baseline`, the predictions `expected`, and the model of
+    `twin`. A continued run keeps its own copies.
 
     Raises:
         BadInput: `run_id` is not a name, it belongs to another plan, or another process works on
@@ -68,6 +70,8 @@ def start_or_continue(
     folder = root / (run_id or new_run_id(site, plan))
     with new_run(folder) as made:
         write_inputs(made, plan, benchmarks, site, probe, baseline)
+        if expected is not None:
+            write_expected(RunFiles(made).expected, expected)
         if twin is not None:
             _write_twin(RunFiles(made), twin)
     run = Run(folder.resolve(), plan)

@@ -18,6 +18,7 @@ from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import read_json, sha256_of, write_whole
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.strict_model import StrictModel
+from proofmark.site.partition import PREDICTED
 
 FOLDER = "baselines"
 """The folder of the inventory with the baselines of each partition."""
@@ -25,6 +26,8 @@ ACCEPTED = "accepted"
 """The baseline with which a run is compared if no other is named."""
 NONE = "none"
 """The name that stands for no comparison."""
+EXPECTED_OPTION = "proofmark plan --expected RUN"
+"""The command that takes predictions."""
 STATE, FIGURES = "baseline.json", "figures.parquet"
 """The files of a baseline: runs and nodes; the values of the figures."""
 
@@ -147,6 +150,8 @@ def chosen_baseline(inventory: Path, partition: str, name: str | None) -> Path |
         return None
     if name and name not in names:
         accepted = ", ".join([*names, NONE])
+        if "/" in name:
+            accepted = f"the name of a baseline, not a folder: {accepted}"
         raise bad_input("baseline", "", f"{name!r}{nearest(name, names)}", accepted)
     return baseline_folder(inventory, partition, name or ACCEPTED)
 
@@ -178,13 +183,25 @@ def write_baseline(folder: Path, baseline: Baseline, figures: pl.DataFrame) -> B
     return written
 
 
+def refuse_predicted(file: Path | str, origin: str) -> None:
+    """Refuse figures of a twin as a baseline: a prediction is no acceptance.
+
+    Raises:
+        BadInput: `origin`, which `file` states, is predicted.
+    """
+    if origin == PREDICTED:
+        accepted = f"measured figures; a run is shown beside predictions with {EXPECTED_OPTION}"
+        raise bad_input(file, "origin", PREDICTED, accepted)
+
+
 def copy_baseline(source: Path, target: Path) -> None:
     """Copy the baseline in the folder `source` to the new folder `target`.
 
     Raises:
-        BadInput: `source` is no baseline, or it is damaged.
+        BadInput: `source` is no baseline, it is damaged, or its figures are predicted.
     """
-    read_baseline(source)
+    baseline, _ = read_baseline(source)
+    refuse_predicted(source / STATE, baseline.origin)
     target.mkdir(parents=True)
     for name in (STATE, FIGURES):
         shutil.copyfile(source / name, target / name)

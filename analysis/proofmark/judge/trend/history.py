@@ -143,16 +143,19 @@ def _points(line: Line, part: pl.DataFrame) -> Points:
 def history(runs: Sequence[PastRun]) -> History:
     """Return the results of `runs`, which are in the order of time, as one table.
 
-    A host belongs to the class of its most frequent hardware: a lost core is a change of this host,
-    and no new class.
+    A host belongs to the class of its most frequent hardware in runs of the same origin: a lost
+    core is a change of this host, and no new class.
     """
-    kinds = _Kinds(runs)
+    kinds = {
+        origin: _Kinds([run for run in runs if run.origin == origin])
+        for origin in {run.origin for run in runs}
+    }
     lines: dict[Line, int] = {}
     nodes: dict[str, int] = {}
     parts = []
     for number, run in enumerate(runs):
         of_node = np.array([nodes.setdefault(name, len(nodes)) for name in run.nodes])
-        kind = [kinds.of(name) for name in run.nodes]
+        kind = [kinds[run.origin].of(name) for name in run.nodes]
         subjects = np.stack((run.figure, run.node, run.program), axis=1).tolist()
         line = [
             lines.setdefault(Line(run.figures[f], kind[n], run.programs[p]), len(lines))

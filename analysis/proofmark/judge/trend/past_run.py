@@ -102,6 +102,11 @@ class PastRun:
     software: Mapping[str, tuple[str, Mapping[str, str]]]
     notes: tuple[str, ...]
 
+    @property
+    def origin(self) -> str:
+        """The origin of its figures. All figures of a run have the same one."""
+        return self.figures[0].origin
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -180,6 +185,8 @@ def _past_run(folder: Path, content: bytes) -> PastRun:
             columns.add(_Line.model_validate_json(line.removesuffix(b",")))
     if not columns.value:
         raise ValueError("it has no valid figure")
+    if len({each.origin for each in columns.figures}) > 1:
+        raise ValueError("it has figures of several origins")
     files = RunFiles(folder)
     hosts, dates, notes = _hosts(files)
     started = _started(written.run, dates)

@@ -17,6 +17,7 @@ from proofmark.records.requirements import requirements
 from proofmark.report.explanation.context import Context
 from proofmark.report.explanation.rows import Row
 from proofmark.report.text import count
+from proofmark.runs.expected import read_expected
 from proofmark.site.baseline import read_baseline
 
 
@@ -41,6 +42,7 @@ def reference_rows(context: Context) -> list[Row]:
     if context.site.partition.origin == EMULATED:
         rows.append(Row("origin", EMULATED, "a missed reference is UNJUDGED, and no FAIL"))
     rows += _baseline_rows(context)
+    rows += _expected_rows(context)
     rows += _peer_rows(context)
     suite = context.benchmarks.suites.get(context.run.plan.suite)
     for required in suite.required_metrics if suite else ():
@@ -131,6 +133,19 @@ def _baseline_rows(context: Context) -> list[Row]:
     runs = ", ".join(each.run for each in found.runs)
     text = "each figure with a like figure there: PASS or FAIL"
     return [Row(f"baseline {found.name}", text, f"accepted runs: {runs}")]
+
+
+def _expected_rows(context: Context) -> list[Row]:
+    path = context.run.files.expected
+    if not path.exists():
+        return []
+    try:
+        found = read_expected(path)
+    except BadInput:
+        return [Row("expected", "damaged", context.run.files.link(path))]
+    known = sum(each.case == context.step.case for each in found.figures)
+    text = f"{count(known, 'prediction')} of the run {found.run} of a twin"
+    return [Row("expected", text, "information: they judge nothing")]
 
 
 def _peer_rows(context: Context) -> Iterator[Row]:

@@ -1,0 +1,85 @@
+"""The figures that a twin of the partition predicts: copies of them are an input of a run.
+
+They are information. No figure passes or fails because of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from proofmark.common.files import read_json, write_whole
+from proofmark.common.strict_model import StrictModel
+from proofmark.plan.twin.model import Assumption
+
+_Text = Annotated[str, Field(min_length=1)]
+_Ratio = Annotated[float, Field(gt=0)]
+
+
+class PredictedFigure(StrictModel):
+    """One figure of the twin: the median of its repeats; `nodes` is a node set."""
+
+    case: _Text
+    benchmark: str
+    metric: _Text
+    unit: str
+    mode: str
+    placement: str
+    parameters: dict[str, str | int | float]
+    nodes: _Text
+    value: float
+
+
+class ModelError(StrictModel):
+    """The error of the model in one metric: ratios measured ÷ predicted of earlier runs.
+
+    Attributes:
+        case, metric: of the figures.
+        median_ratio: the median of the ratios.
+        smallest, largest: the range of the ratios.
+    """
+
+    case: _Text
+    metric: _Text
+    median_ratio: _Ratio
+    smallest: _Ratio
+    largest: _Ratio
+
+
+class Expected(StrictModel):
+    """The predictions of one run of a twin.
+
+    Attributes:
+        run: the id of the run.
+        site, partition: what was simulated.
+        selector: SimGrid's imitation of an MPI library, for the algorithms of collectives.
+        figures: the valid figures.
+        assumptions: what the model contains.
+        errors: the errors of the model; empty if they are not known.
+    """
+
+    format: Literal[1] = 1
+    run: _Text
+    site: _Text
+    partition: _Text
+    selector: _Text
+    figures: tuple[PredictedFigure, ...]
+    assumptions: tuple[Assumption, ...]
+    errors: tuple[ModelError, ...] = ()
+
+
+def read_expected(path: Path) -> Expected:
+    """Return the predictions in a file of a run.
+
+    Raises:
+        BadInput: the file is damaged.
+    """
+    return read_json(path, Expected)
+
+
+def write_expected(path: Path, expected: Expected) -> None:
+    """Write predictions to a new file; its folder is created."""
+    path.parent.mkdir(parents=True)
+    write_whole(path, expected.model_dump_json(indent=1) + "\n")
