@@ -25,6 +25,8 @@ LARGEST = 3
 """The number of sizes whose median is the rate."""
 BUFFERS = 4
 """The buffers of a PingPong: each rank sends one and receives one."""
+PASSES = 3
+"""The short messages of a few bytes need the rate, and the rate needs their latency."""
 ONE_WAY = {("PingPong", "t_avg"), ("Latency", "latency")}
 """The benchmarks of IMB and OSU whose metric is the time of one message."""
 STREAMS = {("Uniband", "bandwidth"), ("Multiple Bandwidth / Message Rate", "bandwidth")}
@@ -189,16 +191,21 @@ def _line(
     short = [each for each in chosen if _size(each) <= SMALLEST_BYTES]
     if not short:
         return None
-    latency_s = median(map(_seconds, short))
-    line_s = min(known.line_s.value, latency_s / 2)
-
-    def start_s(size: float) -> float:
-        return latency_s if size < known.eager_bytes.value else (latency_s + line_s) / 2
-
     fitting = [each for each in chosen if not cache or BUFFERS * _size(each) <= cache]
-    rates = dict(_rates(fitting, start_s, known))
+    slowness, rates = 0.0, dict[Point, float]()
+    for _ in range(PASSES):
+        latency_s = median(_seconds(each) - slowness * _size(each) for each in short)
+        start_s = _start_s(latency_s, min(known.line_s.value, latency_s / 2), known)
+        rates = dict(_rates(fitting, start_s, known))
+        slowness = 1 / median(rates.values()) if rates else 0.0
     used.update(dict.fromkeys([*(each.point for each in short), *rates]))
-    return Line(latency_s, median(rates.values()) if rates else None)
+    return Line(latency_s, 1 / slowness if slowness else None)
+
+
+def _start_s(latency_s: float, line_s: float, known: Interconnect) -> Callable[[float], float]:
+    """Return a function from the size of a message to its latency."""
+    large_s = (latency_s + line_s) / 2
+    return lambda size: latency_s if size < known.eager_bytes.value else large_s
 
 
 def _rates(
