@@ -150,7 +150,7 @@ def test_messages_between_nodes_give_the_fabric(between_s: float, rate: float, l
     far = [
         pingpong(
             size,
-            (1 if size >= known.eager_bytes.value else 2) * known.software_s.value
+            (0 if size >= known.eager_bytes.value else 2) * known.software_s.value
             + start_s
             + size / rate,
             "node",

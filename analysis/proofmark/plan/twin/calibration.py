@@ -1,8 +1,8 @@
 """Fits figures of the model of a twin to the messages between two ranks of a real run.
 
 The time of a message of n bytes in the model is its latency + n ÷ rate. The latency of a short
-message contains the MPI library on both sides. A message with a rendezvous does not wait for the
-library of the receiver. `one_way_s` is this formula; SimGrid has the same times.
+message contains the MPI library on both sides; that of a message with a rendezvous does not.
+`one_way_s` is this formula; SimGrid has the same times.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def one_way_s(known: Interconnect, size: float, hop_s: float = 0.0) -> float:
     rate = copy_rate(known, line_s)
     if hop_s:
         rate = min(rate, known.socket.bytes_per_s.value)
-    sides = 1 if size >= known.eager_bytes.value else 2
+    sides = 0 if size >= known.eager_bytes.value else 2
     return sides * known.software_s.value + line_s + size / rate
 
 
@@ -161,7 +161,7 @@ def _between_nodes(
         else:
             note = "a message between nodes is faster than its adapters in the table"
             notes.append(f"{note}: the latency of the fabric is not fitted")
-    rates = dict(_rates(far, lambda _: start_s - known.software_s.value, known))
+    rates = dict(_rates(far, lambda _: start_s - 2 * known.software_s.value, known))
     streams = [
         each
         for each in measured.figures
@@ -204,8 +204,7 @@ def _line(
 
 def _start_s(latency_s: float, line_s: float, known: Interconnect) -> Callable[[float], float]:
     """Return a function from the size of a message to its latency."""
-    large_s = (latency_s + line_s) / 2
-    return lambda size: latency_s if size < known.eager_bytes.value else large_s
+    return lambda size: latency_s if size < known.eager_bytes.value else line_s
 
 
 def _rates(
