@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofmark.common.files import read_json
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.twin_error import error_of_results
 from proofmark.plan.twin.error import ModelError
@@ -40,7 +41,7 @@ def sections(run_data: RunData) -> Iterator[Section]:
     )
     block = Block(paragraphs=(note,), tables=(about, table(caption, columns, rows, kind=TITLED)))
     error = error_of_results(run_data.run, run_data.verdict.results)
-    notes = twin.fit.notes if twin.fit else ()
+    notes = tuple(map(localized, twin.fit.notes)) if twin.fit else ()
     yield Section("twin", _("Simulated nodes"), (block, _error(error, notes)))
 
 

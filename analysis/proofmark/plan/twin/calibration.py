@@ -159,8 +159,10 @@ def _between_nodes(
             found["adapters_s"] = adapters_s
             used.update(dict.fromkeys(each.point for each in short))
         else:
-            note = "a message between nodes is faster than its adapters in the table"
-            notes.append(f"{note}: the latency of the fabric is not fitted")
+            notes += [
+                "a message between nodes is faster than its adapters in the table",
+                "the latency of the fabric is not fitted",
+            ]
     rates = dict(_rates(far, lambda _: start_s - 2 * known.software_s.value, known))
     streams = [
         each
