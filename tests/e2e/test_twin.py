@@ -202,6 +202,20 @@ def test_the_local_machine_has_a_twin_if_its_processor_is_known(
     assert "mic_knl: not in site/data/interconnects.yml" in capsys.readouterr().err
 
 
+def test_virtual_nodes_have_a_twin(kit: Path) -> None:
+    """Its nodes have no CPUs of the machine below them. The site is read again from the run."""
+    arguments = ("twin", "-i", f"{ROOT / 'inventory/rehearsal'}", "-l", "rskl0001,rskl0002")
+    case = kit / "benchmarks/imb-collectives.yml"
+    content = yaml.safe_load(case.read_text())
+    content["suites"]["twin-p5"]["sweep"]["placement"] = ["UA"]
+    case.write_text(yaml.safe_dump(content, sort_keys=False))
+    folder = kit.parent
+    places = ["--runs", f"{folder / 'runs'}", "--prefixes", f"{folder / 'prefixes'}"]
+    words = [*arguments, *places, "--suite", "twin-p5", "--run-id", "twin"]
+    assert main([*words, "--sources", f"{folder / 'mirror'}"]) == 0
+    assert {result.verdict for result in judged(kit).results} == {"UNJUDGED"}
+
+
 def test_each_selector_of_the_partition_can_be_chosen(
     kit: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,7 @@ def twin_site(site: Site, scratch: Path, known: Interconnect, selector: str = ""
             "modes": {current: partition.modes[current]},
             "limits": [],
             "run_user": None,
+            "host_cpus": None,
         }
     )
     return site.model_copy(update={"partition": simulated, "connection": "local"})
