@@ -15,14 +15,18 @@ import pytest
 import yaml
 from tests.folders import DATA, ROOT
 
+from proofmark.cli import twin as cli
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
+from proofmark.judge.twin_error import model_error_of
 from proofmark.judge.verdict import Verdict, judge
-from proofmark.plan.twin.model import copy_rate, twin_model
+from proofmark.plan.twin.calibration import one_way_s
+from proofmark.plan.twin.model import copy_rate, interconnect_of, twin_model
 from proofmark.plan.twin.platform import host_name, platform_xml, settings
 from proofmark.records.columns import Records
 from proofmark.report.write import write_report
 from proofmark.runs.expected import read_expected
+from proofmark.runs.format import write_identity
 from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import topology_of_mode
@@ -106,7 +110,9 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
         if each.record.metric == "t_max"
     }
     assert times["BD", 65536] > 2 * times["UA", 65536]
+    assert model_error_of(kit.parent / "runs/twin") is None
     page = write_report(open_run(kit.parent / "runs/twin"), verdict).read_text()
+    assert "The error of this model is not known: no real run was given" in page
     assert "cache line between two cores" in page
     assert "smpi/coll-selector" in page
     capsys.readouterr()
@@ -159,6 +165,104 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     assert "Measured ÷ expected" in page and "mvapich2" in page
     assert main([*words, "--run-id", "real"]) == 0
     assert "real is continued, and keeps the expected figures" in capsys.readouterr().err
+
+
+@pytest.fixture
+def real(kit: Path) -> Path:
+    """A finished run that says it is of virtual nodes: its figures are those of a simulation."""
+    assert twin(kit, "--sources", f"{kit.parent / 'mirror'}") == 0
+    folder = kit.parent / "runs/twin"
+    site = folder / "inputs/site.json"
+    content = json.loads(site.read_text())
+    content["partition"]["origin"] = "emulated"
+    site.write_text(json.dumps(content))
+    write_identity(folder)
+    return folder
+
+
+def test_the_error_of_a_twin_is_that_of_its_figures(
+    kit: Path, real: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both runs are the same simulation: the error is 1. Without a PingPong nothing is fitted."""
+    capsys.readouterr()
+    assert twin(kit, "--measured", f"{real}") == 3, "another run"
+    assert "exists, with another plan" in capsys.readouterr().err
+    assert twin(kit, "--measured", f"{real}", "--run-id", "second") == 0
+    second = kit.parent / "runs/second"
+    error = model_error_of(second)
+    assert error is not None
+    assert (error.run, error.typical, error.fitted) == ("twin", 1, 0)
+    assert {row.metric for row in error.rows} == {"t_avg", "t_max", "t_min"}
+    assert {(row.case, row.median, row.largest) for row in error.rows} == {
+        ("imb-collectives", 1, 1)
+    }
+    run = open_run(second)
+    page = write_report(run, read_and_judge(run)[1]).read_text()
+    assert "differ from run twin by a factor of less than 1.00" in page
+    assert "no PingPong inside a socket: the figures of the table are not changed" in page
+    # The figures were copied: the measured run is not read again.
+    shutil.rmtree(real)
+    assert model_error_of(second) == error
+
+
+def test_a_run_that_cannot_be_compared_is_refused(
+    kit: Path, real: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(folder: Path) -> str:
+        capsys.readouterr()
+        assert twin(kit, "--measured", f"{folder}", "--run-id", "second") == 3
+        return capsys.readouterr().err
+
+    assert "not a run" in refused(kit)
+    site = real / "inputs/site.json"
+    text = site.read_text()
+    site.write_text(text.replace('"partition_name": "p595"', '"partition_name": "p690"'))
+    write_identity(real)
+    message = refused(real)
+    assert "partition: found p690 of the site p595" in message
+    assert "accepted: a run of p595 of the site p595" in message
+    site.write_text(text.replace('"origin": "emulated"', '"origin": "predicted"'))
+    write_identity(real)
+    assert "origin: found predicted; accepted: a run on real nodes" in refused(real)
+    site.write_text(text)
+    write_identity(real)
+    shutil.rmtree(next((real / "steps").glob("0002-*/execution-1")))
+    assert "steps: found 1 of 2 steps have a result; accepted: a finished run" in refused(real)
+
+
+def test_cases_without_a_source_are_left_out(kit: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("twin", "-i", f"{ROOT / 'inventory/p595'}", "-l", "p595", "--plan")
+    assert main([*arguments, "--suite", "quick"]) == 0
+    printed = capsys.readouterr().out
+    assert "left out: hpcc: hpcc has no source for a simulation" in printed
+    assert "imb-pingpong" in printed
+
+
+def test_the_local_machine_has_a_twin_if_its_processor_is_known(
+    kit: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its hardware is discovered, and so is its processor."""
+    arguments = ("twin", "-i", f"{ROOT / 'inventory/local'}", "-l", "local", "--suite", "quick")
+    monkeypatch.setattr(cli, "interconnect_of", lambda site, _: interconnect_of(site, "zen2"))
+    assert main([*arguments, "--plan"]) == 0
+    assert "imb-pingpong" in capsys.readouterr().out
+    monkeypatch.setattr(cli, "interconnect_of", lambda site, _: interconnect_of(site, "mic_knl"))
+    assert main([*arguments, "--plan"]) == 3
+    assert "mic_knl: not in site/data/interconnects.yml" in capsys.readouterr().err
+
+
+def test_virtual_nodes_have_a_twin(kit: Path) -> None:
+    """Its nodes have no CPUs of the machine below them. The site is read again from the run."""
+    arguments = ("twin", "-i", f"{ROOT / 'inventory/rehearsal'}", "-l", "rskl0001,rskl0002")
+    case = kit / "benchmarks/imb-collectives.yml"
+    content = yaml.safe_load(case.read_text())
+    content["suites"]["twin-p5"]["sweep"]["placement"] = ["UA"]
+    case.write_text(yaml.safe_dump(content, sort_keys=False))
+    folder = kit.parent
+    places = ["--runs", f"{folder / 'runs'}", "--prefixes", f"{folder / 'prefixes'}"]
+    words = [*arguments, *places, "--suite", "twin-p5", "--run-id", "twin"]
+    assert main([*words, "--sources", f"{folder / 'mirror'}"]) == 0
+    assert {result.verdict for result in judged(kit).results} == {"UNJUDGED"}
 
 
 def test_each_selector_of_the_partition_can_be_chosen(
@@ -232,17 +336,52 @@ def test_simgrid_follows_the_model(partition: str, program: Path, tmp_path: Path
         )
 
 
+@pytest.mark.parametrize("partition", ["tachyon1", "tachyon2", "p595"])
+def test_simgrid_has_the_times_of_the_fit(partition: str, program: Path, tmp_path: Path) -> None:
+    """A calibration assumes this formula. Messages of all sizes have its times inside a node."""
+    inventory = ROOT / "inventory" / ("p595" if partition == "p595" else "tachyon")
+    site = load_site(inventory, partition)
+    topology = topology_of_mode(site, site.partition.current_mode)
+    model = twin_model(site, topology, site.hosts[:1])
+    known = model.interconnect
+    (tmp_path / "platform.xml").write_text(
+        platform_xml(model, settings(known, known.collectives[0]))
+    )
+    first = topology.cores[0]
+    hops = topology.socket_hops
+    for other, hop_s in (
+        (lambda core: core.socket == first.socket, 0.0),
+        (
+            lambda core: (
+                hops.get((first.socket, core.socket), 1) == 1
+                and core.book == first.book
+                and core.socket != first.socket
+            ),
+            known.socket.latency_s.value,
+        ),
+    ):
+        core = next(filter(other, topology.cores[1:]))
+        places = [(site.hosts[0], first.pus[0]), (site.hosts[0], core.pus[0])]
+        for size, seconds in times(program, tmp_path, places).items():
+            assert seconds / 2 == pytest.approx(one_way_s(known, size, hop_s), rel=0.03), size
+
+
 def largest_rate(program: Path, folder: Path, places: list[tuple[str, int]]) -> float:
     """Return the rate in bytes/s of a message of 4 MiB there and back."""
+    return 2 * 2**22 / times(program, folder, places)[2**22]
+
+
+def times(program: Path, folder: Path, places: list[tuple[str, int]]) -> dict[int, float]:
+    """Return the seconds of a message there and back, by its size."""
     (folder / "hosts").write_text("".join(f"{host_name(*place)}\n" for place in places))
     words = ["smpirun", "-np", "2", "-platform", "platform.xml", "-hostfile", "hosts"]
     done = subprocess.run(
-        [*words, program, "PingPong", "-msglog", "22:22"],
+        [*words, program, "PingPong", "-msglog", "0:22"],
         cwd=folder,
         check=True,
         capture_output=True,
         text=True,
     )
-    match = re.search(r"^ +4194304 +20 +\S+ +\S+ +(\S+)$", done.stdout, re.MULTILINE)
-    assert match, done.stdout
-    return 2 * 2**22 / (float(match[1]) * 1e-6)
+    rows = re.findall(r"^ +(\d+) +20 +\S+ +\S+ +(\S+)$", done.stdout, re.MULTILINE)
+    assert rows, done.stdout
+    return {int(size): 1e-6 * float(time) for size, time in rows}

@@ -123,7 +123,7 @@ def plan(options: Namespace) -> int:
 
 
 def _expected(folder: Path, site: Site) -> Expected:
-    """Return the predictions of the run of a twin in `folder`. The error of its model is unknown.
+    """Return the predictions of the run of a twin in `folder`.
 
     Raises:
         BadInput: it is no finished run of a twin of `site`.

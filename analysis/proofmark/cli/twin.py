@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from proofmark.cases.models import Benchmarks
 from proofmark.cli.checkout import kit_benchmarks, suite_argument
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_line
@@ -19,9 +20,11 @@ from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
 from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
-from proofmark.plan.expansion import make_plan
+from proofmark.plan.expansion import content_digest, make_plan
 from proofmark.plan.plan import Plan
+from proofmark.plan.twin.calibration import cache_bytes, calibrated, fit
 from proofmark.plan.twin.cost import memory_bytes
+from proofmark.plan.twin.model import interconnect_of
 from proofmark.plan.twin.twin import PROVIDER, make_twin, twin_site
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
@@ -29,9 +32,11 @@ from proofmark.runs.start import start_or_continue
 from proofmark.site.discovery import probe_here
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
+from proofmark.site.node.facts import parse_probe
 from proofmark.software.provider import PROVIDERS, programs_of
 from proofmark.software.provision import Probes, ProgramProbe, provide_software
 from proofmark.software.request import ProvisionRequest, Sources
+from proofmark.software.smpi import releases
 
 PROBE_LIMIT_S = 60.0
 
@@ -44,6 +49,12 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--selector", default="", help="the MPI whose collectives are imitated (default: the first)"
     )
+    parser.add_argument(
+        "--measured",
+        type=Path,
+        metavar="RUN",
+        help="a real run of the partition, which the model is fitted to and compared with",
+    )
     parser.add_argument("--plan", action="store_true", help="only print the plan")
     parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
     parser.add_argument("--run-id", help="the name of the run")
@@ -54,12 +65,28 @@ def arguments(parser: ArgumentParser) -> None:
 
 def twin(options: Namespace) -> int:
     """Simulate a suite on a model of a partition."""
-    benchmarks, kit = kit_benchmarks(), kit_folder()
+    kit = kit_folder()
+    benchmarks, left_out = _with_sources(kit_benchmarks(), options.suite, kit)
     runs = result_folder(kit, "runs", options.runs)
-    site = twin_site(load_site(inventory_of(options), options.limit), runs, options.selector)
-    machines, _ = machines_of(site)
+    real = load_site(inventory_of(options), options.limit)
+    machines, probe = machines_of(real)
+    discovered = parse_probe(probe, "probe of this machine").architecture if probe else ""
+    known = interconnect_of(real, discovered)
+    site = twin_site(real, runs, known, options.selector)
     made = make_plan(benchmarks, options.suite, site, machines)
-    model = make_twin(site, made)
+    topology = machines(real.partition.current_mode).topology
+    measured, fitted = None, None
+    if options.measured:
+        from proofmark.judge.twin_error import measured_by  # polars costs time
+
+        measured = measured_by(options.measured, real, topology)
+        fitted = fit(measured, known, cache_bytes(topology))
+        known = calibrated(known, fitted)
+        # Another fit is another run.
+        digest = content_digest([made.digest, fitted.model_dump(mode="json")])
+        made = made.model_copy(update={"digest": digest})
+    made = made.model_copy(update={"left_out": [*made.left_out, *left_out]})
+    model = make_twin(site, made, topology, known, fit=fitted, measured=measured)
     if options.plan:
         print_plan(made, [])
         print_line(_memory_line(made))
@@ -83,6 +110,24 @@ def twin(options: Namespace) -> int:
     print_line(summary(run))
     print_line(f"next: proofmark report {run.folder}")
     return 0
+
+
+def _with_sources(benchmarks: Benchmarks, suite: str, kit: Path) -> tuple[Benchmarks, list[str]]:
+    """Return the cases whose programs can be compiled for SimGrid, and why others are left out.
+
+    If no case of the suite is one of them, all cases are returned: the first is then refused.
+    """
+    known = releases(kit / "environments")
+    lacking = {
+        name: case for name, case in benchmarks.members(suite).items() if case.package not in known
+    }
+    if len(lacking) == len(benchmarks.members(suite)):
+        return benchmarks, []
+    cases = {name: case for name, case in benchmarks.cases.items() if name not in lacking}
+    left_out = [
+        f"{name}: {case.package} has no source for a simulation" for name, case in lacking.items()
+    ]
+    return benchmarks.model_copy(update={"cases": cases}), left_out
 
 
 def _memory_line(made: Plan) -> str:

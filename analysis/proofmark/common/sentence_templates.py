@@ -259,6 +259,12 @@ TEMPLATES: tuple[str, ...] = (
     "many-fold loss in HPL and DGEMM; install an optimised BLAS.",
     "{program}: the kernel of its {library} is not known: {reason}.",
     "{program} cannot start: {library} is not found by the dynamic linker.",
+    # the fit of a twin's model
+    "no PingPong inside a socket: the figures of the table are not changed",
+    "no PingPong with a rendezvous that fits into the cache: no rate is fitted",
+    "messages between sockets are not slower than inside a socket",
+    "a message between nodes is faster than its adapters in the table",
+    "the latency of the fabric is not fitted",
     # claims of papers
     "measured on {systems}; the claim is of {wanted}",
     "figures of {system}",

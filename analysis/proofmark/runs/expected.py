@@ -32,7 +32,7 @@ class PredictedFigure(StrictModel):
     value: float
 
 
-class ModelError(StrictModel):
+class MetricError(StrictModel):
     """The error of the model in one metric: ratios measured ÷ predicted of earlier runs.
 
     Attributes:
@@ -67,7 +67,7 @@ class Expected(StrictModel):
     selector: _Text
     figures: tuple[PredictedFigure, ...]
     assumptions: tuple[Assumption, ...]
-    errors: tuple[ModelError, ...] = ()
+    errors: tuple[MetricError, ...] = ()
 
 
 def read_expected(path: Path) -> Expected:

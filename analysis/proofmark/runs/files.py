@@ -245,6 +245,11 @@ class RunFiles:
         return self.inputs / "twin" / "twin.json"
 
     @property
+    def measured(self) -> Path:
+        """The figures of the real run that a twin is compared with; missing if there is none."""
+        return self.inputs / "twin" / "measured.json"
+
+    @property
     def adopted(self) -> Path:
         """The sources of the outputs of an imported run, with their digests."""
         return self.inputs / "adopted.json"

@@ -147,6 +147,8 @@ def _write_twin(files: RunFiles, twin: Twin) -> None:
     files.platform.parent.mkdir()
     files.platform.write_text(twin.platform, encoding="utf-8")
     files.twin.write_text(twin.facts.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    if twin.measured is not None:
+        files.measured.write_text(twin.measured.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def _keep_topologies(folder: Path, site: Site) -> None:

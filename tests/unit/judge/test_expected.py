@@ -26,13 +26,15 @@ from proofmark.judge.expected.of_twin import expected_of
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
+from proofmark.judge.twin_error import figures_of
 from proofmark.judge.verdict import Verdict, judge
+from proofmark.plan.twin.figures import Measured
 from proofmark.plan.twin.model import Assumption
 from proofmark.plan.twin.twin import Twin, TwinFacts
 from proofmark.records.columns import Record, Records
 from proofmark.report.write import write_report
 from proofmark.runs.cost_history import measured_cost
-from proofmark.runs.expected import Expected, ModelError, PredictedFigure, read_expected
+from proofmark.runs.expected import Expected, MetricError, PredictedFigure, read_expected
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site
@@ -44,7 +46,7 @@ ASSUMED = (
     Assumption(what="latency of a switch", value="100 ns", why="assumed", sourced=False),
 )
 FACTS = TwinFacts(selector="mpich", selectors=("mpich", "ompi"), settings={}, assumptions=ASSUMED)
-ERROR = ModelError(case="fake", metric="rate", median_ratio=0.9, smallest=0.8, largest=1.1)
+ERROR = MetricError(case="fake", metric="rate", median_ratio=0.9, smallest=0.8, largest=1.1)
 
 
 def predicted(value: float = 50.0, **changes: Any) -> PredictedFigure:
@@ -57,7 +59,7 @@ def predicted(value: float = 50.0, **changes: Any) -> PredictedFigure:
     return PredictedFigure(**{**fields, **changes})
 
 
-def expectations(*figures: PredictedFigure, errors: Sequence[ModelError] = ()) -> Expected:
+def expectations(*figures: PredictedFigure, errors: Sequence[MetricError] = ()) -> Expected:
     return Expected(
         **{"run": "twin", "site": "here", "partition": "local", "selector": "mpich"},
         figures=figures,
@@ -67,7 +69,7 @@ def expectations(*figures: PredictedFigure, errors: Sequence[ModelError] = ()) -
 
 
 def of(
-    measured: Record, *figures: PredictedFigure, errors: Sequence[ModelError] = ()
+    measured: Record, *figures: PredictedFigure, errors: Sequence[MetricError] = ()
 ) -> ExpectedValue | None:
     """Return the prediction for one measured figure."""
     found = Counterparts(expectations(*figures, errors=errors), aggregate(Records.of([measured])))
@@ -281,11 +283,18 @@ def test_a_page_in_korean_has_the_same_verdict(measured: Run) -> None:
 
 
 def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None:
+    """The twin was given a real run, whose figures are 0.9 of the predictions."""
     plain = fleet_run(tmp_path / "plain", RATES, run_id="plain")
-    expected = expected_of(twin.folder, site_of(plain), [ERROR])
+    real = [
+        figure.model_copy(update={"value": 0.9 * figure.value})
+        for figure in figures_of(judge_run(twin).results)
+    ]
+    measured = Measured(run="real", figures=tuple(real))
+    twin.files.measured.write_text(measured.model_dump_json())
+    expected = expected_of(twin.folder, site_of(plain))
     run = fleet_run(tmp_path / "shown", RATES, run_id="shown", expected=expected)
     page = write_report(run, judge_run(run)).read_text()
-    assert "fake rate: median 0.900, 0.800 … 1.10" in page
+    assert "fake rate: median 0.900, 0.900 … 0.900" in page
 
 
 class TestRefused:

@@ -16,7 +16,7 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Distance
 from proofmark.records.columns import VIRTUAL
-from proofmark.runs.expected import Expected, ModelError
+from proofmark.runs.expected import Expected, MetricError
 
 NODES = "nodes"
 """The parameter with the nodes of a step. The nodes of the figure itself are compared instead."""
@@ -129,7 +129,7 @@ class Counterparts:
         return of
 
     @cached_property
-    def _errors(self) -> Mapping[tuple[str, str], ModelError]:
+    def _errors(self) -> Mapping[tuple[str, str], MetricError]:
         return {(each.case, each.metric): each for each in self.expected.errors}
 
 

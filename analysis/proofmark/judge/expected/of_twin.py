@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +10,13 @@ import numpy as np
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.judge.aggregate import Aggregates, aggregate
+from proofmark.judge.twin_error import model_error_of
+from proofmark.plan.twin.error import ModelError
 from proofmark.plan.twin.twin import TwinFacts
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import has_result
-from proofmark.runs.expected import Expected, ModelError, PredictedFigure
+from proofmark.runs.expected import Expected, MetricError, PredictedFigure
 from proofmark.runs.files import RunFiles
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
@@ -27,13 +29,12 @@ KEY = "expected"
 TWIN_RUN = "the folder of a finished run of `proofmark twin`"
 
 
-def expected_of(folder: Path, site: Site, errors: Sequence[ModelError] = ()) -> Expected:
+def expected_of(folder: Path, site: Site) -> Expected:
     """Return the predictions of the run of a twin in `folder`, for a run on `site`.
 
     Args:
         folder: of the run of the twin.
         site: the partition whose figures will be compared with the predictions.
-        errors: the errors of the model; empty if they are not known.
 
     Raises:
         BadInput: `folder` is not a run, its figures are not predicted, it is a run of another
@@ -70,8 +71,20 @@ def expected_of(folder: Path, site: Site, errors: Sequence[ModelError] = ()) -> 
         selector=twin.selector,
         figures=figures,
         assumptions=twin.assumptions,
-        errors=tuple(errors),
+        errors=tuple(_errors(model_error_of(folder))),
     )
+
+
+def _errors(error: ModelError | None) -> Iterator[MetricError]:
+    """Yield the ratios measured ÷ predicted of each metric; nothing if no error is known."""
+    for row in error.rows if error else ():
+        yield MetricError(
+            case=row.case,
+            metric=row.metric,
+            median_ratio=1 / row.median,
+            smallest=1 / row.largest,
+            largest=1 / row.smallest,
+        )
 
 
 def _check_finished(run: Run) -> None:

@@ -16,6 +16,7 @@ from itertools import combinations
 
 from proofmark.common.errors import bad_input
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.twin.fit import Fit
 from proofmark.site.fabric import Fabric, Level, bytes_per_s
 from proofmark.site.interconnects import Bus, Interconnect, Sourced, interconnect, interconnects
 from proofmark.site.inventory import Site
@@ -113,35 +114,47 @@ def cpu_name(pu: int) -> str:
     return f"cpu{pu}"
 
 
-def twin_model(site: Site, topology: Topology, nodes: Sequence[str]) -> TwinModel:
+def twin_model(
+    site: Site,
+    topology: Topology,
+    nodes: Sequence[str],
+    known: Interconnect | None = None,
+    fit: Fit | None = None,
+) -> TwinModel:
     """Return the model of `nodes`, which are hosts of `site`.
 
     Args:
         site: the partition.
         topology: of each node.
         nodes: the nodes that steps use.
+        known: the figures of the processor family; None: those of the table.
+        fit: the figures of the fabric that were fitted; None: there are none.
 
     Raises:
         BadInput: the table of interconnects lacks the processor of the partition.
     """
-    known = interconnect_of(site)
+    known = known or interconnect_of(site)
     return TwinModel(
         nodes=tuple(nodes),
         node=node_graph(topology, known),
-        network=network_graph(site, nodes),
+        network=network_graph(site, nodes, fit),
         interconnect=known,
-        assumptions=(*_of_node(known, topology), *_of_network(site)),
+        assumptions=(*_of_node(known, topology), *_of_network(site, fit)),
     )
 
 
-def interconnect_of(site: Site) -> Interconnect:
+def interconnect_of(site: Site, discovered: str = "") -> Interconnect:
     """Return the figures of the processor family of `site`.
+
+    Args:
+        site: the partition.
+        discovered: the architecture that a probe found, if the inventory does not declare it.
 
     Raises:
         BadInput: the table of interconnects lacks the processor of the partition.
     """
     hardware = site.partition.hardware
-    architecture = "" if isinstance(hardware, str) else hardware.architecture
+    architecture = discovered if isinstance(hardware, str) else hardware.architecture
     known = interconnect(architecture)
     if known is None:
         accepted = ", ".join(row.architecture for row in interconnects())
@@ -217,27 +230,29 @@ def _connected_sockets(
             yield one, other
 
 
-def network_graph(site: Site, nodes: Sequence[str]) -> Graph:
+def network_graph(site: Site, nodes: Sequence[str], fit: Fit | None = None) -> Graph:
     """Return the switches above `nodes`.
 
     The links between a switch and the level above are one link with the rate of all of them. If
     they are not declared, they have the rate of the links below: the switch does not block.
     """
     fabric = site.partition.fabric
-    port = port_of_rate(fabric.rate) if isinstance(fabric.rate, str) else None
-    end_s = (SWITCH_S + (port.latency_s if port else 0.0)) / 2
+    link_rate, between_s = _link_of_node(fabric, fit)
     below = Counter(
         switch for host in site.partition_hosts or site.hosts for switch in _path(site, host)
     )
     links: dict[str, Link] = {}
     edges: dict[str, Edge] = {}
     for node in nodes:
-        one, link = node, Link(fabric.link_bytes_per_s, end_s, duplex=True)
+        one, link = node, Link(link_rate, between_s / 2, duplex=True)
         for switch, level in _path(site, node).items():
             name = f"link-{one}"
             links.setdefault(name, link)
             edges.setdefault(name, Edge(one, switch, (name,)))
-            one, link = switch, Link(_up_rate(fabric, level, below[switch]), SWITCH_S, duplex=True)
+            one, link = (
+                switch,
+                Link(_up_rate(fabric, level, below[switch], link_rate), SWITCH_S, duplex=True),
+            )
     routers = dict.fromkeys(edge.other for edge in edges.values())
     return Graph((), tuple(routers), links, tuple(edges.values()))
 
@@ -249,11 +264,20 @@ def _path(site: Site, host: str) -> dict[str, Level | None]:
     return {**path, site.partition.fabric.top: None}
 
 
-def _up_rate(fabric: Fabric, level: Level | None, hosts: int) -> float:
+def _link_of_node(fabric: Fabric, fit: Fit | None) -> tuple[float, float]:
+    """Return the rate of the link of a node, and the latency between two adapters."""
+    port = port_of_rate(fabric.rate) if isinstance(fabric.rate, str) else None
+    rate = fit.link_bytes_per_s if fit else None
+    latency = fit.adapters_s if fit else None
+    default_s = SWITCH_S + (port.latency_s if port else 0.0)
+    return rate or fabric.link_bytes_per_s, default_s if latency is None else latency
+
+
+def _up_rate(fabric: Fabric, level: Level | None, hosts: int, link_rate: float) -> float:
     """Return the rate of all links from a switch, with `hosts` below it, to the level above."""
     if level is None or level.uplinks is None:
-        return fabric.link_bytes_per_s * hosts
-    rate = bytes_per_s(level.uplink_rate) or fabric.link_bytes_per_s
+        return link_rate * hosts
+    rate = bytes_per_s(level.uplink_rate) or link_rate
     return rate * level.uplinks
 
 
@@ -277,16 +301,22 @@ def _of_node(known: Interconnect, topology: Topology) -> Iterator[Assumption]:
     )
 
 
-def _of_network(site: Site) -> Iterator[Assumption]:
+def _of_network(site: Site, fit: Fit | None = None) -> Iterator[Assumption]:
     fabric = site.partition.fabric
-    rate = f"{fabric.link_bytes_per_s:g} bytes/s"
+    link_rate, between_s = _link_of_node(fabric, fit)
+    rate = f"{link_rate:g} bytes/s"
     hardware = site.partition.hardware
     guess = "" if isinstance(hardware, str) else hardware.assumed.get("fabric", "")
     why = "; ".join(filter(None, (fabric.source, guess)))
     sourced = fabric.rate is not None and not guess
+    if fit and fit.link_bytes_per_s:
+        why, sourced = fit.source, True
     yield Assumption(what="link of a node", value=rate, why=why, sourced=sourced)
     port = port_of_rate(fabric.rate) if isinstance(fabric.rate, str) else None
-    if port:
+    if fit and fit.adapters_s:
+        what, latency = "between two adapters, with one switch", f"{between_s:g} s"
+        yield Assumption(what=what, value=latency, why=fit.source, sourced=True)
+    elif port:
         latency = f"{port.latency_s:g} s"
         yield Assumption(
             what="between two adapters", value=latency, why=port.latency_source, sourced=True

@@ -9,12 +9,14 @@ from pathlib import Path
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.plan import Plan
-from proofmark.plan.twin.model import Assumption, interconnect_of, twin_model
+from proofmark.plan.twin.figures import Measured
+from proofmark.plan.twin.fit import Fit
+from proofmark.plan.twin.model import Assumption, twin_model
 from proofmark.plan.twin.platform import platform_xml, settings
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.interconnects import Interconnect
 from proofmark.site.inventory import Site
-from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.topology import Topology
 from proofmark.site.partition import PREDICTED
 from proofmark.site.storage import Scratch
 
@@ -30,36 +32,45 @@ class TwinFacts(StrictModel):
         selectors: all selectors that are possible for the partition.
         settings: of SimGrid, by name.
         assumptions: what the model contains.
+        fit: what was fitted to a real run; None if no run was given.
     """
 
     selector: str
     selectors: tuple[str, ...]
     settings: dict[str, str]
     assumptions: tuple[Assumption, ...]
+    fit: Fit | None = None
 
 
 @dataclass(frozen=True)
 class Twin:
-    """The files of a simulation: the platform as SimGrid's XML, and the facts for the report."""
+    """The files of a simulation.
+
+    Attributes:
+        platform: as SimGrid's XML.
+        facts: for the report.
+        measured: the figures of the real run to compare with; None if no run was given.
+    """
 
     platform: str
     facts: TwinFacts
+    measured: Measured | None = None
 
 
-def twin_site(site: Site, scratch: Path, selector: str = "") -> Site:
+def twin_site(site: Site, scratch: Path, known: Interconnect, selector: str = "") -> Site:
     """Return `site` with simulated nodes: this machine runs all jobs.
 
     Args:
         site: the real partition.
         scratch: a folder of this machine; simulated steps write no files in it.
+        known: the figures of the processor family.
         selector: the MPI whose collectives are imitated; empty: the first that is possible. It is a
             part of the site, so that another selector makes another run.
 
     Raises:
-        BadInput: the processor of the partition is not in the table of interconnects, or `selector`
-            is not one of its selectors.
+        BadInput: `selector` is not one of the selectors of the processor family.
     """
-    chosen = _selector(interconnect_of(site), selector)
+    chosen = _selector(known, selector)
     partition = site.partition
     current = partition.current_mode
     simulated = partition.model_copy(
@@ -75,19 +86,32 @@ def twin_site(site: Site, scratch: Path, selector: str = "") -> Site:
             "modes": {current: partition.modes[current]},
             "limits": [],
             "run_user": None,
+            "host_cpus": None,
         }
     )
     return site.model_copy(update={"partition": simulated, "connection": "local"})
 
 
-def make_twin(site: Site, plan: Plan) -> Twin:
+def make_twin(
+    site: Site,
+    plan: Plan,
+    topology: Topology,
+    known: Interconnect,
+    *,
+    fit: Fit | None = None,
+    measured: Measured | None = None,
+) -> Twin:
     """Return the files of the simulation of `plan` on the twin `site`.
 
-    Raises:
-        BadInput: the processor of the partition is not in the table of interconnects.
+    Args:
+        site: the simulated partition.
+        plan: the steps.
+        topology: of each node.
+        known: the figures of the processor family, with those that were fitted.
+        fit: what was fitted to a real run.
+        measured: the figures of that run.
     """
-    mode = site.partition.current_mode
-    model = twin_model(site, topology_of_mode(site, mode), _nodes(site, plan))
+    model = twin_model(site, topology, _nodes(site, plan), known, fit)
     chosen = site.partition.launch.mpi
     values = settings(model.interconnect, chosen)
     facts = TwinFacts(
@@ -95,8 +119,9 @@ def make_twin(site: Site, plan: Plan) -> Twin:
         selectors=model.interconnect.collectives,
         settings=values,
         assumptions=model.assumptions,
+        fit=fit,
     )
-    return Twin(platform_xml(model, values), facts)
+    return Twin(platform_xml(model, values), facts, measured)
 
 
 def _nodes(site: Site, plan: Plan) -> Sequence[str]:

@@ -1,0 +1,150 @@
+"""The figures of a run for a twin, and the error of a twin's model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import median
+
+from proofmark.common.errors import bad_input
+from proofmark.common.files import read_json
+from proofmark.common.nodesets import unfold
+from proofmark.judge.judging import judge_run
+from proofmark.judge.verdict import Result
+from proofmark.plan.plan import Step
+from proofmark.plan.twin.error import ModelError, model_error
+from proofmark.plan.twin.figures import Distance, Figure, Measured
+from proofmark.plan.twin.twin import TwinFacts
+from proofmark.runs.attempts import has_result
+from proofmark.runs.run import Run, open_run, site_of
+from proofmark.site.inventory import Site
+from proofmark.site.node.topology import Topology
+from proofmark.site.partition import PREDICTED
+
+PAIR = 2
+"""The ranks of a message."""
+
+
+def model_error_of(folder: Path) -> ModelError | None:
+    """Return the error of the model of the run of a twin; None if it was given no real run.
+
+    Raises:
+        BadInput: `folder` is not a run, or a file in it is damaged.
+    """
+    run = open_run(folder)
+    return error_of_results(run, judge_run(run).results) if run.files.measured.exists() else None
+
+
+def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:
+    """Return the error of the model of a twin with these results; None without a real run.
+
+    Raises:
+        BadInput: an input of the run is damaged.
+    """
+    if not run.files.measured.exists():
+        return None
+    measured = read_json(run.files.measured, Measured)
+    fit = read_json(run.files.twin, TwinFacts).fit
+    return model_error(measured, figures_of(results), fit.points if fit else ())
+
+
+def measured_by(folder: Path, site: Site, topology: Topology) -> Measured:
+    """Return the figures of the finished real run in `folder`.
+
+    Args:
+        folder: of the run.
+        site: the partition that a twin simulates.
+        topology: of each of its nodes.
+
+    Raises:
+        BadInput: `folder` is not a run, or a run of another partition, a simulated one, or an
+            unfinished one.
+    """
+    run = open_run(folder)
+    of_run = site_of(run)
+    wanted = f"{site.partition_name} of the site {site.name}"
+    if (of_run.name, of_run.partition_name) != (site.name, site.partition_name):
+        found = f"{of_run.partition_name} of the site {of_run.name}"
+        raise bad_input(run.files.site, "partition", found, f"a run of {wanted}")
+    if of_run.partition.origin == PREDICTED:
+        raise bad_input(run.files.site, "origin", PREDICTED, "a run on real nodes")
+    steps = list(run.plan.steps_to_run())
+    done = sum(has_result(run.files.step(step.id)) for step in steps)
+    if done < len(steps) and not run.plan.imported:
+        found = f"{done} of {len(steps)} steps have a result"
+        raise bad_input(run.files.plan, "steps", found, "a finished run")
+    places = {step.id: step for step in run.plan.steps()}
+    figures = figures_of(judge_run(run).results, places, of_run, topology)
+    return Measured(run=run.id, figures=tuple(figures))
+
+
+def figures_of(
+    results: Iterable[Result],
+    steps: Mapping[str, Step] | None = None,
+    site: Site | None = None,
+    topology: Topology | None = None,
+) -> list[Figure]:
+    """Return the figures of valid results: the median of all nodes.
+
+    Figures that are not positive are left out, because they have no ratio: IMB prints a bandwidth
+    of 0 for messages of 0 bytes.
+
+    Args:
+        results: of a run.
+        steps: its steps by id; None: the distances of figures are not needed.
+        site: its site.
+        topology: of each node.
+    """
+    found: dict[object, tuple[Figure, list[float]]] = {}
+    for result in results:
+        record, value = result.record, result.record.value
+        if result.verdict == "INVALID" or value is None or value <= 0:
+            continue
+        distance: Distance = ""
+        levels = 0
+        step = (steps or {}).get(record.step.partition("/")[0])
+        if step is not None and topology is not None and site is not None:
+            distance = _distance(step, topology)
+            levels = _levels(site, record.node) if distance == "node" else 0
+        figure = Figure(
+            case=record.case,
+            benchmark=record.benchmark,
+            metric=record.metric,
+            unit=record.unit,
+            mode=record.mode,
+            placement=record.placement,
+            parameters=dict(record.parameters),
+            value=value,
+            distance=distance,
+            levels=levels,
+        )
+        found.setdefault(figure.key, (figure, []))[1].append(value)
+    return [figure.model_copy(update={"value": median(of)}) for figure, of in found.values()]
+
+
+def _distance(step: Step, topology: Topology) -> Distance:
+    """Return the distance of the first two ranks of `step`, which are one pair or one of many."""
+    if len(step.cpus) < PAIR:
+        return ""
+    one, other = step.cpus[0], step.cpus[len(step.cpus) // 2]
+    if one.node != other.node:
+        return "node"
+    if len(step.cpus) != PAIR:
+        return ""
+    cores = {pu: core for core in topology.cores for pu in core.pus}
+    first, second = (cores.get(rank.cpus[0]) for rank in (one, other))
+    if first is None or second is None or first.index == second.index:
+        return ""
+    if first.socket == second.socket:
+        return "socket"
+    hops = topology.socket_hops.get((first.socket, second.socket), 1)
+    return "other-socket" if hops == 1 and first.book == second.book else ""
+
+
+def _levels(site: Site, nodes: str) -> int:
+    """Return the number of fabric levels at which two nodes have different switches."""
+    names = list(unfold([nodes]))
+    if len(names) != PAIR or not set(names) <= set(site.hosts):
+        return 0
+    one, other = map(site.switches, names)
+    return sum(a != b for a, b in zip(one, other, strict=True))
