@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated
@@ -28,6 +28,9 @@ SOURCES = Path("twin/sources.yml")
 COMPILER = "smpicc"
 """The compiler of SimGrid (Debian: libsimgrid-dev)."""
 TIMEOUT_S = 300
+PRETEND = {"SMPI_PRETEND_CC": "1"}
+"""For ``configure``: the compiler makes ordinary programs, which run without a simulator. The tests
+of ``configure`` are such programs."""
 
 
 class Release(StrictModel):
@@ -37,6 +40,7 @@ class Release(StrictModel):
     url: Annotated[str, Field(pattern=r"^https://")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     folder: Text
+    configure: tuple[Text, ...] | None = None
     make: tuple[Text, ...]
     programs: dict[str, Text]
 
@@ -44,6 +48,11 @@ class Release(StrictModel):
     def archive(self) -> str:
         """The file name of the archive."""
         return self.url.rpartition("/")[2]
+
+    @property
+    def spec(self) -> str:
+        """All arguments of its compilation."""
+        return " ".join((*(self.configure or ()), *self.make))
 
 
 class Releases(StrictModel):
@@ -76,7 +85,7 @@ def release_of(environments: Path, package: str) -> Release:
 
 def prefix_of(release: Release, package: str, prefixes: Path) -> Path:
     """Return the folder of a package below `prefixes`; another source has another folder."""
-    content = f"{release.sha256} {release.make}"
+    content = f"{release.sha256} {release.configure} {release.make}"
     digest = hashlib.sha256(content.encode()).hexdigest()[:12]
     return prefixes / f"twin-{package}-{release.version}-{digest}"
 
@@ -120,7 +129,7 @@ def build(
             made.rename(prefix)
     return Provided(
         version=release.version,
-        spec=" ".join(release.make),
+        spec=release.spec,
         prefix=f"{prefix}",
         programs={
             name: f"{prefix}/bin/{Path(path).name}" for name, path in release.programs.items()
@@ -133,17 +142,31 @@ def _compiled(release: Release, package: str, folder: Path, mirror: Path | None,
     archive = _archive(release, package, folder, mirror, say)
     shutil.unpack_archive(archive, folder)  # its checksum is right
     source = folder / release.folder
-    say(f"{package}: make {' '.join(release.make)}")
-    log = folder / "make.log"
-    code = run(["make", "-C", f"{source}", *release.make], os.environ, log, lambda line: None)
-    if code:
-        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]
-        raise bad_input(package, "make", f"exit code {code}: {' | '.join(last)}", "a program")
+    if release.configure is not None:
+        _run(package, ["./configure", *release.configure], source, folder, say)
+    _run(package, ["make", *release.make], source, folder, say)
     target = folder / "made"
     (target / "bin").mkdir(parents=True)
     for path in release.programs.values():
         shutil.copy2(source / path, target / "bin" / Path(path).name)
     return target
+
+
+def _run(package: str, command: Sequence[str], source: Path, folder: Path, say: Say) -> None:
+    """Run one command of a compilation in `source`; its output is written below `folder`.
+
+    Raises:
+        BadInput: the command failed.
+        Stopped: this process received SIGINT or SIGTERM.
+    """
+    name = Path(command[0]).name
+    say(f"{package}: {' '.join((name, *command[1:]))}")
+    log = folder / f"{name}.log"
+    environment = {**os.environ, **(PRETEND if name == "configure" else {})}
+    code = run(command, environment, log, lambda line: None, folder=source)
+    if code:
+        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]
+        raise bad_input(package, name, f"exit code {code}: {' | '.join(last)}", "a program")
 
 
 def _archive(release: Release, package: str, folder: Path, mirror: Path | None, say: Say) -> Path:
