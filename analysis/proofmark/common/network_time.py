@@ -227,7 +227,12 @@ def simulated_s(collective: str, sizes: Sequence[float], ranks: int, repetitions
     """Return the time to simulate an IMB benchmark over all `sizes`, with its warm-ups."""
     executed = 1 + 2 * repetitions
     messages = sum(simulated_messages(collective, size, ranks) for size in sizes)
-    return 1.0 + SIMULATED_RANK_S * ranks + executed * messages * SIMULATED_MESSAGE_S
+    return simulated_messages_s(executed * messages, ranks)
+
+
+def simulated_messages_s(messages: float, ranks: int) -> float:
+    """Return the time to simulate a program of `ranks` ranks that send `messages` in total."""
+    return 1.0 + SIMULATED_RANK_S * ranks + messages * SIMULATED_MESSAGE_S
 
 
 def simulated_bytes(ranks: int, rank_bytes: float) -> float:
