@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated
@@ -51,8 +51,9 @@ class Release(StrictModel):
 
     @property
     def spec(self) -> str:
-        """All arguments of its compilation."""
-        return " ".join((*(self.configure or ()), *self.make))
+        """The commands of its compilation."""
+        configure = () if self.configure is None else ("configure", *self.configure)
+        return " ".join((*configure, "make", *self.make))
 
 
 class Releases(StrictModel):
@@ -142,9 +143,14 @@ def _compiled(release: Release, package: str, folder: Path, mirror: Path | None,
     archive = _archive(release, package, folder, mirror, say)
     shutil.unpack_archive(archive, folder)  # its checksum is right
     source = folder / release.folder
+    say(f"{package}: {release.spec}")
+    log = folder / "build.log"
     if release.configure is not None:
-        _run(package, ["./configure", *release.configure], source, folder, say)
-    _run(package, ["make", *release.make], source, folder, say)
+        command = [f"{source / 'configure'}", *release.configure]
+        code = run(command, {**os.environ, **PRETEND}, log, lambda line: None, folder=source)
+        _check(package, "configure", code, log)
+    code = run(["make", *release.make], os.environ, log, lambda line: None, folder=source)
+    _check(package, "make", code, log)
     target = folder / "made"
     (target / "bin").mkdir(parents=True)
     for path in release.programs.values():
@@ -152,21 +158,11 @@ def _compiled(release: Release, package: str, folder: Path, mirror: Path | None,
     return target
 
 
-def _run(package: str, command: Sequence[str], source: Path, folder: Path, say: Say) -> None:
-    """Run one command of a compilation in `source`; its output is written below `folder`.
-
-    Raises:
-        BadInput: the command failed.
-        Stopped: this process received SIGINT or SIGTERM.
-    """
-    name = Path(command[0]).name
-    say(f"{package}: {' '.join((name, *command[1:]))}")
-    log = folder / f"{name}.log"
-    environment = {**os.environ, **(PRETEND if name == "configure" else {})}
-    code = run(command, environment, log, lambda line: None, folder=source)
+def _check(package: str, command: str, code: int, log: Path) -> None:
+    """Raise `BadInput` with the last lines of `log` if a command of a compilation failed."""
     if code:
         last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]
-        raise bad_input(package, name, f"exit code {code}: {' | '.join(last)}", "a program")
+        raise bad_input(package, command, f"exit code {code}: {' | '.join(last)}", "a program")
 
 
 def _archive(release: Release, package: str, folder: Path, mirror: Path | None, say: Say) -> Path:

@@ -61,14 +61,14 @@ def build(mirror: Path, **changes: Any) -> Provided:
 def test_a_release_without_configure_is_only_made(mirror: Path) -> None:
     made = build(mirror)
     assert Path(made.programs["tool"]).read_text() == "not configured\n"
-    assert made.spec == "program"
+    assert made.spec == "make program"
 
 
 def test_configure_gets_each_argument_as_it_is(mirror: Path) -> None:
     """No shell reads them. The compiler makes ordinary programs for configure, but not for make."""
     made = build(mirror, configure=ARGUMENTS)
     assert Path(made.programs["tool"]).read_text().splitlines() == ["1", *ARGUMENTS]
-    assert made.spec == " ".join((*ARGUMENTS, "program"))
+    assert made.spec == " ".join(("configure", *ARGUMENTS, "make program"))
     assert not [*mirror.parent.rglob("broken")]
 
 
