@@ -54,6 +54,7 @@ NO_PROGRAMS = {
     *("sign", "status", "trend", "tune", "twin", "validate", "verdict", "verify"),
     *("conclude", "hold", "next"),  # verbs of the command gate
     "check_dmi_data_match",  # a check of NHC
+    "configure",  # a script of a source that was unpacked
 }
 """First words of lists with an option that are not commands."""
 TARGETS = {

@@ -145,6 +145,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "imb_s": network_time.imb_s,
     "imb_sample_s": network_time.imb_sample_s,
     "simulated_s": network_time.simulated_s,
+    "simulated_messages_s": network_time.simulated_messages_s,
 }
 
 

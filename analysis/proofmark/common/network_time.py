@@ -234,6 +234,11 @@ def simulated_s(collective: str, sizes: Sequence[float], ranks: int, repetitions
     messages = sum(
         barriers + repetitions * simulated_messages(collective, size, ranks) for size in sizes
     )
+    return simulated_messages_s(messages, ranks)
+
+
+def simulated_messages_s(messages: float, ranks: int) -> float:
+    """Return the time to simulate a program of `ranks` ranks that send `messages` in total."""
     return 1.0 + SIMULATED_RANK_S * ranks + messages * SIMULATED_MESSAGE_S
 
 

@@ -30,6 +30,7 @@ def run(
     log: Path,
     line_read: Say,
     idle: Callable[[], None] = lambda: None,
+    folder: Path | None = None,
 ) -> int:
     """Run `command`, append its output to `log`, and return its exit code.
 
@@ -39,6 +40,7 @@ def run(
         log: gets stdout and stderr.
         line_read: is called with each line of output.
         idle: is called after each `IDLE_S` seconds without output.
+        folder: its working directory; None: that of this process.
 
     Raises:
         Stopped: this process received SIGINT or SIGTERM; the builder and its children have ended.
@@ -47,6 +49,7 @@ def run(
     with log.open("ab") as log_file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
         started = subprocess.Popen(
             command,
+            cwd=folder,
             env={**without_secrets(environment), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

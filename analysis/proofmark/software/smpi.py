@@ -28,6 +28,9 @@ SOURCES = Path("twin/sources.yml")
 COMPILER = "smpicc"
 """The compiler of SimGrid (Debian: libsimgrid-dev)."""
 TIMEOUT_S = 300
+PRETEND = {"SMPI_PRETEND_CC": "1"}
+"""For ``configure``: the compiler makes ordinary programs, which run without a simulator. The tests
+of ``configure`` are such programs."""
 
 
 class Release(StrictModel):
@@ -37,6 +40,7 @@ class Release(StrictModel):
     url: Annotated[str, Field(pattern=r"^https://")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     folder: Text
+    configure: tuple[Text, ...] | None = None
     make: tuple[Text, ...]
     programs: dict[str, Text]
 
@@ -44,6 +48,12 @@ class Release(StrictModel):
     def archive(self) -> str:
         """The file name of the archive."""
         return self.url.rpartition("/")[2]
+
+    @property
+    def spec(self) -> str:
+        """The commands of its compilation."""
+        configure = () if self.configure is None else ("configure", *self.configure)
+        return " ".join((*configure, "make", *self.make))
 
 
 class Releases(StrictModel):
@@ -76,7 +86,7 @@ def release_of(environments: Path, package: str) -> Release:
 
 def prefix_of(release: Release, package: str, prefixes: Path) -> Path:
     """Return the folder of a package below `prefixes`; another source has another folder."""
-    content = f"{release.sha256} {release.make}"
+    content = f"{release.sha256} {release.configure} {release.make}"
     digest = hashlib.sha256(content.encode()).hexdigest()[:12]
     return prefixes / f"twin-{package}-{release.version}-{digest}"
 
@@ -120,7 +130,7 @@ def build(
             made.rename(prefix)
     return Provided(
         version=release.version,
-        spec=" ".join(release.make),
+        spec=release.spec,
         prefix=f"{prefix}",
         programs={
             name: f"{prefix}/bin/{Path(path).name}" for name, path in release.programs.items()
@@ -133,17 +143,26 @@ def _compiled(release: Release, package: str, folder: Path, mirror: Path | None,
     archive = _archive(release, package, folder, mirror, say)
     shutil.unpack_archive(archive, folder)  # its checksum is right
     source = folder / release.folder
-    say(f"{package}: make {' '.join(release.make)}")
-    log = folder / "make.log"
-    code = run(["make", "-C", f"{source}", *release.make], os.environ, log, lambda line: None)
-    if code:
-        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]
-        raise bad_input(package, "make", f"exit code {code}: {' | '.join(last)}", "a program")
+    say(f"{package}: {release.spec}")
+    log = folder / "build.log"
+    if release.configure is not None:
+        command = [f"{source / 'configure'}", *release.configure]
+        code = run(command, {**os.environ, **PRETEND}, log, lambda line: None, folder=source)
+        _check(package, "configure", code, log)
+    code = run(["make", *release.make], os.environ, log, lambda line: None, folder=source)
+    _check(package, "make", code, log)
     target = folder / "made"
     (target / "bin").mkdir(parents=True)
     for path in release.programs.values():
         shutil.copy2(source / path, target / "bin" / Path(path).name)
     return target
+
+
+def _check(package: str, command: str, code: int, log: Path) -> None:
+    """Raise `BadInput` with the last lines of `log` if a command of a compilation failed."""
+    if code:
+        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]
+        raise bad_input(package, command, f"exit code {code}: {' | '.join(last)}", "a program")
 
 
 def _archive(release: Release, package: str, folder: Path, mirror: Path | None, say: Say) -> Path:

@@ -22,6 +22,7 @@ from proofmark.common.network_time import (
     round_trips,
     simulated_bytes,
     simulated_messages,
+    simulated_messages_s,
     simulated_s,
     start_s,
 )
@@ -166,4 +167,6 @@ def test_a_longer_simulation_takes_more_time_and_memory(
     assert one >= simulated_s(name, sizes[:1], ranks, repetitions)
     assert simulated_s(name, sizes, ranks + 1, repetitions) > one
     assert simulated_s(name, sizes, ranks, repetitions + 1) >= one
+    assert simulated_messages_s(100, ranks + 1) > simulated_messages_s(100, ranks)
+    assert simulated_messages_s(101, ranks) > simulated_messages_s(100, ranks)
     assert simulated_bytes(ranks, 2**20) > simulated_bytes(ranks, 0)

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import polars as pl
 
 from proofmark.judge.claims import CLAIMS, answers
-from proofmark.judge.claims.model import Answer
+from proofmark.judge.claims.model import PAPERS, Answer
+from proofmark.judge.claims.p3 import INSIDE, LARGEST, SUM_OF_PAIRS
+from proofmark.judge.claims.p3 import SIZES as SIZES_OF_P3
 from proofmark.judge.claims.p5 import (
     COLLECTIVES,
     FILLED,
@@ -107,4 +109,98 @@ def test_claims_about_other_parts_cannot_be_told_from_a_twin() -> None:
     rows = [table.with_columns(pl.lit(name).alias("system")) for name in ("tachyon1", "tachyon2")]
     (repeated,) = [each for each in answers(pl.concat(rows)) if each.claim.id == "C3.1"]
     assert repeated.sentence.endswith("the rates of copies and links of both systems")
-    assert {claim.id for claim in CLAIMS if claim.of_twin} == {"C5.1", "C5.2", "C5.3", "C5.4"}
+    answered = {claim.id for claim in CLAIMS if claim.of_twin}
+    assert answered == {"C3.2", "C3.3", "C5.1", "C5.2", "C5.3", "C5.4"}
+
+
+BEST = {
+    "tachyon1": {"same-socket": 2560.0, "other-socket": 2400.0, "2-hop": 2300.0},
+    "tachyon2": {"same-socket": 11000.0, "other-socket": 5000.0},
+}
+"""Rates like those of the paper: the first system has little difference, the second a clear one."""
+
+
+def osu(system: str, case: str, value: float, **traits: str | int) -> dict[str, object]:
+    """Return a record of a rate on a twin of `system`."""
+    parameters = {name: each for name, each in traits.items() if name in ("bytes", "pairs")}
+    return {
+        "system": system,
+        "origin": "predicted",
+        "case": case,
+        "benchmark": SUM_OF_PAIRS if case == "osu-mbw-mr" else "Bandwidth",
+        "metric": "bandwidth",
+        "unit": "MB/s",
+        "mode": "current",
+        "placement": traits["placement"],
+        "environment_hash": "",
+        "parameters": json.dumps(parameters),
+        "value": value,
+        "valid": True,
+    }
+
+
+def inside(best: dict[str, dict[str, float]]) -> pl.DataFrame:
+    """Return the rates inside the nodes of both systems; they grow with the size."""
+    return pl.DataFrame(
+        osu(system, "osu-bw", rate * size / (size + 1000), placement=place, bytes=size)
+        for system, rates in best.items()
+        for place, rate in rates.items()
+        for size in SIZES_OF_P3
+    )
+
+
+def pairs(total: Callable[[int], float], system: str = "tachyon1") -> pl.DataFrame:
+    """Return the sum of all pairs between two nodes, for each number of pairs.
+
+    With small messages it grows with the pairs: they must not count.
+    """
+    return pl.DataFrame(
+        osu(system, "osu-mbw-mr", value, placement="other-node", bytes=size, pairs=number)
+        for number in range(1, PAPERS[system].cores + 1)
+        for size, value in ((1, 2.0 * number), (LARGEST, total(number)))
+    )
+
+
+def answer_of(table: pl.DataFrame, claim: str, system: str) -> Answer:
+    (found,) = [
+        each for each in answers(table) if (each.claim.id, each.claim.systems) == (claim, (system,))
+    ]
+    return found
+
+
+def test_the_rates_inside_nodes_are_compared_on_both_twins() -> None:
+    found = answer(inside(BEST), "C3.2")
+    assert found.word == "holds"
+    assert found.sentence.endswith("the time of a cache line, and that of a link between sockets")
+    slow = BEST | {"tachyon1": BEST["tachyon1"] | {"2-hop": 1900.0}}
+    assert answer(inside(slow), "C3.2").word == "does not hold"
+    alike = BEST | {"tachyon2": dict.fromkeys(INSIDE["tachyon2"], 5000.0)}
+    assert answer(inside(alike), "C3.2").word == "does not hold"
+
+
+def test_a_place_inside_the_node_that_is_missing_is_named() -> None:
+    found = answer(inside(BEST).filter(pl.col("placement") != "2-hop"), "C3.2")
+    assert found.word == "cannot be told"
+    assert "placement 2-hop" in found.missing[0]
+
+
+def test_absolute_rates_of_a_twin_answer_nothing() -> None:
+    table = inside(BEST)
+    for claim in ("C3.1", "C3.4"):
+        assert answer(table, claim).word == "cannot be told"
+
+
+def test_the_sum_of_the_pairs_of_a_twin_gives_their_mean_share() -> None:
+    found = answer_of(pairs(lambda number: 2000.0 - number), "C3.3", "tachyon1")
+    assert found.word == "holds"
+    assert "the mean of the pairs is within 25 % of its share" in found.sentence
+    grows = answer_of(pairs(lambda number: 300.0 * number), "C3.3", "tachyon1")
+    assert grows.word == "does not hold"
+
+
+def test_each_number_of_pairs_is_needed() -> None:
+    table = pairs(lambda number: 4000.0, "tachyon2")
+    assert answer_of(table, "C3.3", "tachyon2").word == "holds"
+    found = answer_of(table[:-1], "C3.3", "tachyon2")
+    assert found.word == "cannot be told"
+    assert "pairs 8" in found.missing[0]

@@ -79,16 +79,19 @@ def _answer(
     if any(missing):
         gaps = tuple(filter(None, missing))
         return Answer(claim, origin, "cannot be told", f"missing: {gaps[0]}", missing=gaps)
-    decision = claim.decide(measured_points, machines)
+    decide = (claim.decide_of_twin if predicted else None) or claim.decide
+    decision = decide(measured_points, machines)
     noises = [each.noise for each in measured_points]
-    word, note = _predicted(decision) if predicted else _word(decision, noises)
+    word, note = _predicted(claim, decision) if predicted else _word(decision, noises)
     numbers = {**decision.numbers, "noise": max(noise.deviation for noise in noises)}
     return Answer(claim, origin, word, f"{decision.sentence}. {note}", numbers)
 
 
-def _predicted(decision: Decision) -> tuple[Word, str]:
-    """Return the answer of a simulation, and a sentence about its noise."""
+def _predicted(claim: Claim, decision: Decision) -> tuple[Word, str]:
+    """Return the answer of a simulation, and sentences about its noise and its origin."""
     note = "Predicted by a model: a simulation has no noise, but an error"
+    if claim.follows_from:
+        note = f"{note}. It follows from {claim.follows_from}"
     return "holds" if decision.holds else "does not hold", note
 
 

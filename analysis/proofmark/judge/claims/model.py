@@ -118,6 +118,8 @@ class Claim:
         needs: returns its minimum sweep on these machines.
         decide: returns the decision from the complete figures of each need.
         of_twin: returns the minimum sweep in a simulation; None if a simulation cannot answer.
+        decide_of_twin: returns the decision from the figures of `of_twin`; None: as `decide`.
+        follows_from: the figures of the model from which a predicted answer follows.
         input_of_twin: the input of a model that a predicted answer would only repeat; empty if no
             suite of a twin has the sweep.
     """
@@ -128,6 +130,8 @@ class Claim:
     needs: Callable[[Machines], Sequence[Need]]
     decide: Callable[[Sequence[Measured], Machines], Decision]
     of_twin: Callable[[Machines], Sequence[Need]] | None = None
+    decide_of_twin: Callable[[Sequence[Measured], Machines], Decision] | None = None
+    follows_from: str = ""
     input_of_twin: str = ""
 
     @property

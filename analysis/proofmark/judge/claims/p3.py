@@ -43,6 +43,8 @@ RATES = "the rates of copies and links of both systems"
 """What a twin has as an input."""
 INSIDE = {OLD: ("same-socket", "other-socket", "2-hop"), NEW: ("same-socket", "other-socket")}
 LEVELS = {OLD: ("chip", "line-card", "switch"), NEW: ("fabric",)}
+SUM_OF_PAIRS = "Multiple Bandwidth / Message Rate"
+"""The test of OSU with several pairs in one program; it prints their sum."""
 _BANDWIDTH = {"benchmark": "Bandwidth", "metric": "bandwidth"}
 
 
@@ -114,23 +116,52 @@ def _needs_c33(system: str) -> Callable[[Machines], list[Need]]:
     return needs
 
 
+def _of_twin_c33(system: str) -> Callable[[Machines], list[Need]]:
+    """Several programs cannot share a simulation: one program has all pairs, and their sum."""
+
+    def needs(machines: Machines) -> list[Need]:
+        return [
+            Need(
+                system,
+                "osu-mbw-mr",
+                "MB/s",
+                {"benchmark": SUM_OF_PAIRS, "metric": "bandwidth", "pairs": pairs},
+                {"bytes": SIZES},
+                points=((LARGEST,),),
+            )
+            for pairs in range(1, machines[system].cores + 1)
+        ]
+
+    return needs
+
+
 def _decide_c33(figures: Sequence[Measured], machines: Machines) -> Decision:
     """Compare each pair with its share; `figures` are those of 1, 2, … pairs."""
     rates = [list(each.values.values()) for each in figures]
+    return _fair(rates, [each.noise for each in figures], "every pair")
+
+
+def _decide_c33_of_twin(figures: Sequence[Measured], machines: Machines) -> Decision:
+    """Compare the mean pair with its share; `figures` are the sums of 1, 2, … pairs."""
+    totals = (sum(each.values.values()) for each in figures)
+    rates = [[total / pairs] * pairs for pairs, total in enumerate(totals, start=1)]
+    return _fair(rates, [each.noise for each in figures], "the mean of the pairs")
+
+
+def _fair(rates: Sequence[Sequence[float]], noises: Sequence[Noise], who: str) -> Decision:
+    """Compare the rates of 1, 2, … pairs with their shares of the largest sum."""
     whole = max(sum(of_pairs) for of_pairs in rates)
     missed = [max(abs(rate * len(of_pairs) / whole - 1) for rate in of_pairs) for of_pairs in rates]
     shares = [
-        every(
-            *(_share(rate * len(of_pairs) / whole, each.noise, len(of_pairs)) for rate in of_pairs)
-        )
-        for of_pairs, each in zip(rates, figures, strict=True)
+        every(*(_share(rate * len(of_pairs) / whole, noise, len(of_pairs)) for rate in of_pairs))
+        for of_pairs, noise in zip(rates, noises, strict=True)
     ]
     fair = fmean(share is True for share in shares)
     totals = [sum(of_pairs) / whole for of_pairs in rates]
     return Decision(
         mostly(shares, MOST),
         f"Two nodes carry {whole:.0f} MB/s at most with messages of 4 MiB; with 1 to {len(rates)} "
-        f"pairs every pair is within {100 * FAIR:.0f} % of its share of that at {100 * fair:.0f} % "
+        f"pairs {who} is within {100 * FAIR:.0f} % of its share of that at {100 * fair:.0f} % "
         f"of the numbers of pairs; all pairs together reach {min(totals):.2f} of it or more",
         {
             "maximum_mb_s": whole,
@@ -190,6 +221,8 @@ CLAIMS = (
         (OLD, NEW),
         _needs_inside,
         _decide_c32,
+        of_twin=_needs_inside,
+        follows_from="the time of a cache line, and that of a link between sockets",
     ),
     *(
         Claim(
@@ -198,6 +231,9 @@ CLAIMS = (
             (system,),
             _needs_c33(system),
             _decide_c33,
+            of_twin=_of_twin_c33(system),
+            decide_of_twin=_decide_c33_of_twin,
+            follows_from="the rate of one core, and that of a link, which the simulator shares out",
         )
         for system in (OLD, NEW)
     ),

@@ -7,7 +7,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
 
 BUFFERS = 2
-"""The buffers of a rank, each with one message of every rank."""
+"""The buffers of a rank, each with one message of every rank, if the case has no `buffer_bytes`."""
 
 
 def memory_bytes(plan: Plan) -> float:
@@ -16,5 +16,7 @@ def memory_bytes(plan: Plan) -> float:
 
 
 def _step_bytes(step: Step) -> float:
+    """Return the memory of a step; `buffer_bytes` of its case are the buffers of one rank."""
     largest = 2.0 ** float(step.derived.get("largest_log2", 0))
-    return simulated_bytes(step.ranks, BUFFERS * largest * step.ranks)
+    buffers = float(step.derived.get("buffer_bytes", BUFFERS * largest * step.ranks))
+    return simulated_bytes(step.ranks, buffers)
