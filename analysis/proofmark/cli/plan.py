@@ -130,8 +130,11 @@ def _expected(folder: Path, site: Site) -> Expected:
     """
     # It imports polars and all readers of outputs. Other plans do not need them.
     from proofmark.judge.expected.of_twin import expected_of
+    from proofmark.judge.twin_error import metric_errors, model_error_of
 
-    return expected_of(folder.expanduser(), site)
+    made = expected_of(folder.expanduser(), site)
+    errors = metric_errors(model_error_of(folder.expanduser()))
+    return made.model_copy(update={"errors": tuple(errors)})
 
 
 def _print_plans(

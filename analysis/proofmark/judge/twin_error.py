@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 
@@ -16,6 +16,7 @@ from proofmark.plan.twin.error import ModelError, model_error
 from proofmark.plan.twin.figures import Distance, Figure, Measured
 from proofmark.plan.twin.twin import TwinFacts
 from proofmark.runs.attempts import has_result
+from proofmark.runs.expected import MetricError
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Topology
@@ -33,6 +34,18 @@ def model_error_of(folder: Path) -> ModelError | None:
     """
     run = open_run(folder)
     return error_of_results(run, judge_run(run).results) if run.files.measured.exists() else None
+
+
+def metric_errors(error: ModelError | None) -> Iterator[MetricError]:
+    """Yield the ratios measured ÷ predicted of each metric; nothing if no error is known."""
+    for row in error.rows if error else ():
+        yield MetricError(
+            case=row.case,
+            metric=row.metric,
+            median_ratio=1 / row.median,
+            smallest=1 / row.largest,
+            largest=1 / row.smallest,
+        )
 
 
 def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:

@@ -26,7 +26,7 @@ from proofmark.judge.expected.of_twin import expected_of
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
-from proofmark.judge.twin_error import figures_of
+from proofmark.judge.twin_error import figures_of, metric_errors, model_error_of
 from proofmark.judge.verdict import Verdict, judge
 from proofmark.plan.twin.figures import Measured
 from proofmark.plan.twin.model import Assumption
@@ -291,7 +291,8 @@ def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None
     ]
     measured = Measured(run="real", figures=tuple(real))
     twin.files.measured.write_text(measured.model_dump_json())
-    expected = expected_of(twin.folder, site_of(plain))
+    errors = tuple(metric_errors(model_error_of(twin.folder)))
+    expected = expected_of(twin.folder, site_of(plain)).model_copy(update={"errors": errors})
     run = fleet_run(tmp_path / "shown", RATES, run_id="shown", expected=expected)
     page = write_report(run, judge_run(run)).read_text()
     assert "fake rate: median 0.900, 0.900 … 0.900" in page

@@ -10,13 +10,11 @@ import numpy as np
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.judge.aggregate import Aggregates, aggregate
-from proofmark.judge.twin_error import model_error_of
-from proofmark.plan.twin.error import ModelError
 from proofmark.plan.twin.twin import TwinFacts
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import has_result
-from proofmark.runs.expected import Expected, MetricError, PredictedFigure
+from proofmark.runs.expected import Expected, PredictedFigure
 from proofmark.runs.files import RunFiles
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
@@ -30,7 +28,7 @@ TWIN_RUN = "the folder of a finished run of `proofmark twin`"
 
 
 def expected_of(folder: Path, site: Site) -> Expected:
-    """Return the predictions of the run of a twin in `folder`, for a run on `site`.
+    """Return the predictions of the run of a twin in `folder`, without the errors of its model.
 
     Args:
         folder: of the run of the twin.
@@ -71,20 +69,7 @@ def expected_of(folder: Path, site: Site) -> Expected:
         selector=twin.selector,
         figures=figures,
         assumptions=twin.assumptions,
-        errors=tuple(_errors(model_error_of(folder))),
     )
-
-
-def _errors(error: ModelError | None) -> Iterator[MetricError]:
-    """Yield the ratios measured ÷ predicted of each metric; nothing if no error is known."""
-    for row in error.rows if error else ():
-        yield MetricError(
-            case=row.case,
-            metric=row.metric,
-            median_ratio=1 / row.median,
-            smallest=1 / row.largest,
-            largest=1 / row.smallest,
-        )
 
 
 def _check_finished(run: Run) -> None:
