@@ -11,6 +11,7 @@ from proofmark.common.network_time import simulated_bytes
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.twin.cost import BUFFERS, memory_bytes
+from proofmark.plan.twin.model import interconnect_of
 from proofmark.plan.twin.twin import twin_site
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
@@ -18,7 +19,8 @@ from proofmark.site.machines import machines_of
 
 @cache
 def plan_of(inventory: str, partition: str, suite: str) -> Plan:
-    site = twin_site(load_site(ROOT / "inventory" / inventory, partition), ROOT)
+    real = load_site(ROOT / "inventory" / inventory, partition)
+    site = twin_site(real, ROOT, interconnect_of(real))
     machines, _ = machines_of(site)
     return make_plan(load_benchmarks(ROOT / "benchmarks"), suite, site, machines)
 
