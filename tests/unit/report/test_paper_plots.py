@@ -22,6 +22,7 @@ from tests.fixtures.sweeps import Machine, Sheet
 
 from proofmark.cli.main import main
 from proofmark.judge.claims.model import PAPERS
+from proofmark.judge.claims.p5 import COLLECTIVES, RATIOS
 from proofmark.judge.claims.p5_table_2 import PUBLISHED
 from proofmark.judge.judging import judge_and_write
 from proofmark.records.read import Record
@@ -214,12 +215,9 @@ def test_each_plot_has_an_svg_a_png_and_a_csv_file(written: tuple[Run, str]) -> 
 
 
 def test_the_published_table_2_is_complete() -> None:
-    means = {
-        name: dict(zip(p5_placements.RATIOS, PUBLISHED[name, "mean"], strict=True))
-        for name in p5_placements.COLLECTIVES
-    }
+    means = {name: dict(zip(RATIOS, PUBLISHED[name, "mean"], strict=True)) for name in COLLECTIVES}
     assert means == data.table_2()
-    for name in p5_placements.COLLECTIVES:
+    for name in COLLECTIVES:
         columns = zip(*(PUBLISHED[name, word] for word in ("min", "mean", "max")), strict=True)
         assert all(least < mean < greatest for least, mean, greatest in columns)
 
