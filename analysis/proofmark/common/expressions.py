@@ -40,11 +40,6 @@ def doubling(first: float, last: float) -> list[int]:
     return [int(first) << step for step in range(max(0, int(last // first)).bit_length())]
 
 
-def quadrupling(first: float, last: float) -> list[int]:
-    """Return first, 4·first, 16·first, … up to and including `last`."""
-    return doubling(first, last)[::2]
-
-
 def lines(values: Sequence[Any]) -> str:
     """Return a text with one value per line; an input of a program can be one."""
     return "".join(f"{value}\n" for value in values)
@@ -56,8 +51,16 @@ def doubling_to(first: float, last: float) -> list[int]:
     A sweep up to all nodes of a partition includes all of them: 2, 4, … 4096, 8192, 8305. The list
     is empty if `last` is smaller than `first`.
     """
-    powers = doubling(first, last)
-    return powers if not powers or powers[-1] == int(last) else [*powers, int(last)]
+    return _with_last(doubling(first, last), last)
+
+
+def quadrupling_to(first: float, last: float) -> list[int]:
+    """Return first, 4·first, 16·first, … up to `last`, and `last` itself."""
+    return _with_last(doubling(first, last)[::2], last)
+
+
+def _with_last(values: list[int], last: float) -> list[int]:
+    return values if not values or values[-1] == int(last) else [*values, int(last)]
 
 
 def upto(last: int) -> list[int]:
@@ -120,7 +123,7 @@ def gridded(nodes: int, ranks_per_node: int) -> int:
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "doubling": doubling,
     "doubling_to": doubling_to,
-    "quadrupling": quadrupling,
+    "quadrupling_to": quadrupling_to,
     "lines": lines,
     "upto": upto,
     "squares": squares,

@@ -28,8 +28,8 @@ PEER_START_S = 5e-4
 EVERYWHERE_S, NODE_START_S = 1.0, 0.001
 """The time to start a script on all nodes of a job, and the additional time for each node."""
 
-SIMULATED_MESSAGE_S = 8e-5
-"""The time to simulate one message: SimGrid 3.32 with 128 ranks on one core of 2.5 GHz."""
+SIMULATED_MESSAGE_S = 1.1e-4
+"""The time to simulate one message: SimGrid 3.32 with 256 ranks on one core of 2.5 GHz."""
 SIMULATED_RANK_S = 0.01
 """The time to start one simulated rank: SimGrid loads a copy of the program for each."""
 SIMULATED_RANK_BYTES = 1.5 * 2**20
@@ -41,8 +41,6 @@ COLLECTIVES = ("bcast", "allreduce", "allgather", "alltoall", "alltoallv")
 BARRIER = "barrier"
 """Name of the collective without a message. It is no member of `COLLECTIVES`."""
 
-BRUCK_BYTES = 256
-"""Messages of an Alltoall up to this size are sent in a few rounds."""
 DOUBLING_BYTES = 512 * 2**10
 """An Allgather with less data in each rank has a few rounds, in which the data double."""
 
@@ -209,7 +207,7 @@ def imb_sample_s(limit: float, smallest_log2: int, largest_log2: int) -> int:
 
 
 def simulated_messages(collective: str, size: float, ranks: int) -> float:
-    """Return about how many messages one operation has, with the algorithms of MPI libraries.
+    """Return about how many messages one operation has, with the algorithms of a twin.
 
     Raises:
         ValueError: there is no such collective.
@@ -220,8 +218,8 @@ def simulated_messages(collective: str, size: float, ranks: int) -> float:
     if name not in (*COLLECTIVES, BARRIER):
         raise ValueError(f"no collective {collective!r}; there are {', '.join(COLLECTIVES)}")
     rounds = math.ceil(math.log2(ranks)) if ranks > 1 else 0
-    short = {"alltoall": size <= BRUCK_BYTES, "allgather": size * ranks < DOUBLING_BYTES}
-    if name in ("allreduce", BARRIER) or short.get(name, False):
+    doubled = name == "allgather" and size * ranks < DOUBLING_BYTES
+    if name in ("allreduce", BARRIER) or doubled:
         return ranks * rounds
     if name == "bcast":
         return ranks - 1

@@ -23,7 +23,7 @@ from proofmark.common.expressions import (
     lines,
     multiple,
     names_in,
-    quadrupling,
+    quadrupling_to,
     render,
     squares,
     upto,
@@ -60,11 +60,12 @@ def test_doubling_includes_its_end(first: int, steps: int) -> None:
 
 
 @given(counts, counts)
-def test_quadrupling_stops_at_the_last_power_that_fits(first: int, last: int) -> None:
-    found = quadrupling(first, last)
-    assert all(two == 4 * one for one, two in pairwise(found))
+def test_quadrupling_includes_its_first_and_last_value(first: int, last: int) -> None:
+    found = quadrupling_to(first, last)
+    assert all(two == 4 * one for one, two in pairwise(found[:-1]))
+    assert all(one < two <= 4 * one for one, two in pairwise(found))
     assert found[:1] == ([first] if last >= first else [])
-    assert not found or found[-1] <= last < 4 * found[-1]
+    assert found[-1:] == ([last] if last >= first else [])
 
 
 @given(st.lists(counts))
