@@ -28,8 +28,10 @@ from proofmark.report.write import write_report
 from proofmark.runs.expected import read_expected
 from proofmark.runs.format import write_identity
 from proofmark.runs.run import benchmarks_of, open_run
-from proofmark.site.inventory import load_site
+from proofmark.site.interconnects import Interconnect
+from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.topology import Topology
 
 PROGRAM = DATA / "twin"
 FOLDER = "imb-1.0"
@@ -307,14 +309,7 @@ def test_a_simulation_that_does_not_fit_into_the_memory_is_refused(
 @pytest.mark.parametrize("partition", ["tachyon1", "tachyon2", "p595"])
 def test_simgrid_follows_the_model(partition: str, program: Path, tmp_path: Path) -> None:
     """The rate of a large message is that of the slowest link of its route."""
-    inventory = ROOT / "inventory" / ("p595" if partition == "p595" else "tachyon")
-    site = load_site(inventory, partition)
-    topology = topology_of_mode(site, site.partition.current_mode)
-    model = twin_model(site, topology, site.hosts[:2])
-    known = model.interconnect
-    (tmp_path / "platform.xml").write_text(
-        platform_xml(model, settings(known, known.collectives[0]))
-    )
+    site, topology, known = platform(partition, 2, tmp_path)
     first = topology.cores[0]
     near = next(core for core in topology.cores[1:] if core.socket == first.socket)
     far = next(core for core in topology.cores if core.socket != first.socket)
@@ -339,14 +334,7 @@ def test_simgrid_follows_the_model(partition: str, program: Path, tmp_path: Path
 @pytest.mark.parametrize("partition", ["tachyon1", "tachyon2", "p595"])
 def test_simgrid_has_the_times_of_the_fit(partition: str, program: Path, tmp_path: Path) -> None:
     """A calibration assumes this formula. Messages of all sizes have its times inside a node."""
-    inventory = ROOT / "inventory" / ("p595" if partition == "p595" else "tachyon")
-    site = load_site(inventory, partition)
-    topology = topology_of_mode(site, site.partition.current_mode)
-    model = twin_model(site, topology, site.hosts[:1])
-    known = model.interconnect
-    (tmp_path / "platform.xml").write_text(
-        platform_xml(model, settings(known, known.collectives[0]))
-    )
+    site, topology, known = platform(partition, 1, tmp_path)
     first = topology.cores[0]
     hops = topology.socket_hops
     for other, hop_s in (
@@ -364,6 +352,18 @@ def test_simgrid_has_the_times_of_the_fit(partition: str, program: Path, tmp_pat
         places = [(site.hosts[0], first.pus[0]), (site.hosts[0], core.pus[0])]
         for size, seconds in times(program, tmp_path, places).items():
             assert seconds / 2 == pytest.approx(one_way_s(known, size, hop_s), rel=0.03), size
+
+
+def platform(partition: str, nodes: int, folder: Path) -> tuple[Site, Topology, Interconnect]:
+    """Write the platform file of the first `nodes` of a partition; return what it was made from."""
+    inventory = ROOT / "inventory" / ("p595" if partition == "p595" else "tachyon")
+    site = load_site(inventory, partition)
+    topology = topology_of_mode(site, site.partition.current_mode)
+    model = twin_model(site, topology, site.hosts[:nodes])
+    known = model.interconnect
+    text = platform_xml(model, settings(known, known.collectives[0]))
+    (folder / "platform.xml").write_text(text)
+    return site, topology, known
 
 
 def largest_rate(program: Path, folder: Path, places: list[tuple[str, int]]) -> float:

@@ -130,11 +130,11 @@ def _expected(folder: Path, site: Site) -> Expected:
     """
     # It imports polars and all readers of outputs. Other plans do not need them.
     from proofmark.judge.expected.of_twin import expected_of
-    from proofmark.judge.twin_error import metric_errors, model_error_of
+    from proofmark.judge.twin_error import model_error_of
 
     made = expected_of(folder.expanduser(), site)
-    errors = metric_errors(model_error_of(folder.expanduser()))
-    return made.model_copy(update={"errors": tuple(errors)})
+    error = model_error_of(folder.expanduser())
+    return made.model_copy(update={"errors": error.rows if error else ()})
 
 
 def _print_plans(

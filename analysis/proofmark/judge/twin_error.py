@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
@@ -15,8 +16,8 @@ from proofmark.plan.plan import Step
 from proofmark.plan.twin.error import ModelError, model_error
 from proofmark.plan.twin.figures import Distance, Figure, Measured
 from proofmark.plan.twin.twin import TwinFacts
+from proofmark.records.columns import Record
 from proofmark.runs.attempts import has_result
-from proofmark.runs.expected import MetricError
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Topology
@@ -34,18 +35,6 @@ def model_error_of(folder: Path) -> ModelError | None:
     """
     run = open_run(folder)
     return error_of_results(run, judge_run(run).results) if run.files.measured.exists() else None
-
-
-def metric_errors(error: ModelError | None) -> Iterator[MetricError]:
-    """Yield the ratios measured ÷ predicted of each metric; nothing if no error is known."""
-    for row in error.rows if error else ():
-        yield MetricError(
-            case=row.case,
-            metric=row.metric,
-            median_ratio=1 / row.median,
-            smallest=1 / row.largest,
-            largest=1 / row.smallest,
-        )
 
 
 def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:
@@ -97,7 +86,7 @@ def figures_of(
     site: Site | None = None,
     topology: Topology | None = None,
 ) -> list[Figure]:
-    """Return the figures of valid results: the median of all nodes.
+    """Return the figures of valid results. A figure is the median of all nodes.
 
     Figures that are not positive are left out, because they have no ratio: IMB prints a bandwidth
     of 0 for messages of 0 bytes.
@@ -119,20 +108,16 @@ def figures_of(
         if step is not None and topology is not None and site is not None:
             distance = _distance(step, topology)
             levels = _levels(site, record.node) if distance == "node" else 0
-        figure = Figure(
-            case=record.case,
-            benchmark=record.benchmark,
-            metric=record.metric,
-            unit=record.unit,
-            mode=record.mode,
-            placement=record.placement,
-            parameters=dict(record.parameters),
-            value=value,
-            distance=distance,
-            levels=levels,
-        )
+        figure = Figure(**fields_of(record), distance=distance, levels=levels)
         found.setdefault(figure.key, (figure, []))[1].append(value)
     return [figure.model_copy(update={"value": median(of)}) for figure, of in found.values()]
+
+
+def fields_of(record: Record) -> dict[str, Any]:
+    """Return the fields of `AnyFigure` for a valid record."""
+    names = ("case", "benchmark", "metric", "unit", "mode", "placement", "value")
+    fields: dict[str, Any] = {name: getattr(record, name) for name in names}
+    return {**fields, "parameters": dict(record.parameters)}
 
 
 def _distance(step: Step, topology: Topology) -> Distance:

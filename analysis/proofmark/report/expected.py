@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.expected.counterparts import Counterparts
-from proofmark.report.page import TITLED, Block, Column, Fold, Section, Table, facts, table
+from proofmark.report.assumptions import assumptions_table
+from proofmark.report.page import Block, Column, Fold, Section, Table, facts, table
 from proofmark.report.predictions import NUMBER, cells, columns, notes
 from proofmark.report.results import median_text, name, settings
 from proofmark.report.run_data import RunData
@@ -26,19 +26,11 @@ def sections(run_data: RunData) -> Iterator[Section]:
         "no figure passes or fails because of them."
     )
     about = facts(_("Predictions"), tuple(notes(expected)))
-    rows = [
-        (
-            localized(each.what),
-            localized(each.value),
-            _("source") if each.sourced else _("assumed"),
-            localized(each.why),
-        )
-        for each in expected.expected.assumptions
-    ]
-    heads = (_("Part of the model"), _("Value"), _("Kind"), _("Source or assumption"))
-    model = table(_("Assumptions of the model"), heads, rows, kind=TITLED)
+    assumptions = expected.expected.assumptions
+    model = assumptions_table(assumptions)
     fold = Fold(
-        _("Show {figures}").format(figures=count(len(rows), "assumption")), Block(tables=(model,))
+        _("Show {figures}").format(figures=count(len(assumptions), "assumption")),
+        Block(tables=(model,)),
     )
     figures = (_figures(run_data, expected),) if expected.mask.any() else ()
     block = Block(paragraphs=(note,), tables=(about, *figures), folds=(fold,))

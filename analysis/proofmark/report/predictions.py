@@ -15,14 +15,14 @@ NUMBER = "number"
 
 
 def columns(verdict: Verdict) -> tuple[Column, ...]:
-    """Return the columns of the prediction of a figure; none if the run has no predictions."""
+    """Return the columns for predictions. A run without predictions has none."""
     if verdict.expected is None:
         return ()
     return Column(_("Expected"), NUMBER), Column(_("Measured ÷ expected"), NUMBER)
 
 
 def cells(result: Result, verdict: Verdict) -> tuple[str, ...]:
-    """Return the texts of `columns` for a figure."""
+    """Return one text for each of the `columns`, about the figure in `result`."""
     return texts(result) if verdict.expected else ()
 
 
@@ -42,19 +42,21 @@ def notes(expected: Counterparts) -> Iterator[tuple[str, str]]:
     known, measured = expected.expected, int(expected.mask.sum())
     yield _("Run of the twin"), known.run
     yield _("Algorithms of collectives, as in"), known.selector
-    yield _("Figures with an expected value"), f"{measured} / {len(expected.figures)}"
+    texts = _("{predicted} of {figures}")
+    figures = texts.format(predicted=f"{measured:,}", figures=f"{len(expected.figures):,}")
+    yield _("Figures with an expected value"), figures
     assumed = [each.what for each in known.assumptions if not each.sourced]
     yield _("Assumed, without a source"), localized(", ".join(dict.fromkeys(assumed))) or "–"
-    yield _("Error of the model (measured ÷ predicted)"), _error(expected)
+    yield _("Error of the model (predicted ÷ measured)"), _error(expected)
 
 
 def _error(expected: Counterparts) -> str:
-    text = _("{case} {metric}: median {median}, {smallest} … {largest}")
+    text = _("{case} {metric}: median {median}, from {smallest} to {largest}")
     errors = (
         text.format(
             case=each.case,
             metric=each.metric,
-            median=number(each.median_ratio, 3),
+            median=number(each.median, 3),
             smallest=number(each.smallest, 3),
             largest=number(each.largest, 3),
         )

@@ -10,6 +10,7 @@ from proofmark.common.translation import _
 from proofmark.judge.twin_error import error_of_results
 from proofmark.plan.twin.error import ModelError
 from proofmark.plan.twin.twin import TwinFacts
+from proofmark.report.assumptions import assumptions_table
 from proofmark.report.page import TITLED, Block, Column, Section, facts, table
 from proofmark.report.run_data import RunData
 
@@ -29,17 +30,11 @@ def sections(run_data: RunData) -> Iterator[Section]:
             *twin.settings.items(),
         ),
     )
-    rows = [
-        (each.what, each.value, _("source") if each.sourced else _("assumed"), each.why)
-        for each in twin.assumptions
-    ]
-    columns = (_("Part of the model"), _("Value"), _("Kind"), _("Source or assumption"))
-    caption = _("Assumptions of the model")
     note = _(
         "The programs are real, their communication is simulated. All figures are predicted: "
         "they are information, and none of them passes or fails."
     )
-    block = Block(paragraphs=(note,), tables=(about, table(caption, columns, rows, kind=TITLED)))
+    block = Block(paragraphs=(note,), tables=(about, assumptions_table(twin.assumptions)))
     error = error_of_results(run_data.run, run_data.verdict.results)
     notes = tuple(map(localized, twin.fit.notes)) if twin.fit else ()
     yield Section("twin", _("Simulated nodes"), (block, _error(error, notes)))

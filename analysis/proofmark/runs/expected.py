@@ -12,40 +12,17 @@ from pydantic import Field
 
 from proofmark.common.files import read_json, write_whole
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.twin.error import ErrorRow
+from proofmark.plan.twin.figures import AnyFigure
 from proofmark.plan.twin.model import Assumption
 
 _Text = Annotated[str, Field(min_length=1)]
-_Ratio = Annotated[float, Field(gt=0)]
 
 
-class PredictedFigure(StrictModel):
+class PredictedFigure(AnyFigure):
     """One figure of the twin: the median of its repeats; `nodes` is a node set."""
 
-    case: _Text
-    benchmark: str
-    metric: _Text
-    unit: str
-    mode: str
-    placement: str
-    parameters: dict[str, str | int | float]
     nodes: _Text
-    value: float
-
-
-class MetricError(StrictModel):
-    """The error of the model in one metric: ratios measured ÷ predicted of earlier runs.
-
-    Attributes:
-        case, metric: of the figures.
-        median_ratio: the median of the ratios.
-        smallest, largest: the range of the ratios.
-    """
-
-    case: _Text
-    metric: _Text
-    median_ratio: _Ratio
-    smallest: _Ratio
-    largest: _Ratio
 
 
 class Expected(StrictModel):
@@ -67,7 +44,7 @@ class Expected(StrictModel):
     selector: _Text
     figures: tuple[PredictedFigure, ...]
     assumptions: tuple[Assumption, ...]
-    errors: tuple[MetricError, ...] = ()
+    errors: tuple[ErrorRow, ...] = ()
 
 
 def read_expected(path: Path) -> Expected:
@@ -80,6 +57,6 @@ def read_expected(path: Path) -> Expected:
 
 
 def write_expected(path: Path, expected: Expected) -> None:
-    """Write predictions to a new file; its folder is created."""
+    """Write predictions to a file in a new folder."""
     path.parent.mkdir(parents=True)
     write_whole(path, expected.model_dump_json(indent=1) + "\n")

@@ -26,15 +26,16 @@ from proofmark.judge.expected.of_twin import expected_of
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
-from proofmark.judge.twin_error import figures_of, metric_errors, model_error_of
+from proofmark.judge.twin_error import figures_of, model_error_of
 from proofmark.judge.verdict import Verdict, judge
+from proofmark.plan.twin.error import ErrorRow
 from proofmark.plan.twin.figures import Measured
 from proofmark.plan.twin.model import Assumption
 from proofmark.plan.twin.twin import Twin, TwinFacts
 from proofmark.records.columns import Record, Records
 from proofmark.report.write import write_report
 from proofmark.runs.cost_history import measured_cost
-from proofmark.runs.expected import Expected, MetricError, PredictedFigure, read_expected
+from proofmark.runs.expected import Expected, PredictedFigure, read_expected
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site
@@ -46,7 +47,7 @@ ASSUMED = (
     Assumption(what="latency of a switch", value="100 ns", why="assumed", sourced=False),
 )
 FACTS = TwinFacts(selector="mpich", selectors=("mpich", "ompi"), settings={}, assumptions=ASSUMED)
-ERROR = MetricError(case="fake", metric="rate", median_ratio=0.9, smallest=0.8, largest=1.1)
+ERROR = ErrorRow(case="fake", metric="rate", figures=9, median=1.0, smallest=0.8, largest=1.25)
 
 
 def predicted(value: float = 50.0, **changes: Any) -> PredictedFigure:
@@ -59,7 +60,7 @@ def predicted(value: float = 50.0, **changes: Any) -> PredictedFigure:
     return PredictedFigure(**{**fields, **changes})
 
 
-def expectations(*figures: PredictedFigure, errors: Sequence[MetricError] = ()) -> Expected:
+def expectations(*figures: PredictedFigure, errors: Sequence[ErrorRow] = ()) -> Expected:
     return Expected(
         **{"run": "twin", "site": "here", "partition": "local", "selector": "mpich"},
         figures=figures,
@@ -69,7 +70,7 @@ def expectations(*figures: PredictedFigure, errors: Sequence[MetricError] = ()) 
 
 
 def of(
-    measured: Record, *figures: PredictedFigure, errors: Sequence[MetricError] = ()
+    measured: Record, *figures: PredictedFigure, errors: Sequence[ErrorRow] = ()
 ) -> ExpectedValue | None:
     """Return the prediction for one measured figure."""
     found = Counterparts(expectations(*figures, errors=errors), aggregate(Records.of([measured])))
@@ -87,7 +88,7 @@ class TestCounterparts:
 
     def test_the_error_of_the_model_gives_a_range(self) -> None:
         found = of(record(), predicted(), errors=[ERROR])
-        assert found is not None and (found.low, found.high) == pytest.approx((40.0, 55.0))
+        assert found is not None and (found.low, found.high) == pytest.approx((40.0, 62.5))
         other = ERROR.model_copy(update={"metric": "time"})
         assert of(record(), predicted(), errors=[other]) == ExpectedValue(50.0, 2.0, None, None)
 
@@ -243,7 +244,7 @@ def test_the_files_and_the_page_have_the_predictions(
     printed = capsys.readouterr().out
     assert "Measured ÷ expected" in printed and "1.98" in printed
     assert "Assumed, without a source: latency of a switch" in printed
-    assert "Error of the model (measured ÷ predicted): not known" in printed
+    assert "Error of the model (predicted ÷ measured): not known" in printed
 
 
 def test_like_nodes_have_their_own_predictions(tmp_path: Path) -> None:
@@ -291,11 +292,12 @@ def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None
     ]
     measured = Measured(run="real", figures=tuple(real))
     twin.files.measured.write_text(measured.model_dump_json())
-    errors = tuple(metric_errors(model_error_of(twin.folder)))
-    expected = expected_of(twin.folder, site_of(plain)).model_copy(update={"errors": errors})
+    error = model_error_of(twin.folder)
+    assert error is not None
+    expected = expected_of(twin.folder, site_of(plain)).model_copy(update={"errors": error.rows})
     run = fleet_run(tmp_path / "shown", RATES, run_id="shown", expected=expected)
     page = write_report(run, judge_run(run)).read_text()
-    assert "fake rate: median 0.900, 0.900 … 0.900" in page
+    assert "fake rate: median 1.11, from 1.11 to 1.11" in page
 
 
 class TestRefused:
@@ -376,20 +378,28 @@ class TestNeverTogether:
         with pytest.raises(BadInput, match="origin: found predicted"):
             accepted_baseline("twin", judge_run(twin), None, None, stated)  # type: ignore[arg-type]
 
-    def test_a_predicted_baseline_is_not_taken(
+    @pytest.fixture
+    def baseline(
         self,
         site: Path,  # noqa: F811
         keys: Path,  # noqa: F811
-    ) -> None:
-        """A baseline of a version that accepted runs of twins."""
+    ) -> Path:
+        """The folder of the accepted baseline of a measured run."""
         assert accept(run_of(site, "first", rates(1)), keys) == 0
-        folder = site / "inventory/here/baselines/local/accepted"
-        text = (folder / STATE).read_text().replace('"measured"', '"predicted"')
-        (folder / STATE).write_text(text)
+        return site / "inventory/here/baselines/local/accepted"
+
+    def test_a_predicted_baseline_is_not_taken(
+        self,
+        site: Path,  # noqa: F811
+        baseline: Path,
+    ) -> None:
+        """A version of the kit that accepted runs of twins wrote it."""
+        text = (baseline / STATE).read_text().replace('"measured"', '"predicted"')
+        (baseline / STATE).write_text(text)
         with pytest.raises(BadInput, match=r"baseline.json: origin: found predicted; accepted: "):
-            copy_baseline(folder, site / "copy")
+            copy_baseline(baseline, site / "copy")
         with pytest.raises(BadInput, match="origin: found predicted"):
-            run_of(site, "second", rates(2), folder)
+            run_of(site, "second", rates(2), baseline)
 
     def test_a_baseline_has_a_name_and_no_folder(self, twin: Run) -> None:
         with pytest.raises(BadInput, match="accepted: the name of a baseline, not a folder: none"):
@@ -398,13 +408,11 @@ class TestNeverTogether:
     def test_figures_of_a_baseline_with_another_origin_are_not_compared(
         self,
         site: Path,  # noqa: F811
-        keys: Path,  # noqa: F811
+        baseline: Path,
     ) -> None:
-        """The run of a twin that has a measured baseline, which only a changed run can have."""
-        assert accept(run_of(site, "first", rates(1)), keys) == 0
-        folder = site / "inventory/here/baselines/local/accepted"
+        """The run of a twin has a measured baseline, because somebody changed its files."""
         slow = {host: [value / 2 for value in values] for host, values in rates(2).items()}
-        verdict = judge_run(twin_run(site, measured=slow, baseline=folder))
+        verdict = judge_run(twin_run(site, measured=slow, baseline=baseline))
         assert verdict.baseline and verdict.baseline.judgements == 0
         assert verdict.counts["FAIL"] == 0
 

@@ -1,4 +1,4 @@
-"""The model of a twin has the CPUs, links and routes of topology and fabric."""
+"""Tests of the model of a twin: it has the CPUs and links of a node, and the fabric's switches."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Distance
+from proofmark.plan.twin.error import ErrorRow
 from proofmark.records.columns import VIRTUAL
-from proofmark.runs.expected import Expected, MetricError
+from proofmark.runs.expected import Expected
 
 NODES = "nodes"
 """The parameter with the nodes of a step. The nodes of the figure itself are compared instead."""
@@ -75,8 +76,8 @@ class Counterparts:
         return ExpectedValue(
             value,
             measured / value if value else None,
-            value * error.smallest if error else None,
-            value * error.largest if error else None,
+            value / error.largest if error else None,
+            value / error.smallest if error else None,
         )
 
     @cached_property
@@ -129,7 +130,7 @@ class Counterparts:
         return of
 
     @cached_property
-    def _errors(self) -> Mapping[tuple[str, str], MetricError]:
+    def _errors(self) -> Mapping[tuple[str, str], ErrorRow]:
         return {(each.case, each.metric): each for each in self.expected.errors}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.judge.aggregate import Aggregates, aggregate
+from proofmark.judge.twin_error import fields_of
 from proofmark.plan.twin.twin import TwinFacts
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
@@ -85,14 +86,4 @@ def _predicted(figures: Aggregates) -> Iterator[PredictedFigure]:
     for figure in np.flatnonzero(figures.valid).tolist():
         record = figures.record(figure)
         if record.value is not None and record.origin == PREDICTED:
-            yield PredictedFigure(
-                case=record.case,
-                benchmark=record.benchmark,
-                metric=record.metric,
-                unit=record.unit,
-                mode=record.mode,
-                placement=record.placement,
-                parameters=dict(record.parameters),
-                nodes=record.node,
-                value=record.value,
-            )
+            yield PredictedFigure(**fields_of(record), nodes=record.node)

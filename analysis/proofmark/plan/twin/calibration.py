@@ -116,7 +116,7 @@ def calibrated(known: Interconnect, fitted: Fit) -> Interconnect:
 def _of_node(
     near: Line, far: Line | None, known: Interconnect
 ) -> tuple[Mapping[str, float], tuple[str, ...]]:
-    """Return the figures inside a node, and notes."""
+    """Return the fitted figures of the links inside a node, and notes about the fit."""
     line_s = known.line_s.value
     notes: list[str] = []
     found: dict[str, float] = {}
@@ -144,7 +144,7 @@ def _of_node(
 def _between_nodes(
     measured: Measured, known: Interconnect, used: dict[Point, None]
 ) -> tuple[Mapping[str, float], tuple[str, ...]]:
-    """Return the figures of the fabric, and notes."""
+    """Return the fitted figures of the fabric, and notes about the fit."""
     messages = [each for each in measured.figures if (each.benchmark, each.metric) in ONE_WAY]
     far = [each for each in messages if each.distance == "node"]
     inside_s = 2 * known.software_s.value + known.line_s.value
@@ -153,7 +153,7 @@ def _between_nodes(
     notes: list[str] = []
     start_s = inside_s
     if short:
-        start_s = latency_s = median(_seconds(each) - 2 * SWITCH_S * each.levels for each in short)
+        start_s = latency_s = median(_si(each) - 2 * SWITCH_S * each.levels for each in short)
         adapters_s = latency_s - inside_s - 2 * known.adapter.latency_s.value
         if adapters_s > 0:
             found["adapters_s"] = adapters_s
@@ -172,7 +172,7 @@ def _between_nodes(
     largest = sorted(streams, key=_size)[-1:]
     if largest or rates:
         # Several pairs fill a link; one message at a time need not.
-        found["link_bytes_per_s"] = _bytes_per_s(largest[0]) if largest else median(rates.values())
+        found["link_bytes_per_s"] = _si(largest[0]) if largest else median(rates.values())
         used.update(dict.fromkeys([each.point for each in largest] or rates))
     return found, tuple(notes)
 
@@ -196,7 +196,7 @@ def _line(
     fitting = [each for each in chosen if not cache or BUFFERS * _size(each) <= cache]
     slowness, rates = 0.0, dict[Point, float]()
     for _ in range(PASSES):
-        latency_s = median(_seconds(each) - slowness * _size(each) for each in short)
+        latency_s = median(_si(each) - slowness * _size(each) for each in short)
         start_s = _start_s(latency_s, min(known.line_s.value, latency_s / 2), known)
         rates = dict(_rates(fitting, start_s, known))
         slowness = 1 / median(rates.values()) if rates else 0.0
@@ -215,7 +215,7 @@ def _rates(
     """Yield the rate of each of the largest messages, with its point."""
     large = [each for each in messages if _size(each) >= known.eager_bytes.value]
     for each in sorted(large, key=_size)[-LARGEST:]:
-        seconds = _seconds(each) - start_s(_size(each))
+        seconds = _si(each) - start_s(_size(each))
         if seconds > 0:
             yield each.point, _size(each) / seconds
 
@@ -224,8 +224,6 @@ def _size(figure: Figure) -> float:
     return float(figure.parameters.get("bytes", 0))
 
 
-def _seconds(figure: Figure) -> float:
+def _si(figure: Figure) -> float:
+    """Return the value of a figure in its SI unit: seconds or bytes/s."""
     return figure.value * measure(figure.unit)[1]
-
-
-_bytes_per_s = _seconds

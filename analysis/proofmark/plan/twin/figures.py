@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Literal
 
+from pydantic import Field
+
 from proofmark.common.strict_model import StrictModel
 
 Distance = Literal["", "socket", "other-socket", "node"]
@@ -13,24 +15,31 @@ in two nodes. It is empty for other figures, and for ranks farther apart inside 
 Point = tuple[str, str, str, str, str]
 
 
-class Figure(StrictModel):
-    """One figure of a run: the median of its nodes and repeats.
+class AnyFigure(StrictModel):
+    """A value in `unit`, and what it is the value of.
 
     Attributes:
         parameters: of the step and of the row of its output.
-        value: in `unit`; positive.
-        distance: of the two ranks.
-        levels: the number of fabric levels at which the two nodes have different switches.
     """
 
-    case: str
+    case: str = Field(min_length=1)
     benchmark: str
-    metric: str
+    metric: str = Field(min_length=1)
     unit: str
     mode: str
     placement: str
     parameters: dict[str, str | int | float]
     value: float
+
+
+class Figure(AnyFigure):
+    """One figure of a run: the positive median of its nodes and repeats.
+
+    Attributes:
+        distance: of the two ranks.
+        levels: the number of fabric levels at which the two nodes have different switches.
+    """
+
     distance: Distance = ""
     levels: int = 0
 

@@ -26,7 +26,7 @@ ALGORITHMS = {
         "smpi/alltoallv": "pair",
     }
 }
-"""The settings of a selector that SimGrid does not have by its name.
+"""Selectors of the kit, each with its settings of SMPI. SimGrid has no selector of these names.
 
 The selectors of SimGrid group the ranks by hosts before the first Bcast of a communicator: n ranks
 send n² messages. A host of the model is one CPU, so that each group has one rank. ``classic`` makes
