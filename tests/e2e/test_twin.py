@@ -21,7 +21,8 @@ from proofmark.judge.judging import read_and_judge
 from proofmark.judge.twin_error import model_error_of
 from proofmark.judge.verdict import Verdict, judge
 from proofmark.plan.twin.calibration import one_way_s
-from proofmark.plan.twin.model import copy_rate, interconnect_of, twin_model
+from proofmark.plan.twin.model import interconnect_of, twin_model
+from proofmark.plan.twin.node_graph import copy_rate
 from proofmark.plan.twin.platform import host_name, platform_xml, settings
 from proofmark.records.columns import Records
 from proofmark.report.write import write_report

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.plan.twin.model import Assumption
+from proofmark.plan.twin.assumptions import Assumption
 from proofmark.report.page import TITLED, Table, table
 
 

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from proofmark.common.files import read_json, write_whole
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.twin.assumptions import Assumption
 from proofmark.plan.twin.error import ErrorRow
 from proofmark.plan.twin.figures import AnyFigure
-from proofmark.plan.twin.model import Assumption
 
 _Text = Annotated[str, Field(min_length=1)]
 

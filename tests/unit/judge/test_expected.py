@@ -28,9 +28,9 @@ from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
 from proofmark.judge.twin_error import figures_of, model_error_of
 from proofmark.judge.verdict import Verdict, judge
+from proofmark.plan.twin.assumptions import Assumption
 from proofmark.plan.twin.error import ErrorRow
 from proofmark.plan.twin.figures import Measured
-from proofmark.plan.twin.model import Assumption
 from proofmark.plan.twin.twin import Twin, TwinFacts
 from proofmark.records.columns import Record, Records
 from proofmark.report.write import write_report

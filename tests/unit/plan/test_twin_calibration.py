@@ -14,7 +14,9 @@ from tests.folders import ROOT
 from proofmark.plan.twin.calibration import cache_bytes, calibrated, fit, one_way_s
 from proofmark.plan.twin.figures import Distance, Figure, Measured
 from proofmark.plan.twin.fit import Fit
-from proofmark.plan.twin.model import SWITCH_S, copy_rate, network_graph, twin_model
+from proofmark.plan.twin.model import twin_model
+from proofmark.plan.twin.network_graph import SWITCH_S, network_graph
+from proofmark.plan.twin.node_graph import copy_rate
 from proofmark.site.interconnects import Interconnect, Sourced, interconnect
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import topology_of_mode

@@ -14,7 +14,8 @@ from statistics import median
 from proofmark.common.units import measure
 from proofmark.plan.twin.figures import Distance, Figure, Measured, Point
 from proofmark.plan.twin.fit import Fit
-from proofmark.plan.twin.model import LINE_BYTES, READ_AND_WRITTEN, SWITCH_S, copy_rate
+from proofmark.plan.twin.network_graph import SWITCH_S
+from proofmark.plan.twin.node_graph import LINE_BYTES, READ_AND_WRITTEN, copy_rate
 from proofmark.site.interconnects import Bus, Interconnect, Sourced
 from proofmark.site.node.topology import Topology
 

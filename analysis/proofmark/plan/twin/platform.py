@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from proofmark.plan.twin.model import GATEWAY, Edge, Graph, Link, TwinModel, copy_rate, cpu_name
+from proofmark.plan.twin.graph import GATEWAY, Edge, Graph, Link
+from proofmark.plan.twin.model import TwinModel
+from proofmark.plan.twin.node_graph import copy_rate, cpu_name
 from proofmark.site.interconnects import Interconnect
 
 _DOCTYPE = "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"

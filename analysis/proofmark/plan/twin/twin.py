@@ -9,9 +9,10 @@ from pathlib import Path
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.plan import Plan
+from proofmark.plan.twin.assumptions import Assumption
 from proofmark.plan.twin.figures import Measured
 from proofmark.plan.twin.fit import Fit
-from proofmark.plan.twin.model import Assumption, twin_model
+from proofmark.plan.twin.model import twin_model
 from proofmark.plan.twin.platform import platform_xml, settings
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.interconnects import Interconnect
