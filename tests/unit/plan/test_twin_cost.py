@@ -8,6 +8,7 @@ from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.common.network_time import simulated_bytes
+from proofmark.judge.claims.p5 import CLAIMS, PLOTTED, RANKS_OF_TWIN
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.twin.cost import BUFFERS, memory_bytes
@@ -43,3 +44,25 @@ def test_the_suite_of_p3_has_each_distance_and_each_number_of_pairs() -> None:
     between = [f"osu-bw-{level}" for level in ("chip", "line-card", "switch")]
     pairs = [f"osu-mbw-mr-{2 * number}-{number}" for number in range(1, 17)]
     assert sorted(names) == sorted(inside + between + pairs)
+
+
+def test_the_suite_of_p5_has_exactly_the_points_of_its_claims() -> None:
+    planned = {
+        (step.parameters["collective"], step.placement, step.ranks, int(size))
+        for step in plan_of("p595", "p595", "twin-p5").steps()
+        for size in step.inputs["lengths"].split()
+    }
+    claimed = {
+        (need.fixed["benchmark"], *point)
+        for claim in CLAIMS
+        for need in (claim.of_twin({}) if claim.of_twin else ())
+        for point in need.points or ()
+    }
+    most = RANKS_OF_TWIN[-1]
+    assert {each for each in planned if each[2] < most} == {
+        each for each in claimed if each[2] < most
+    }
+    # The paper has a figure of one collective on all nodes.
+    assert {each for each in planned if each[2] == most and each[0] == PLOTTED} == {
+        each for each in claimed if each[2] == most
+    }

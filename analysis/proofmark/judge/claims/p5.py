@@ -135,10 +135,15 @@ def _simulated(need: Need, numbers: Sequence[int]) -> Need:
         (placement, ranks, size)
         for placement in PLACEMENTS
         for ranks in numbers
-        for size in _sizes(str(need.fixed["benchmark"]))
-        if size <= largest_of_twin(ranks) and (placement in FILLED or ranks < RANKS_OF_TWIN[-1])
+        for size in _sizes_of_twin(str(need.fixed["benchmark"]), ranks)
+        if placement in FILLED or ranks < RANKS_OF_TWIN[-1]
     )
     return replace(need, points=points)
+
+
+def _sizes_of_twin(collective: str, ranks: int) -> list[int]:
+    largest = largest_of_twin(ranks)
+    return [*(size for size in _sizes(collective) if size < largest), largest]
 
 
 def largest_of_twin(ranks: int) -> int:
