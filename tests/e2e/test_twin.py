@@ -295,6 +295,21 @@ def test_a_source_with_another_checksum_is_refused(
     assert not [*(kit.parent / "prefixes").glob("twin-*")]
 
 
+def test_simulations_run_at_the_same_time(kit: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two jobs are submitted before one of them ends. Their figures are those of one job."""
+    sources = ["--sources", f"{kit.parent / 'mirror'}"]
+    assert twin(kit, *sources, "--jobs", "2") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.count(" · running ") == 2 for line in lines), lines
+    figures = {(r.record.step, r.record.metric): r.record.value for r in judged(kit).results}
+    assert twin(kit, *sources, "--jobs", "1", "--run-id", "one") == 0
+    one = read_and_judge(open_run(kit.parent / "runs/one"))[1]
+    assert {(r.record.step, r.record.metric): r.record.value for r in one.results} == figures
+    capsys.readouterr()
+    assert twin(kit, *sources, "--jobs", "-1") == 3
+    assert "--jobs: found -1; accepted: 0, or the number" in capsys.readouterr().err
+
+
 def test_a_simulation_that_does_not_fit_into_the_memory_is_refused(
     kit: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -22,10 +23,11 @@ from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
 from proofmark.plan.expansion import content_digest, make_plan
 from proofmark.plan.plan import Plan
+from proofmark.plan.twin.at_once import divided
 from proofmark.plan.twin.calibration import cache_bytes, calibrated, fit
 from proofmark.plan.twin.cost import memory_bytes
 from proofmark.plan.twin.model import interconnect_of
-from proofmark.plan.twin.twin import PROVIDER, make_twin, twin_site
+from proofmark.plan.twin.twin import PROVIDER, make_twin, twin_site, with_jobs
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import start_or_continue
@@ -54,6 +56,13 @@ def arguments(parser: ArgumentParser) -> None:
         type=Path,
         metavar="RUN",
         help="a real run of the partition, which the model is fitted to and compared with",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="simulations at the same time (0: one for each CPU, as far as the memory is enough)",
     )
     parser.add_argument("--plan", action="store_true", help="only print the plan")
     parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
@@ -86,6 +95,8 @@ def twin(options: Namespace) -> int:
         digest = content_digest([made.digest, fitted.model_dump(mode="json")])
         made = made.model_copy(update={"digest": digest})
     made = made.model_copy(update={"left_out": [*made.left_out, *left_out]})
+    made = _for_this_machine(made, options.jobs)
+    site = with_jobs(site, made.at_once)
     model = make_twin(site, made, topology, known, fit=fitted, measured=measured)
     if options.plan:
         print_plan(made, [])
@@ -128,6 +139,21 @@ def _with_sources(benchmarks: Benchmarks, suite: str, kit: Path) -> tuple[Benchm
         f"{name}: {case.package} has no source for a simulation" for name, case in lacking.items()
     ]
     return benchmarks.model_copy(update={"cases": cases}), left_out
+
+
+def _for_this_machine(made: Plan, jobs: int) -> Plan:
+    """Return `made` for `jobs` simulations at the same time; 0: as many as the machine can run.
+
+    Raises:
+        BadInput: `jobs` is negative.
+    """
+    if jobs < 0:
+        raise bad_input("--jobs", "", f"{jobs}", "0, or the number of simulations at the same time")
+    if jobs:
+        return divided(made, jobs)
+    free = _free()
+    choices = (divided(made, count) for count in range(len(os.sched_getaffinity(0)), 1, -1))
+    return next((each for each in choices if memory_bytes(each) <= free), made)
 
 
 def _memory_line(made: Plan) -> str:

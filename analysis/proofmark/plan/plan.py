@@ -26,6 +26,11 @@ class Job(StrictModel):
     nodes: Nodes
     steps: list[Step]
 
+    @property
+    def wall_s(self) -> float:
+        """The expected time of its steps, which run one after the other, in seconds."""
+        return sum(step.wall_s for step in self.steps)
+
 
 class Group(StrictModel):
     """Jobs with the same mode of the machine and the same environment of programs."""
@@ -61,6 +66,7 @@ class Plan(StrictModel):
         searches: the searches that choose among steps during the run.
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
             with the number of nodes that it has there (ADR 0100).
+        at_once: the number of jobs that run at the same time; 1 if that is not known.
         imported: whether others produced the outputs (`proofmark.plan.adopted`). No step is run.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
@@ -83,6 +89,7 @@ class Plan(StrictModel):
     assumed: dict[str, str] = {}
     searches: list[Search] = Field(default=[], exclude_if=lambda searches: not searches)
     fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
+    at_once: int = Field(default=1, ge=1, exclude_if=lambda jobs: jobs == 1)
     imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
     allowed_modes: list[str] = Field(default=[], exclude=True)
     repeated: dict[str, str] = Field(default={}, exclude=True)

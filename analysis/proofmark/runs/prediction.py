@@ -27,7 +27,8 @@ class Prediction:
     """The remaining seconds of the unfinished steps.
 
     Attributes:
-        expected_s: the sum over the steps: jobs run one after another.
+        expected_s: the sum over the modes of the expected time of their jobs: as many as the plan
+            states run at the same time, else one after another.
         least_s: the sum over the modes of the fastest time of the longest job: jobs of a mode may
             run at the same time.
         most_s: the sum of the slowest times of the steps.
@@ -95,7 +96,7 @@ def predict(
         least[name] = max(0.0, expected[name] * pace.least - spent)
         most += max(0.0, expected[name] * pace.most - spent)
     return Prediction(
-        expected_s=sum(by_step.values()),
+        expected_s=_time_of_jobs(plan, by_step),
         least_s=_longest_jobs(plan, least),
         most_s=most,
         by_step=by_step,
@@ -119,6 +120,13 @@ def _pace(pairs: Iterable[tuple[float, float]], fallback: _Pace) -> _Pace:
         return _Pace(mean, mean * least, mean * most)
     cuts = quantiles((took / expected for took, expected in given), n=_TENTHS, method="inclusive")
     return _Pace(mean, min(mean, cuts[0]), max(mean, cuts[-1]))
+
+
+def _time_of_jobs(plan: Plan, seconds: Mapping[str, float]) -> float:
+    """Return the time of all jobs, `plan.at_once` of them at the same time."""
+    if plan.at_once == 1:
+        return sum(seconds.values())
+    return max(_longest_jobs(plan, seconds), sum(seconds.values()) / plan.at_once)
 
 
 def _longest_jobs(plan: Plan, seconds: Mapping[str, float]) -> float:

@@ -14,6 +14,7 @@ from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.cli.main import main
 from proofmark.plan.plan import Plan
+from proofmark.plan.twin.at_once import divided
 from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.node_progress import node_progress
 from proofmark.runs.overview import case_progress, span
@@ -130,8 +131,9 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return kit.plan()
 
 
-@given(st.lists(st.floats(0.1, 1000), max_size=11))
-def test_the_expected_end_lies_in_its_interval(plan: Plan, took: list[float]) -> None:
+@given(st.lists(st.floats(0.1, 1000), max_size=11), st.integers(1, 5))
+def test_the_expected_end_lies_in_its_interval(plan: Plan, took: list[float], jobs: int) -> None:
+    plan = divided(plan, jobs)
     steps = list(plan.steps())
     states = [StepState(step, "done", 0, took[n]) for n, step in enumerate(steps[: len(took)])]
     states += [StepState(step, "waiting") for step in steps[len(took) :]]

@@ -9,6 +9,8 @@ from proofmark.machine.scheduler import Request
 class SimulatedNodes(ChildJobs):
     """The jobs of a twin: a child of this process simulates all nodes of a job."""
 
+    isolates_jobs = True
+
     def header(self, request: Request) -> list[str]:
         """Return no lines: a simulation can have any number of nodes."""
         return []

@@ -11,8 +11,11 @@ BUFFERS = 2
 
 
 def memory_bytes(plan: Plan) -> float:
-    """Return the memory of the largest step; steps run one after the other."""
-    return max(_step_bytes(step) for step in plan.steps())
+    """Return the memory of the largest step of each job that runs at the same time."""
+    largest = sorted(
+        max(_step_bytes(step) for step in job.steps) for group in plan.groups for job in group.jobs
+    )
+    return sum(largest[-plan.at_once :])
 
 
 def _step_bytes(step: Step) -> float:

@@ -79,7 +79,7 @@ def twin_site(site: Site, scratch: Path, known: Interconnect, selector: str = ""
             "origin": PREDICTED,
             "scheduler": "simulated",
             "launch": LaunchSettings(launcher="twin", mpi=chosen),
-            "queue": Queue(),
+            "queue": Queue(exclusive=True),
             "provision_from": PROVIDER,
             "scratch": Scratch(path=str(scratch)),
             "file_systems": [],
@@ -91,6 +91,13 @@ def twin_site(site: Site, scratch: Path, known: Interconnect, selector: str = ""
         }
     )
     return site.model_copy(update={"partition": simulated, "connection": "local"})
+
+
+def with_jobs(site: Site, count: int) -> Site:
+    """Return the twin `site` with up to `count` jobs at the same time."""
+    queue = site.partition.queue.model_copy(update={"max_jobs": count})
+    partition = site.partition.model_copy(update={"queue": queue})
+    return site.model_copy(update={"partition": partition})
 
 
 def make_twin(
