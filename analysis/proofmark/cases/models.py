@@ -150,8 +150,8 @@ class Reference(StrictModel):
     Exactly one of ``value``, ``against`` and ``rule`` gives the reference value.
 
     Attributes:
-        kind: an ``expected`` reference (the prediction of a model) is information; a result never
-            fails because of it.
+        kind: an ``expected`` reference (the prediction of a model) is information; a result is
+            UNJUDGED by it.
         source: the document that the reference comes from.
         where: parameters of the results that are compared.
         system: the partition that the reference is valid for; None is any.

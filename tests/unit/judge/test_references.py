@@ -254,10 +254,11 @@ class TestDerived:
 
 
 class TestKinds:
-    def test_an_expected_reference_never_fails_a_figure(self) -> None:
+    @pytest.mark.parametrize("value", [10.0, 100.0])
+    def test_an_expected_reference_judges_nothing(self, value: float) -> None:
         given = reference(kind="expected")
-        assert compare(record(), 10.0, given, figures([]), {}).outcome == "UNJUDGED"
-        assert compare(record(), 100.0, given, figures([]), {}).outcome == "PASS"
+        assert compare(record(), value, given, figures([]), {}).outcome == "UNJUDGED"
+        assert compare(record(), 10.0, reference(), figures([]), {}).outcome == "FAIL"
 
     @pytest.mark.parametrize(
         ("origin", "outcome"), [("measured", "FAIL"), ("emulated", "UNJUDGED")]

@@ -210,9 +210,9 @@ def compare(
     If the reference was measured in several of the same repeats, the median of the ratios within a
     repeat counts, because the rate of a machine can change from repeat to repeat.
 
-    A reference of the kind ``expected`` gives PASS or, if it is missed, UNJUDGED. The same holds
-    for any reference of an emulated figure, because the speed of a virtual node is not that of a
-    real one.
+    A reference of the kind ``expected`` is information: its figure is UNJUDGED, and so is a
+    predicted figure. An emulated figure that misses a reference is UNJUDGED, because the speed of a
+    virtual node is not that of a real one.
 
     Args:
         record: a record of the figure.
@@ -237,9 +237,9 @@ def compare(
         for word, limit in zip(("at least", "at most"), limits, strict=True)
         if limit is not None
     )
-    never_fails = reference.kind == "expected" or record.origin in VIRTUAL
-    missed = "UNJUDGED" if never_fails else "FAIL"
-    met = "UNJUDGED" if record.origin == PREDICTED else "PASS"
+    informs = reference.kind == "expected" or record.origin == PREDICTED
+    missed = "UNJUDGED" if informs or record.origin in VIRTUAL else "FAIL"
+    met = "UNJUDGED" if informs else "PASS"
     outcome = missed if low or high else met
     verb = "is not" if low or high else "is"
     reason = f"{ratio:.3g} × {name} ({expected:.6g} {record.unit}) {verb} {bounds}"

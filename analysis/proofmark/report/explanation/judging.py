@@ -109,7 +109,7 @@ def _derived(reference: Reference, context: Context) -> str:
 
 def _notes(reference: Reference, context: Context) -> Iterator[str]:
     if reference.kind == "expected":
-        yield "information: it never fails"
+        yield "information: it judges nothing"
     if reference.all_cores:
         cores = context.machine.symbols.get("cores") if context.machine else None
         same = cores is None or cores == context.step.threads
