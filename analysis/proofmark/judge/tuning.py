@@ -10,7 +10,8 @@ from proofmark.plan.plan import Step
 from proofmark.plan.search import Search, available, decide
 from proofmark.records.figures import figures_of
 from proofmark.runs.attempts import attempts, has_result
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, site_of
+from proofmark.site.partition import PREDICTED
 from proofmark.site.tuned import Tuned
 
 
@@ -20,9 +21,11 @@ def tuned_facts(run: Run) -> dict[str, Tuned]:
     The outputs are read again: the decisions of the controller are not used.
 
     Raises:
-        BadInput: no search of the run has facts, a search with facts is unfinished or has no valid
-            figure, or two searches of one case have facts.
+        BadInput: the run is that of a twin, no search of the run has facts, a search with facts is
+            unfinished or has no valid figure, or two searches of one case have facts.
     """
+    if site_of(run).partition.origin == PREDICTED:
+        raise bad_input(run.files.site, "partition.origin", PREDICTED, "a run on real nodes")
     facts: dict[str, Tuned] = {}
     for search in run.plan.searches:
         if not search.rule.facts:

@@ -26,6 +26,7 @@ from proofmark.judge.expected.of_twin import expected_of
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
+from proofmark.judge.tuning import tuned_facts
 from proofmark.judge.twin_error import figures_of, model_error_of
 from proofmark.judge.verdict import Verdict, judge
 from proofmark.plan.twin.assumptions import Assumption
@@ -400,6 +401,10 @@ class TestNeverTogether:
             copy_baseline(baseline, site / "copy")
         with pytest.raises(BadInput, match="origin: found predicted"):
             run_of(site, "second", rates(2), baseline)
+
+    def test_a_twin_tunes_no_facts(self, twin: Run) -> None:
+        with pytest.raises(BadInput, match="origin: found predicted; accepted: a run on real"):
+            tuned_facts(twin)
 
     def test_a_baseline_has_a_name_and_no_folder(self, twin: Run) -> None:
         with pytest.raises(BadInput, match="accepted: the name of a baseline, not a folder: none"):
