@@ -27,7 +27,8 @@ from proofmark.judge.claims.p5_table_2 import PUBLISHED
 from proofmark.judge.judging import judge_and_write
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import STYLE, Drawing
-from proofmark.report.drawing.series import Sample
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
+from proofmark.report.drawing.series import PlotPoint, Sample, Series
 from proofmark.report.drawing.svg import png_file, svg_file
 from proofmark.report.plot import PlotContext, plots
 from proofmark.report.plots import p5_placements
@@ -148,6 +149,36 @@ def test_a_missing_value_is_a_gap_in_the_line_and_in_the_text() -> None:
     spread = next(line for line in lines if line.get_label() == "spread")
     coordinates: Any = spread.get_xydata()
     assert [x for x, y in coordinates if math.isnan(y)] == [20.0, 21.0]
+
+
+@pytest.mark.parametrize(
+    ("own", "gaps"),
+    [
+        (False, ["left, few", "right, few", "right, many"]),
+        (True, ["right, many"]),
+    ],
+)
+def test_a_line_may_have_x_values_of_its_own(own: bool, gaps: list[str]) -> None:
+    """In P5 the number of processes bounds the sizes, so that lines with few have others."""
+
+    def line(label: str, *values: float) -> Series:
+        return Series(label, tuple(PlotPoint(x, x, x, x) for x in values))
+
+    few, others = line("few", 1, 4), line("others", 1, 2, 4)
+    content = [
+        Panel("left", [few, line("many", 1, 2, 4), others]),
+        Panel("right", [few, line("many", 1, 4), others]),
+    ]
+    chart = Chart("n", "title", Axis("x"), Axis("y"), "", own_x=own)
+    (drawing,) = draw_panels(chart, content, [], PlotContext(None, {}))
+    assert drawing.text.endswith(f"Missing: {'; '.join(f'{name} at 2' for name in gaps)}.")
+    drawn_gaps = []
+    for axes, panel in zip(drawing.figure.axes, content, strict=True):
+        for each in axes.get_lines():
+            coordinates: Any = each.get_xydata()
+            if any(math.isnan(y) for _, y in coordinates):
+                drawn_gaps.append(f"{panel.title}, {each.get_label()}")
+    assert drawn_gaps == gaps
 
 
 def test_a_line_of_one_point_is_not_drawn() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -65,6 +65,8 @@ class Chart:
         columns: the largest number of panels in a row.
         ordered: lines are in the order of a growing number, and get colours from dark to light.
         signed: the y axis includes 0 and negative values.
+        own_x: only lines with the same label, in any panel, have the same x values; else all lines
+            of a panel.
         cases: the text below the plot counts the steps of these cases without a valid figure.
     """
 
@@ -77,6 +79,7 @@ class Chart:
     ordered: bool = False
     legend_columns: int = 2
     signed: bool = False
+    own_x: bool = False
     cases: Sequence[str] = field(default_factory=tuple)
 
 
@@ -86,7 +89,7 @@ def draw_panels(
     """Draw the panels that have a line of two points or more; nothing if there is none.
 
     Lines with the same label have the same style in all panels. A line has a gap at an x that
-    only other lines have; the text lists the gaps.
+    only other lines have (`Chart.own_x`); the text lists the gaps.
     """
     chart = replace(chart, title=visible(chart.title))
     content = [
@@ -104,7 +107,7 @@ def draw_panels(
     title = textwrap.fill(chart.title, round(13 * size[0]))
     styles = _styles(content, ordered=chart.ordered)
     for axes, panel in zip(grid.flat, content, strict=False):
-        _draw(axes, panel, chart, styles)
+        _draw(axes, panel, chart, styles, _expected(chart, content, panel))
     for axes in list(grid.flat)[len(content) :]:
         axes.set_axis_off()
     handles: dict[str, Artist] = {}
@@ -127,7 +130,7 @@ def draw_panels(
     else:
         figure.suptitle(title, x=0.01, ha="left", fontproperties=BOLD)
     text = " ".join(
-        filter(None, (_ranges(chart, content), _gaps(content), _incomplete(chart, context)))
+        filter(None, (_ranges(chart, content), _gaps(chart, content), _incomplete(chart, context)))
     )
     return [Drawing(chart.name, chart.title, text, figure, samples)]
 
@@ -151,13 +154,35 @@ def _styles(content: Sequence[Panel], *, ordered: bool) -> Mapping[str, Style]:
     }
 
 
-def _draw(axes: Axes, panel: Panel, chart: Chart, styles: Mapping[str, Style]) -> None:
+def _expected(
+    chart: Chart, content: Sequence[Panel], panel: Panel
+) -> Mapping[str, Sequence[float]]:
+    """Return each x that the lines of `panel` should have, by label."""
+
+    def of(lines: Iterable[Series]) -> list[float]:
+        return sorted({point.x for line in lines for point in line.points})
+
+    if not chart.own_x:
+        return dict.fromkeys((line.label for line in panel.lines), of(panel.lines))
+    return {
+        line.label: of(o for each in content for o in each.lines if o.label == line.label)
+        for line in panel.lines
+    }
+
+
+def _draw(
+    axes: Axes,
+    panel: Panel,
+    chart: Chart,
+    styles: Mapping[str, Style],
+    expected: Mapping[str, Sequence[float]],
+) -> None:
     positions = sorted({point.x for line in panel.lines for point in line.points})
     for index, line in enumerate(panel.lines):
         point_at = {point.x: point for point in line.points}
         if not point_at:
             continue
-        within = [x for x in positions if min(point_at) <= x <= max(point_at)]
+        within = [x for x in expected[line.label] if min(point_at) <= x <= max(point_at)]
         y = [point_at[x].y if x in point_at else math.nan for x in within]
         every = max(1, round(len(within) / MARKS))
         # Markers of different lines alternate, so that coinciding lines can be distinguished.
@@ -262,17 +287,17 @@ def _position(axis: Axis, x: float) -> str:
     return axis.counted(round(x))
 
 
-def _gaps(content: Sequence[Panel]) -> str:
-    """Return which lines have gaps: an x that only other lines of their panel have."""
+def _gaps(chart: Chart, content: Sequence[Panel]) -> str:
+    """Return which lines have gaps: an x that they should have (`_expected`)."""
     gaps = []
     for panel in content:
-        positions = {point.x for line in panel.lines for point in line.points}
+        expected = _expected(chart, content, panel)
         for line in panel.lines:
             measured = {point.x for point in line.points}
             missing = [
                 x
-                for x in sorted(positions - measured)
-                if measured and min(measured) <= x <= max(measured)
+                for x in expected[line.label]
+                if measured and min(measured) <= x <= max(measured) and x not in measured
             ]
             if missing:
                 listed = ", ".join(number(x) for x in missing[:4])

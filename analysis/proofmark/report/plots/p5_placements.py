@@ -49,6 +49,7 @@ def _figure_1(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         y=Axis(_("time in µs"), "log"),
         unit="µs",
         ordered=True,
+        own_x=True,
         cases=("imb-collectives",),
     )
     return draw_panels(chart, content, alltoall, context)
