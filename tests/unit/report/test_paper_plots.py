@@ -26,8 +26,9 @@ from proofmark.judge.claims.p5 import COLLECTIVES, RATIOS
 from proofmark.judge.claims.p5_table_2 import PUBLISHED
 from proofmark.judge.judging import judge_and_write
 from proofmark.records.read import Record
+from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import STYLE, Drawing
-from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
+from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series
 from proofmark.report.drawing.svg import png_file, svg_file
 from proofmark.report.plot import PlotContext, plots

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -14,73 +13,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from proofmark.common.translation import _
+from proofmark.report.drawing.chart import Axis, Chart, Panel, expected_x
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
+from proofmark.report.drawing.panel_text import text_below
 from proofmark.report.drawing.series import Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
 from proofmark.report.plot import PlotContext
-from proofmark.report.text import count, number, visible
+from proofmark.report.text import number, visible
 
-Scale = Literal["linear", "bytes", "doubling", "log"]
 BOLD = {"size": 9.5, "weight": "bold"}
 WIDTH, HEIGHT = 4.6, 2.55  # inches of one panel
 MARKS = 12
 """Number of markers on a line; more of them would hide it."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Quantity, unit and scale of an axis.
-
-    Attributes:
-        scale: ``bytes`` and ``doubling`` are logarithmic to base 2, ``log`` to base 10.
-        zero: a linear axis begins at 0.
-        counted: returns an x in words: ``8 threads``.
-    """
-
-    label: str
-    scale: Scale = "linear"
-    zero: bool = True
-    counted: Callable[[int], str] = str
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes; `level` is the label and the x of a vertical line."""
-
-    title: str
-    lines: Sequence[Series]
-    y: str | None = None
-    level: tuple[str, float] | None = None
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Title, axes and style of a plot, without its data.
-
-    Attributes:
-        name: stem of its file names.
-        title: paper, number of its figure, quantity and axes.
-        unit: unit of the values in the text below the plot.
-        columns: the largest number of panels in a row.
-        ordered: lines are in the order of a growing number, and get colours from dark to light.
-        signed: the y axis includes 0 and negative values.
-        own_x: only lines with the same label, in any panel, have the same x values; else all lines
-            of a panel.
-        cases: the text below the plot counts the steps of these cases without a valid figure.
-    """
-
-    name: str
-    title: str
-    x: Axis
-    y: Axis
-    unit: str
-    columns: int = 2
-    ordered: bool = False
-    legend_columns: int = 2
-    signed: bool = False
-    own_x: bool = False
-    cases: Sequence[str] = field(default_factory=tuple)
 
 
 def draw_panels(
@@ -107,7 +51,7 @@ def draw_panels(
     title = textwrap.fill(chart.title, round(13 * size[0]))
     styles = _styles(content, ordered=chart.ordered)
     for axes, panel in zip(grid.flat, content, strict=False):
-        _draw(axes, panel, chart, styles, _expected(chart, content, panel))
+        _draw(axes, panel, chart, styles, expected_x(chart, content, panel))
     for axes in list(grid.flat)[len(content) :]:
         axes.set_axis_off()
     handles: dict[str, Artist] = {}
@@ -129,9 +73,7 @@ def draw_panels(
         )
     else:
         figure.suptitle(title, x=0.01, ha="left", fontproperties=BOLD)
-    text = " ".join(
-        filter(None, (_ranges(chart, content), _gaps(chart, content), _incomplete(chart, context)))
-    )
+    text = text_below(chart, content, context)
     return [Drawing(chart.name, chart.title, text, figure, samples)]
 
 
@@ -151,22 +93,6 @@ def _styles(content: Sequence[Panel], *, ordered: bool) -> Mapping[str, Style]:
             "markerfacecolor": PAPER if i % 2 else colours[i],
         }
         for i, label in enumerate(labels)
-    }
-
-
-def _expected(
-    chart: Chart, content: Sequence[Panel], panel: Panel
-) -> Mapping[str, Sequence[float]]:
-    """Return each x that the lines of `panel` should have, by label."""
-
-    def of(lines: Iterable[Series]) -> list[float]:
-        return sorted({point.x for line in lines for point in line.points})
-
-    if not chart.own_x:
-        return dict.fromkeys((line.label for line in panel.lines), of(panel.lines))
-    return {
-        line.label: of(o for each in content for o in each.lines if o.label == line.label)
-        for line in panel.lines
     }
 
 
@@ -255,77 +181,6 @@ def _scale_y(axes: Axes, chart: Chart, values: Sequence[float]) -> None:
 
 def _plain(value: float, _: int = 0) -> str:
     return number(value, 2) if abs(value) >= 1 or value == 0 else f"{value:g}".replace("-", "−")
-
-
-def _ranges(chart: Chart, content: Sequence[Panel]) -> str:
-    """Return for each line its first, last and largest value, and the x of the largest."""
-    most = 8
-    lines = [(panel, line) for panel in content for line in panel.lines if line.points]
-    ranges = []
-    for panel, line in lines[:most]:
-        values = [point.y for point in line.points]
-        name = ", ".join(filter(None, (panel.title, line.label)))
-        top = max(line.points, key=lambda point: point.y)
-        position = _position(chart.x, top.x)
-        ends = (
-            _("{first} to {last} {unit}")
-            .format(first=number(values[0], 3), last=number(values[-1], 3), unit=chart.unit)
-            .strip()
-        )
-        ranges.append(
-            _("{name}: {ends}, largest {value} at {position}").format(
-                name=name, ends=ends, value=number(top.y, 3), position=position
-            )
-        )
-    more = f" {count(len(lines) - most, 'more line')}." if len(lines) > most else ""
-    return f"{'; '.join(ranges)}.{more}"
-
-
-def _position(axis: Axis, x: float) -> str:
-    if axis.scale == "bytes":
-        return byte_label(x)
-    return axis.counted(round(x))
-
-
-def _gaps(chart: Chart, content: Sequence[Panel]) -> str:
-    """Return which lines have gaps: an x that they should have (`_expected`)."""
-    gaps = []
-    for panel in content:
-        expected = _expected(chart, content, panel)
-        for line in panel.lines:
-            measured = {point.x for point in line.points}
-            missing = [
-                x
-                for x in expected[line.label]
-                if measured and min(measured) <= x <= max(measured) and x not in measured
-            ]
-            if missing:
-                listed = ", ".join(number(x) for x in missing[:4])
-                more = (
-                    _(" and {count} more").format(count=len(missing) - 4)
-                    if len(missing) > 4
-                    else ""
-                )
-                name = ", ".join(filter(None, (panel.title, line.label)))
-                gaps.append(
-                    _("{name} at {positions}{more}").format(name=name, positions=listed, more=more)
-                )
-    return _("Missing: {gaps}.").format(gaps="; ".join(gaps)) if gaps else ""
-
-
-def _incomplete(chart: Chart, context: PlotContext) -> str:
-    counts = [
-        (case, *context.missing_steps[case])
-        for case in chart.cases
-        if case in context.missing_steps
-    ]
-    return " ".join(
-        _(
-            "Incomplete: {missing} of {planned} planned steps of {case} have no valid figure."
-        ).format(missing=missing, planned=planned, case=case)
-        for case, missing, planned in counts
-        if missing
-    )
 
 
 def scaled(lines: Sequence[Series], factor: Callable[[float], float]) -> list[Series]:

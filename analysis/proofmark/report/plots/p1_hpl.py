@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
+from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import mode_name, with_fit
-from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, scaled
+from proofmark.report.drawing.panels import draw_panels, scaled
 from proofmark.report.drawing.series import Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.plot import Plot, PlotContext

@@ -10,9 +10,10 @@ from proofmark.judge.claims.model import Values
 from proofmark.judge.claims.p5 import COLLECTIVES, PLACEMENTS, relative_differences
 from proofmark.judge.claims.p5 import RATIOS as RATIOS
 from proofmark.records.read import Record
+from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import message_bytes
-from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
+from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import microseconds
 from proofmark.report.plot import Plot, PlotContext
