@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims.of_runs import machine_of
 from proofmark.judge.claims.p5_table_2 import PUBLISHED, SYSTEM
-from proofmark.records.columns import Record
+from proofmark.records.columns import VIRTUAL, Record
 from proofmark.report import blas_kernels, peak
 from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.series import Sample, samples_of
@@ -68,7 +69,14 @@ def _drawings(plot: Plot, samples: list[Sample], context: PlotContext) -> Iterat
     wanted = [sample for sample in samples if plot.wants(sample.record)]
     for origin in dict.fromkeys(sample.record.origin for sample in wanted):
         with plot_style():
-            yield from plot.draw([s for s in wanted if s.record.origin == origin], context)
+            for drawing in plot.draw([s for s in wanted if s.record.origin == origin], context):
+                yield _marked(drawing, translated(origin)) if origin in VIRTUAL else drawing
+
+
+def _marked(drawing: Drawing, origin: str) -> Drawing:
+    """Return `drawing` with the origin of its figures in its title, and in its picture."""
+    drawing.figure.supxlabel(origin, x=0.99, ha="right", fontsize=9, fontweight="bold")
+    return replace(drawing, title=f"{drawing.title}, {origin}")
 
 
 def picture(drawing: Drawing, files: Files, folder: str) -> Picture:
