@@ -215,6 +215,19 @@ def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:
     return run, write_report(run, verdict).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("origin", ["measured", "emulated", "predicted"])
+def test_a_picture_of_virtual_nodes_states_it(tmp_path: Path, origin: str) -> None:
+    sheet = data.collectives(Machine(64, noise=0))
+    rows = [{**row, "origin": origin} for row in sheet.rows]
+    run, page = paper_run(tmp_path, replace(sheet, rows=rows))
+    words = ("emulated", "predicted")
+    title = "P5, figure 1: time of Alltoall over message size and processes"
+    svg = (run.folder / "figures/p5-alltoall.svg").read_text()
+    for word in words:
+        assert (f"{title}, {word}" in page) == (word == origin)
+        assert (f">{word}<" in svg) == (word == origin)
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
     sheets = [
