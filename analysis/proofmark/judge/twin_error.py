@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.common.nodesets import unfold
+from proofmark.judge.expected.fields import fields_of
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Result
 from proofmark.plan.plan import Step
 from proofmark.plan.twin.error import ModelError, model_error
 from proofmark.plan.twin.figures import Distance, Figure, Measured
 from proofmark.plan.twin.twin import TwinFacts
-from proofmark.records.columns import Record
 from proofmark.runs.attempts import has_result
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.inventory import Site
@@ -111,13 +110,6 @@ def figures_of(
         figure = Figure(**fields_of(record), distance=distance, levels=levels)
         found.setdefault(figure.key, (figure, []))[1].append(value)
     return [figure.model_copy(update={"value": median(of)}) for figure, of in found.values()]
-
-
-def fields_of(record: Record) -> dict[str, Any]:
-    """Return the fields of `AnyFigure` for a valid record."""
-    names = ("case", "benchmark", "metric", "unit", "mode", "placement", "value")
-    fields: dict[str, Any] = {name: getattr(record, name) for name in names}
-    return {**fields, "parameters": dict(record.parameters)}
 
 
 def _distance(step: Step, topology: Topology) -> Distance:

@@ -10,7 +10,7 @@ import numpy as np
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.judge.aggregate import Aggregates, aggregate
-from proofmark.judge.twin_error import fields_of
+from proofmark.judge.expected.fields import fields_of
 from proofmark.plan.twin.twin import TwinFacts
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
