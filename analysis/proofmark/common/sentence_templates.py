@@ -266,7 +266,7 @@ TEMPLATES: tuple[str, ...] = (
     "a message between nodes is faster than its adapters in the table",
     "the latency of the fabric is not fitted",
     # claims of papers
-    "measured on {systems}; the claim is of {wanted}",
+    "the figures are of {systems}; the claim is of {wanted}",
     "figures of {system}",
     "missing: {text}",
     "all {points} points of {sweep}",

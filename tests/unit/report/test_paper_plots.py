@@ -273,7 +273,7 @@ def test_the_report_has_the_claims(written: tuple[Run, str]) -> None:
     answers = {claim["claim"]: claim for claim in claims}
     assert answers["C2.2"]["answer"] == "holds"
     assert answers["C1.4"]["answer"] == "cannot be told"
-    assert answers["C1.3"]["sentence"] == "measured on knl, p595; the claim is of skl"
+    assert answers["C1.3"]["sentence"] == "the figures are of knl, p595; the claim is of skl"
     section = page[page.index('<section id="claims"') : page.index('<section id="information"')]
     assert "At 35 threads (tiles + 1) Copy, Add and Triad drop with spread" in section
     assert 'class="word does-not-hold"' in section or 'class="word holds"' in section
@@ -301,7 +301,7 @@ def test_the_claims_of_another_system_cannot_be_told(
     assert main(["verdict", folder, "--json"]) in (0, 1, 2, 4)
     assert json.loads(capsys.readouterr().out)["claims"] == claims
     assert main(["claims", folder]) == 0
-    assert "measured on local; the claim is of knl" in capsys.readouterr().out
+    assert "the figures are of local; the claim is of knl" in capsys.readouterr().out
 
 
 def test_hostile_names_of_a_site_are_escaped(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def _answer(
     absent = [system for system in claim.systems if system not in measured]
     if absent:
         where, wanted = ", ".join(measured) or "no system", " and ".join(claim.systems)
-        sentence = f"measured on {where}; the claim is of {wanted}"
+        sentence = f"the figures are of {where}; the claim is of {wanted}"
         gaps = tuple(f"figures of {system}" for system in absent)
         return Answer(claim, origin, "cannot be told", sentence, missing=gaps)
     predicted = origin == PREDICTED
