@@ -78,6 +78,8 @@ EXPECTED = {
     r"'PASS' before, 'UNJUDGED' after": "ADR 0079: peers do not accept",
     r"/verdict\.json/results/\d+/(?:references/\d+/)?reason: '(.*)' before, "
     r"'like its peers: \1' after": "ADR 0079: peers do not accept",
+    r"/verdict\.json/claims/\d+/sentence: 'measured on (.*)' before, "
+    r"'the figures are of \1' after": "ADR 0111: the figures may be predicted",
 }
 """Differences that a decision caused: a pattern of the whole line, and the decision."""
 MOST = 20

@@ -10,14 +10,11 @@ from proofmark.judge.claims.model import WORDS, Answer
 from proofmark.report.page import TITLED, Block, Cell, Fold, Link, Section, Table, table
 from proofmark.report.text import count
 
-ELSEWHERE = "measured on "
-"""The beginning of the sentence of an answer to a claim about another system."""
-
 
 def section(answers: Sequence[Answer]) -> Section:
     """Return the section: a table of the claims on the run's system, the other claims folded."""
-    checked = [answer for answer in answers if not _elsewhere(answer)]
-    other = [answer for answer in answers if _elsewhere(answer)]
+    checked = [answer for answer in answers if not answer.elsewhere]
+    other = [answer for answer in answers if answer.elsewhere]
     tallies = [(word, sum(answer.word == word for answer in checked)) for word in WORDS]
     counts = ", ".join(f"{translated(word)}: {amount}" for word, amount in tallies if amount)
     paragraphs = (
@@ -50,10 +47,6 @@ def section(answers: Sequence[Answer]) -> Section:
         _("Claims of the papers"),
         (Block(paragraphs=paragraphs, tables=tables, folds=folds, links=links),),
     )
-
-
-def _elsewhere(answer: Answer) -> bool:
-    return answer.sentence.startswith(ELSEWHERE)
 
 
 def _items(answers: Sequence[Answer]) -> tuple[str, ...]:

@@ -264,7 +264,8 @@ def test_an_answer_names_the_measured_system_and_the_system_of_the_claim(claim: 
         row["system"] = "elsewhere"
     (answer,) = answers(sheet.table(), claims=[claim])
     assert answer.word == "cannot be told"
-    assert "measured on elsewhere" in answer.sentence
+    assert "the figures are of elsewhere" in answer.sentence
+    assert answer.elsewhere
     assert claim.systems[0] in answer.sentence
 
 

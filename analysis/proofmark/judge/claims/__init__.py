@@ -63,7 +63,7 @@ def _answer(
         where, wanted = ", ".join(measured) or "no system", " and ".join(claim.systems)
         sentence = f"the figures are of {where}; the claim is of {wanted}"
         gaps = tuple(f"figures of {system}" for system in absent)
-        return Answer(claim, origin, "cannot be told", sentence, missing=gaps)
+        return Answer(claim, origin, "cannot be told", sentence, missing=gaps, elsewhere=True)
     predicted = origin == PREDICTED
     if predicted and claim.of_twin is None:
         sentence = f"a prediction would only repeat an input of the model: {claim.input_of_twin}"

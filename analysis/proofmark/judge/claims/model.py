@@ -142,7 +142,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a claim from figures of one origin; `missing` lists the gaps of the sweep."""
+    """The answer to a claim from figures of one origin.
+
+    `missing` lists the gaps of the sweep. `elsewhere` is true if the claim is about a system
+    without figures.
+    """
 
     claim: Claim
     origin: str
@@ -150,6 +154,7 @@ class Answer:
     sentence: str
     numbers: Mapping[str, float] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    elsewhere: bool = False
 
     def as_json(self) -> dict[str, object]:
         """Return the form of ``proofmark claims --json``."""
