@@ -45,9 +45,6 @@ COLLECTIVES = ("bcast", "allreduce", "allgather", "alltoall", "alltoallv")
 BARRIER = "barrier"
 """Name of the collective without a message. It is no member of `COLLECTIVES`."""
 
-DOUBLING_BYTES = 512 * 2**10
-"""An Allgather with less data in each rank has a few rounds, in which the data double."""
-
 IMB_WARM_UPS = 10
 """IMB warms up with a tenth of the repetitions, but with at least this number (or with all)."""
 IMB_SAMPLE_S = 1.0
@@ -210,7 +207,7 @@ def imb_sample_s(limit: float, smallest_log2: int, largest_log2: int) -> int:
     return math.ceil(limit / max(1, largest_log2 - smallest_log2 - 1))
 
 
-def simulated_messages(collective: str, size: float, ranks: int) -> float:
+def simulated_messages(collective: str, ranks: int) -> float:
     """Return about how many messages one operation has, with the algorithms of a twin.
 
     Raises:
@@ -218,12 +215,11 @@ def simulated_messages(collective: str, size: float, ranks: int) -> float:
     """
     name = collective.lower()
     if name == ALL:
-        return sum(simulated_messages(each, size, ranks) for each in COLLECTIVES)
+        return sum(simulated_messages(each, ranks) for each in COLLECTIVES)
     if name not in (*COLLECTIVES, BARRIER):
         raise ValueError(f"no collective {collective!r}; there are {', '.join(COLLECTIVES)}")
     rounds = math.ceil(math.log2(ranks)) if ranks > 1 else 0
-    doubled = name == "allgather" and size * ranks < DOUBLING_BYTES
-    if name in ("allreduce", BARRIER) or doubled:
+    if name in ("allreduce", "allgather", BARRIER):
         return ranks * rounds
     if name == "bcast":
         return ranks - 1
@@ -232,10 +228,8 @@ def simulated_messages(collective: str, size: float, ranks: int) -> float:
 
 def simulated_s(collective: str, sizes: Sequence[float], ranks: int, repetitions: int) -> float:
     """Return the time to simulate an IMB benchmark over all `sizes`, without warm-ups."""
-    barriers = 2 * simulated_messages(BARRIER, 0, ranks)
-    messages = sum(
-        barriers + repetitions * simulated_messages(collective, size, ranks) for size in sizes
-    )
+    barriers = 2 * simulated_messages(BARRIER, ranks)
+    messages = len(sizes) * (barriers + repetitions * simulated_messages(collective, ranks))
     return simulated_messages_s(messages, ranks)
 
 

@@ -24,6 +24,7 @@ ALGORITHMS = {
         "smpi/coll-selector": "mpich",
         "smpi/bcast": "binomial_tree",
         "smpi/allreduce": "rdb",
+        "smpi/allgather": "rdb",
         "smpi/alltoall": "pair",
         "smpi/alltoallv": "pair",
     }
@@ -32,12 +33,12 @@ ALGORITHMS = {
 
 The selectors of SimGrid group the ranks by hosts before the first Bcast of a communicator: n ranks
 send n² messages. A host of the model is one CPU, so that each group has one rank. ``classic`` makes
-no groups. It has a binomial tree and recursive doubling, as MPICH for short messages, and MPICH's
-algorithms of Allgather (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
-communication operations in MPICH", 2005). A rank of its Alltoall and Alltoallv exchanges with one
-rank after the other: MPICH's algorithm of Alltoall for long messages. MPICH's algorithm for short
-messages has all ranks send large blocks at the same time. SimGrid takes minutes to share the links
-among 512 of them.
+no groups. It has a binomial tree and recursive doubling, as MPICH for short messages (R. Thakur,
+R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005).
+A rank of its Alltoall and Alltoallv exchanges with one rank after the other: MPICH's algorithm of
+Alltoall for long messages. MPICH's other algorithms have all ranks send at the same time: that of
+Alltoall for short messages large blocks, that of Allgather for long messages in a ring. SimGrid
+takes minutes to share the links among the messages of 512 or 1,024 ranks.
 """
 
 
