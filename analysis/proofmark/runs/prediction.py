@@ -1,10 +1,11 @@
 """Predicts how long the unfinished steps of a run will take, with its uncertainty.
 
 The expected time of a step is its median in earlier runs of the same plan, else its cost in the
-plan. It is multiplied by the pace of the finished steps: measured ÷ expected time. The interval
-has the 10 % and the 90 % quantile of this ratio over the finished steps. All steps get the same
-quantile, because what makes a machine slower than planned is common to its steps. So the interval
-is wider than one of independent steps.
+plan. It is multiplied by the pace of the finished steps: measured ÷ expected time. A running step
+that is later than this pace counts with its time so far, up to the slowest pace. The interval has
+the 10 % and the 90 % quantile of these ratios. All steps get the same quantile, because what makes
+a machine slower than planned is common to its steps. So the interval is wider than one of
+independent steps.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class _Timed:
+    """The seconds of a step, and those that were expected."""
+
+    case: str
+    seconds: float
+    expected_s: float
+
+
+@dataclass(frozen=True)
 class _Pace:
     """Measured ÷ expected time: of all time together, its least and its greatest ratio."""
 
@@ -76,12 +86,19 @@ def predict(
         for each in states
         if each.step.id not in uncounted or each.state == "done"
     }
-    timed = [each for each in states if each.seconds is not None and expected[each.step.id] > 0]
-    every = _pace([(each.seconds or 0.0, expected[each.step.id]) for each in timed], _Pace())
-    by_case: dict[str, list[tuple[float, float]]] = {}
-    for each in timed:
-        by_case.setdefault(each.step.case, []).append((each.seconds or 0.0, expected[each.step.id]))
-    paces = {case: _pace(pairs, every) for case, pairs in by_case.items()}
+    spent = {
+        each.step.id: moment - each.started
+        for each in states
+        if each.state == "running" and each.started is not None
+    }
+    finished = [
+        _Timed(each.step.case, each.seconds, expected[each.step.id])
+        for each in states
+        if each.seconds is not None and expected[each.step.id] > 0
+    ]
+    by_pace = _Paces(finished)
+    late = _late(states, spent, expected, by_pace)
+    paces = _Paces([*finished, *late]) if late else by_pace
     by_step: dict[str, float] = {}
     least: dict[str, float] = {}
     most = 0.0
@@ -89,36 +106,69 @@ def predict(
         name = each.step.id
         if each.state == "done" or name not in expected:
             continue
-        pace = paces.get(each.step.case, every)
-        begun = each.state == "running" and each.started is not None
-        spent = moment - each.started if begun and each.started else 0.0
-        by_step[name] = max(0.0, expected[name] * pace.mean - spent)
-        least[name] = max(0.0, expected[name] * pace.least - spent)
-        most += max(0.0, expected[name] * pace.most - spent)
+        pace, gone = paces.of(each.step.case), spent.get(name, 0.0)
+        by_step[name] = max(0.0, expected[name] * pace.mean - gone)
+        least[name] = max(0.0, expected[name] * pace.least - gone)
+        most += max(0.0, expected[name] * pace.most - gone)
     return Prediction(
         expected_s=_time_of_jobs(plan, by_step),
         least_s=_longest_jobs(plan, least),
         most_s=most,
         by_step=by_step,
-        measured=len(timed),
+        measured=len(finished),
         from_earlier=len(by_step.keys() & known.keys()),
     )
 
 
-def _pace(pairs: Iterable[tuple[float, float]], fallback: _Pace) -> _Pace:
-    """Return the pace of steps with these measured and expected seconds.
+class _Paces:
+    """The pace of each case, and that of all steps for a case without a timed step."""
+
+    def __init__(self, timed: Iterable[_Timed]) -> None:
+        steps = list(timed)
+        by_case: dict[str, list[_Timed]] = {}
+        for step in steps:
+            by_case.setdefault(step.case, []).append(step)
+        self._every = _pace(steps, _Pace())
+        self._by_case = {case: _pace(own, self._every) for case, own in by_case.items()}
+
+    def of(self, case: str) -> _Pace:
+        """Return the pace of the steps of `case`."""
+        return self._by_case.get(case, self._every)
+
+
+def _late(
+    states: Iterable[StepState],
+    spent: Mapping[str, float],
+    expected: Mapping[str, float],
+    paces: _Paces,
+) -> list[_Timed]:
+    """Return the running steps that are later than `paces`, with their seconds so far.
+
+    The slowest pace bounds these seconds, because such a step may hang.
+    """
+    late = []
+    for each in states:
+        usual, gone = expected.get(each.step.id, 0.0), spent.get(each.step.id, 0.0)
+        pace = paces.of(each.step.case)
+        if usual and gone > usual * pace.mean:
+            late.append(_Timed(each.step.case, min(gone, usual * pace.most), usual))
+    return late
+
+
+def _pace(timed: Sequence[_Timed], fallback: _Pace) -> _Pace:
+    """Return the pace of `timed`.
 
     The interval of fewer than `LEAST_RATIOS` steps is that of `fallback` around their pace.
     """
-    given = list(pairs)
-    measured = sum(took for took, _ in given)
-    if not measured:
+    took = sum(step.seconds for step in timed)
+    if not took:
         return fallback
-    mean = measured / sum(expected for _, expected in given)
-    if len(given) < LEAST_RATIOS:
+    mean = took / sum(step.expected_s for step in timed)
+    if len(timed) < LEAST_RATIOS:
         least, most = fallback.least / fallback.mean, fallback.most / fallback.mean
         return _Pace(mean, mean * least, mean * most)
-    cuts = quantiles((took / expected for took, expected in given), n=_TENTHS, method="inclusive")
+    ratios = (step.seconds / step.expected_s for step in timed)
+    cuts = quantiles(ratios, n=_TENTHS, method="inclusive")
     return _Pace(mean, min(mean, cuts[0]), max(mean, cuts[-1]))
 
 

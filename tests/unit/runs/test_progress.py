@@ -60,7 +60,25 @@ def test_what_is_left_goes_by_what_the_steps_took_so_far(run: Run) -> None:
     found = progress(run, active=True, now=1005)
     assert found.left_s == (20 - 5) + 20
     assert found.steps_per_hour == 180
-    assert progress(run, active=True, now=9000).left_s == 20
+
+
+def test_a_step_that_hangs_counts_with_the_slowest_pace(run: Run) -> None:
+    first, second, third, _ = steps_of(run)
+    finish(first, seconds=20)
+    finish(second, seconds=20)
+    begin(third, at=1000)
+    # Expected are 20 s, the slowest pace is 40 s: the mean of 20, 20 and 40 s is left.
+    hangs = progress(run, active=True, now=9000)
+    assert hangs.left_s == pytest.approx(80 / 3)
+
+
+def test_a_step_that_is_late_makes_the_pace_of_the_others_slower(run: Run) -> None:
+    first, second, *_ = steps_of(run)
+    finish(first, seconds=10)
+    begin(second, at=1000)
+    assert progress(run, active=True, now=1010).left_s == 20
+    # 10 s and 15 s instead of 20 s: a factor of 1.25 for the two waiting steps.
+    assert progress(run, active=True, now=1015).left_s == 25
 
 
 def test_the_line_says_how_far_what_runs_and_how_long(run: Run) -> None:
