@@ -23,7 +23,8 @@ class Progress:
         steps: the states of the steps.
         active: whether a process works on the run.
         left: the remaining time. A search needs the steps that the plan counts (`uncounted`).
-        steps_per_hour: the rate of the done steps; 0 before the first one.
+        steps_per_hour: the rate of the done steps, as many jobs at the same time as the plan
+            states; 0 before the first step.
     """
 
     steps: Sequence[StepState]
@@ -102,7 +103,7 @@ def progress(
     left = predict(run.plan, states, unlikely, moment, earlier)
     took = sum(state.seconds or 0.0 for state in states)
     finished = sum(state.state == "done" for state in states)
-    rate = 3600 * finished / took if took else 0.0
+    rate = 3600 * finished / took * run.plan.at_once if took else 0.0
     return Progress(states, active, left, rate)
 
 

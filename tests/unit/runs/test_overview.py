@@ -131,12 +131,20 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return kit.plan()
 
 
-@given(st.lists(st.floats(0.1, 1000), max_size=11), st.integers(1, 5))
-def test_the_expected_end_lies_in_its_interval(plan: Plan, took: list[float], jobs: int) -> None:
+@given(
+    st.lists(st.floats(0.1, 1000), max_size=11),
+    st.lists(st.floats(0.1, 1e5), max_size=11),
+    st.integers(1, 5),
+)
+def test_the_expected_end_lies_in_its_interval(
+    plan: Plan, took: list[float], gone: list[float], jobs: int
+) -> None:
     plan = divided(plan, jobs)
     steps = list(plan.steps())
     states = [StepState(step, "done", 0, took[n]) for n, step in enumerate(steps[: len(took)])]
-    states += [StepState(step, "waiting") for step in steps[len(took) :]]
+    for n, step in enumerate(steps[len(took) :]):
+        began = StepState(step, "running", started=-gone[n]) if n < len(gone) else None
+        states.append(began or StepState(step, "waiting"))
     found = predict(plan, states, (), 0.0)
     slack = 1e-6 * found.expected_s
     assert found.least_s - slack <= found.expected_s <= found.most_s + slack

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import execution, make_kit, steps_of
 
 from proofmark.common.text import duration, size
+from proofmark.plan.twin.at_once import divided
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.site.node.cpu import cpu_list
@@ -70,6 +72,14 @@ def test_a_step_that_hangs_counts_with_the_slowest_pace(run: Run) -> None:
     # Expected are 20 s, the slowest pace is 40 s: the mean of 20, 20 and 40 s is left.
     hangs = progress(run, active=True, now=9000)
     assert hangs.left_s == pytest.approx(80 / 3)
+
+
+def test_jobs_at_the_same_time_have_the_rate_of_all(run: Run) -> None:
+    for folder in steps_of(run)[:2]:
+        finish(folder, seconds=20)
+    together = replace(run, plan=divided(run.plan, 2))
+    assert progress(run, active=True).steps_per_hour == 180
+    assert progress(together, active=True).steps_per_hour == 360
 
 
 def test_a_step_that_is_late_makes_the_pace_of_the_others_slower(run: Run) -> None:
