@@ -189,8 +189,11 @@ class ProgressReporter:
 
 
 def summary(run: Run) -> str:
-    """Return one line for the end of a run: the number of steps, failures, and the time."""
+    """Return one line for the end of a run: the number of steps, failures, and their time.
+
+    Steps can run at the same time: the run may have taken less than the sum of their times.
+    """
     states = progress(run, active=False)
     seconds = sum(step.seconds or 0.0 for step in states.steps)
     failed = f"{states.failed} failed (exit code not 0)"
-    return f"{states.done}/{len(states.steps)} steps done, {failed}, {duration(seconds)}"
+    return f"{states.done}/{len(states.steps)} steps done, {failed}, {duration(seconds)} in total"
