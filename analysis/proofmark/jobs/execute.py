@@ -189,9 +189,9 @@ class ProgressReporter:
 
 
 def summary(run: Run) -> str:
-    """Return one line for the end of a run: the number of steps, failures, and their time.
+    """Return one line for the end of a run: the done steps, the failed steps, the time of all.
 
-    Steps can run at the same time: the run may have taken less than the sum of their times.
+    The time is the sum over the steps. Steps can run at the same time, so that a run can take less.
     """
     states = progress(run, active=False)
     seconds = sum(step.seconds or 0.0 for step in states.steps)

@@ -2,10 +2,10 @@
 
 The expected time of a step is its median in earlier runs of the same plan, else its cost in the
 plan. It is multiplied by the pace of the finished steps: measured ÷ expected time. A running step
-that is later than this pace counts with its time so far, up to the slowest pace. The interval has
-the 10 % and the 90 % quantile of these ratios. All steps get the same quantile, because what makes
-a machine slower than planned is common to its steps. So the interval is wider than one of
-independent steps.
+that already takes longer than this counts as a finished one, with its time so far. This time is at
+most that of the slowest pace. The interval has the 10 % and the 90 % quantile of these ratios. All
+steps get the same quantile, because what makes a machine slower than planned is common to its
+steps. So the interval is wider than one of independent steps.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class _Timed:
-    """The seconds of a step, and those that were expected."""
+    """The measured and the expected seconds of a step of `case`."""
 
     case: str
     seconds: float
@@ -96,9 +96,8 @@ def predict(
         for each in states
         if each.seconds is not None and expected[each.step.id] > 0
     ]
-    by_pace = _Paces(finished)
-    late = _late(states, spent, expected, by_pace)
-    paces = _Paces([*finished, *late]) if late else by_pace
+    late = _late(states, spent, expected, _Paces(finished))
+    paces = _Paces([*finished, *late])
     by_step: dict[str, float] = {}
     least: dict[str, float] = {}
     most = 0.0
@@ -121,14 +120,13 @@ def predict(
 
 
 class _Paces:
-    """The pace of each case, and that of all steps for a case without a timed step."""
+    """The pace of each case. A case without a timed step has the pace of all steps."""
 
-    def __init__(self, timed: Iterable[_Timed]) -> None:
-        steps = list(timed)
+    def __init__(self, timed: Sequence[_Timed]) -> None:
         by_case: dict[str, list[_Timed]] = {}
-        for step in steps:
+        for step in timed:
             by_case.setdefault(step.case, []).append(step)
-        self._every = _pace(steps, _Pace())
+        self._every = _pace(timed, _Pace())
         self._by_case = {case: _pace(own, self._every) for case, own in by_case.items()}
 
     def of(self, case: str) -> _Pace:
@@ -142,9 +140,10 @@ def _late(
     expected: Mapping[str, float],
     paces: _Paces,
 ) -> list[_Timed]:
-    """Return the running steps that are later than `paces`, with their seconds so far.
+    """Return the running steps that already take longer than `paces` predict.
 
-    The slowest pace bounds these seconds, because such a step may hang.
+    Each has its seconds so far. They are at most those of the slowest pace, because the step may
+    hang.
     """
     late = []
     for each in states:

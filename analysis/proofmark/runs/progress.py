@@ -23,8 +23,8 @@ class Progress:
         steps: the states of the steps.
         active: whether a process works on the run.
         left: the remaining time. A search needs the steps that the plan counts (`uncounted`).
-        steps_per_hour: the rate of the done steps, as many jobs at the same time as the plan
-            states; 0 before the first step.
+        steps_per_hour: the rate of the done steps, if `Plan.at_once` jobs run at the same time; 0
+            before the first step is done.
     """
 
     steps: Sequence[StepState]

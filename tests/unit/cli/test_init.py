@@ -407,23 +407,23 @@ def test_a_command_does_not_run_with_an_unanswered_question(
     assert called("plan", "-i", inventory, "-l", "normal", "--suite", "node")[0] == 0
 
 
-def valid_with_large_caches(inventory: Path, called: Called) -> bool:
-    """Answer the question of `init` about STREAM's array; return whether it was asked.
+def answer_about_array(inventory: Path, called: Called) -> bool:
+    """Answer the question of `init` about STREAM's array, and return whether it was asked.
 
-    `validate` refuses the array of the environment, and accepts the least that it names.
+    `validate` refuses an inventory with this question. It prints the smallest accepted array.
     """
-    code, _, said = called("validate", "-i", inventory)
-    if code == 0:
-        return False
-    found = re.search(r"facts\.stream_array_size: found \d+; accepted: at least (\d+):", said)
-    assert found, said
     (file,) = inventory.glob("group_vars/*/partition.yml")
     text = file.read_text(encoding="utf-8")
-    assert "QUESTION: facts.stream_array_size: an array has " in text
-    array = f"stream_array_size: {found[1]}"
-    file.write_text(re.sub(r"stream_array_size: \d+", array, text), encoding="utf-8")
-    assert called("validate", "-i", inventory)[0] == 0
-    return True
+    asked = "QUESTION: facts.stream_array_size: an array has " in text
+    code, _, said = called("validate", "-i", inventory)
+    assert code == (3 if asked else 0), said
+    if asked:
+        least = re.search(r"facts\.stream_array_size: found \d+; accepted: at least (\d+):", said)
+        assert least, said
+        answered = re.sub(r"stream_array_size: \d+", f"stream_array_size: {least[1]}", text)
+        file.write_text(answered, encoding="utf-8")
+        assert called("validate", "-i", inventory)[0] == 0
+    return asked
 
 
 @pytest.mark.parametrize(("kilobytes", "asked"), [(28160, False), (281600, True)])
@@ -433,7 +433,7 @@ def test_an_array_smaller_than_the_caches_is_a_question(
     slurm()
     reads(node_that_reports(SKL.replace("L3 Unified 28160K", f"L3 Unified {kilobytes}K")))
     called("init", inventory, "--from-node", NODE)
-    assert valid_with_large_caches(inventory, called) == asked
+    assert answer_about_array(inventory, called) == asked
 
 
 def test_questions_that_need_no_answer_are_printed_by_validate(
@@ -582,7 +582,7 @@ class TestThisMachine:
         assert code == 0, said
         name = os.uname().nodename
         assert f": {name}\n" in printed
-        valid_with_large_caches(inventory, called)
+        answer_about_array(inventory, called)
         code, printed, said = called(
             "plan", "-i", inventory, "-l", "compute", "--suite", "node", "--json"
         )

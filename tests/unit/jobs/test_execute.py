@@ -77,6 +77,7 @@ class TestWhole:
         assert ends(run) == ["0", "0", "0"]
         assert messages[-1] == "3/3 steps"
         assert summary(run).startswith("3/3 steps done, 0 failed (exit code not 0), ")
+        assert summary(run).endswith(" in total")
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
 
     def test_a_finished_run_is_not_run_again(self, kit: Kit) -> None:

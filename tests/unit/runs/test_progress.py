@@ -69,9 +69,10 @@ def test_a_step_that_hangs_counts_with_the_slowest_pace(run: Run) -> None:
     finish(first, seconds=20)
     finish(second, seconds=20)
     begin(third, at=1000)
-    # Expected are 20 s, the slowest pace is 40 s: the mean of 20, 20 and 40 s is left.
+    # A step takes 40 s at the slowest pace. The waiting step gets the mean of 20, 20 and 40 s.
     hangs = progress(run, active=True, now=9000)
     assert hangs.left_s == pytest.approx(80 / 3)
+    assert progress(run, active=True, now=90000).left_s == hangs.left_s
 
 
 def test_jobs_at_the_same_time_have_the_rate_of_all(run: Run) -> None:
@@ -87,7 +88,7 @@ def test_a_step_that_is_late_makes_the_pace_of_the_others_slower(run: Run) -> No
     finish(first, seconds=10)
     begin(second, at=1000)
     assert progress(run, active=True, now=1010).left_s == 20
-    # 10 s and 15 s instead of 20 s: a factor of 1.25 for the two waiting steps.
+    # The plan states 20 s for the first two steps. They take 25 s: the factor is 1.25.
     assert progress(run, active=True, now=1015).left_s == 25
 
 

@@ -33,12 +33,15 @@ ALGORITHMS = {
 
 The selectors of SimGrid group the ranks by hosts before the first Bcast of a communicator: n ranks
 send n² messages. A host of the model is one CPU, so that each group has one rank. ``classic`` makes
-no groups. It has a binomial tree and recursive doubling, as MPICH for short messages (R. Thakur,
-R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005).
-A rank of its Alltoall and Alltoallv exchanges with one rank after the other: MPICH's algorithm of
-Alltoall for long messages. MPICH's other algorithms have all ranks send at the same time: that of
-Alltoall for short messages large blocks, that of Allgather for long messages in a ring. SimGrid
-takes minutes to share the links among the messages of 512 or 1,024 ranks.
+no groups. Bcast has a binomial tree. Allreduce and Allgather have recursive doubling. MPICH uses
+these algorithms for short messages (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of
+collective communication operations in MPICH", 2005). In Alltoall and Alltoallv a rank exchanges
+with one rank after the other. MPICH uses this algorithm for an Alltoall of long messages.
+
+MPICH has two other algorithms. In an Alltoall of short messages all ranks send large blocks at the
+same time. In an Allgather of long messages all ranks send in a ring. With 512 or 1,024 ranks the
+simulation of these algorithms takes many minutes: SimGrid computes the share of each message in
+each link again when a message begins or ends.
 """
 
 
