@@ -199,6 +199,31 @@ class TestFolders:
         assert sum("runs already, as process" in text for text in messages) == 2
         assert [path.name for path in step.iterdir() if path.is_dir()] == ["execution-1"]
 
+    @pytest.mark.parametrize(("failing", "code"), [(1, 0), (1000, 74)])
+    def test_a_claim_that_another_execution_removed_is_tried_again(
+        self, kit: Kit, shell: list[str], failing: int, code: int
+    ) -> None:
+        """The first `failing` calls of mkdir fail, and the folder does not exist after them."""
+        tools, failures = kit.folder / "tools", kit.folder / "failures"
+        tools.mkdir()
+        (tools / "mkdir").write_text(
+            f'#!/bin/sh\necho x >>"{failures}"\n'
+            f'[ "$(wc -l <"{failures}")" -gt {failing} ] || exit 1\nexec /bin/mkdir "$@"\n'
+        )
+        (tools / "mkdir").chmod(0o755)
+        (step,) = steps_of(kit.run())
+        environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+        ended = subprocess.run(
+            [*shell, str(step / "run.sh")],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == code
+        assert ("cannot create a folder in" in ended.stderr) is (code == 74)
+
     def test_a_folder_that_is_in_the_way_is_not_used(self, kit: Kit, shell: list[str]) -> None:
         (step,) = steps_of(kit.run())
         (step / "execution-1").mkdir()

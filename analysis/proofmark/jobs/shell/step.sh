@@ -313,7 +313,7 @@ cpu_ticks() { # sets busy, stolen, own: CPU time in 1/100 s
 }
 
 claim() { # creates the first free unfinished-<n>; sets NUMBER and OUT
-	NUMBER=1
+	NUMBER=1 failures=0
 	while :; do
 		OUT=$HERE/unfinished-$NUMBER PUBLISHED=$HERE/execution-$NUMBER
 		if [ ! -e "$OUT" ] && [ ! -e "$PUBLISHED" ]; then
@@ -322,6 +322,9 @@ claim() { # creates the first free unfinished-<n>; sets NUMBER and OUT
 				[ -e "$PUBLISHED" ] || return 0
 				rmdir "$OUT"
 			elif [ ! -e "$OUT" ] && [ ! -e "$PUBLISHED" ]; then
+				# An execution that was refused may have removed its claim since mkdir.
+				failures=$((failures + 1))
+				[ "$failures" -eq 10 ] || continue
 				echo "$STEP: cannot create a folder in $HERE" >&2
 				return 1
 			fi
@@ -351,11 +354,12 @@ BY=other
 case " $HOSTS " in *" ${HOST%%.*} "*) [ "$BY" = job ] || BY=planned ;; esac
 
 own_cgroups
-claim || exit 74
 START=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 read -r BOOT </proc/sys/kernel/random/boot_id
 process_facts $$
 BORN=$born
+# No process is started between the claim and its file, for which other executions wait.
+claim || exit 74
 cd "$OUT" && echo "$HOST $$ $START $BY $BORN" >started || exit 74
 
 # Of several executions that start at the same time, the one with the lowest number continues.
