@@ -206,9 +206,11 @@ class TestFolders:
         """The first `failing` calls of mkdir fail, and the folder does not exist after them."""
         tools, failures = kit.folder / "tools", kit.folder / "failures"
         tools.mkdir()
+        failures.write_text("0\n")
         (tools / "mkdir").write_text(
-            f'#!/bin/sh\necho x >>"{failures}"\n'
-            f'[ "$(wc -l <"{failures}")" -gt {failing} ] || exit 1\nexec /bin/mkdir "$@"\n'
+            f'#!/bin/sh\nread -r failures <"{failures}"\n'
+            f'[ "$failures" -lt {failing} ] || exec /bin/mkdir "$@"\n'
+            f'echo "$((failures + 1))" >"{failures}"\nexit 1\n'
         )
         (tools / "mkdir").chmod(0o755)
         (step,) = steps_of(kit.run())
