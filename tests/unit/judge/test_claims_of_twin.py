@@ -72,6 +72,17 @@ def test_the_claims_of_p5_are_answered_from_the_points_of_the_simulation() -> No
     assert words == dict.fromkeys(words, "holds")
     assert "a simulation has no noise" in answer(table, "C5.1").sentence
     assert "of 256 B takes" in answer(table, "C5.4").sentence
+    assert "on 64, 3856 × or more from 1 B to 64.0 KiB" in answer(table, "C5.4").sentence
+
+
+def test_times_that_grow_only_with_the_ranks_are_not_enough() -> None:
+    """With many ranks the latency is most of the time of a short message, but not of a long one."""
+
+    def flat_up_to(size: int) -> pl.DataFrame:
+        return records(lambda placement, ranks, bytes_: ranks * (1 + max(bytes_, size) / 16))
+
+    assert answer(flat_up_to(512), "C5.4").word == "holds"
+    assert answer(flat_up_to(65536), "C5.4").word == "does not hold"
 
 
 def test_other_figures_answer_otherwise() -> None:
