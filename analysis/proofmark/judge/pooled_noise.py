@@ -12,7 +12,7 @@ sections 3 and 6.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 
@@ -83,19 +83,6 @@ def pooled_noise(
     half_prior = _inverse_trigamma(scatter)
     common = np.exp(centre + digamma(half_prior) - np.log(half_prior))
     return PooledNoise(float(common), min(2 * half_prior, float(freedom.sum())))
-
-
-def quantile_of_t(level: float, freedom: Floats) -> Floats:
-    """Return the value that Student's t exceeds with the probability `level`; NaN for no freedom.
-
-    Args:
-        level: of a one-sided test.
-        freedom: degrees of freedom. Any shape.
-    """
-    from scipy.special import stdtrit
-
-    known = np.where(freedom > 0, freedom, np.nan)
-    return cast(Floats, -stdtrit(known, level))
 
 
 def _inverse_trigamma(value: float) -> float:

@@ -18,7 +18,6 @@ from proofmark.judge.pooled_noise import (
     PooledNoise,
     _inverse_trigamma,
     pooled_noise,
-    quantile_of_t,
 )
 from proofmark.records.columns import Floats
 from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline
@@ -114,13 +113,6 @@ def test_few_figures_have_no_common_noise() -> None:
     assert pooled_noise(np.ones(few), np.full(few, 2.0)) == PooledNoise()
     assert pooled_noise(np.ones(20), np.zeros(20)) == PooledNoise()
     assert pooled_noise(np.zeros(20), np.full(20, 2.0)) == PooledNoise()
-    assert np.isnan(quantile_of_t(0.01, np.array([0.0])))[0]
-
-
-def test_quantiles_of_t() -> None:
-    """Values of Abramowitz and Stegun, table 26.10."""
-    found = quantile_of_t(0.025, np.array([4.0, 120.0]))
-    assert found == pytest.approx([2.776, 1.980], abs=1e-3)
 
 
 def test_printed_digits_limit_the_noise() -> None:

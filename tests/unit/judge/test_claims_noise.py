@@ -22,7 +22,6 @@ from proofmark.judge.claims.noise import (
     either,
     every,
     mostly,
-    student_quantile,
 )
 
 TRIALS = 6
@@ -112,31 +111,6 @@ def test_the_claims_of_p2_hold_if_both_memories_agree(claim: str) -> None:
     sheet = data.two_threads_a_core if claim == "C2.4" else data.placements
     answer = answer_to(claim, sheet(machine).table(), machine)
     assert answer.word == "holds", answer.sentence
-
-
-@pytest.mark.parametrize(
-    ("probability", "freedom", "expected"),
-    [
-        (0.975, 1, 12.706),
-        (0.995, 2, 9.925),
-        (0.975, 3, 3.182),
-        (0.95, 10, 1.812),
-        (0.9995, 15, 4.073),
-        (0.975, 30, 2.042),
-        (0.995, 200, 2.601),
-        (0.995, 1000, 2.581),
-    ],
-)
-def test_quantiles_of_t_are_those_of_the_tables(
-    probability: float, freedom: int, expected: float
-) -> None:
-    assert student_quantile(probability, freedom) == pytest.approx(expected, abs=6e-4)
-
-
-@pytest.mark.parametrize(("probability", "freedom"), [(0.5, 3), (1.0, 3), (0.9, 0)])
-def test_other_quantiles_of_t_are_refused(probability: float, freedom: int) -> None:
-    with pytest.raises(ValueError, match="no quantile"):
-        student_quantile(probability, freedom)
 
 
 @given(st.floats(-3, 3), st.floats(0, 2), st.floats(0.1, 10))

@@ -21,7 +21,8 @@ import polars as pl
 from proofmark.judge.baseline.table import FIGURE, LOWER
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.fleet.thresholds import level_of_one
-from proofmark.judge.pooled_noise import LEAST_LIKE, pooled_noise, quantile_of_t
+from proofmark.judge.pooled_noise import LEAST_LIKE, pooled_noise
+from proofmark.judge.student import quantile_of_t
 from proofmark.records.columns import Floats
 
 QUANTITY = ("case", "benchmark", "metric", "unit", "origin", "mode", "placement", "parameters")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from statistics import NormalDist, fmean
+from statistics import fmean
+
+from proofmark.judge.student import quantile_of_t
 
 Found = bool | None
 """A finding: None if the noise hides it."""
@@ -21,8 +22,6 @@ MEDIAN_VARIANCE = math.pi / 2
 """n times the variance of the median of n standard normal values, at most."""
 BEST = 3
 """Number of figures of which the mean is the best value: a single one would be chosen by noise."""
-NORMAL_FROM = 200
-"""Degrees of freedom from which on the t distribution is computed from the normal one."""
 
 
 @dataclass(frozen=True)
@@ -61,48 +60,7 @@ def margin(*parts: tuple[Noise, float], tests: int = 1) -> float:
     freedom = min(noise.freedom for noise, _ in parts)
     if not error or not freedom:
         return 0.0
-    return student_quantile(1 - (1 - CONFIDENCE) / 2 / tests, freedom) * error
-
-
-@lru_cache(maxsize=4096)
-def student_quantile(probability: float, freedom: int) -> float:
-    """Return a quantile above the median of Student's t distribution with `freedom` degrees.
-
-    Source: Abramowitz and Stegun, 26.7.3 and 26.7.4; above `NORMAL_FROM` degrees 26.7.5.
-
-    Raises:
-        ValueError: the probability is not between 0.5 and 1, or there is no degree of freedom.
-    """
-    if not 0.5 < probability < 1 or freedom < 1:
-        raise ValueError(f"no quantile {probability} of t with {freedom} degrees of freedom")
-    if freedom > NORMAL_FROM:
-        z = NormalDist().inv_cdf(probability)
-        first = (z**3 + z) / 4
-        second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-        return z + first / freedom + second / freedom**2
-    low, high = 0.0, math.pi / 2  # the angle atan(t / √freedom)
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _within(middle, freedom) < 2 * probability - 1:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(freedom) * math.tan(low)
-
-
-def _within(angle: float, freedom: int) -> float:
-    """Return the probability that the size of t is less than √freedom × tan(angle)."""
-    odd = freedom % 2
-    if freedom == 1:
-        return 2 * angle / math.pi
-    cosine = math.cos(angle)
-    term = cosine if odd else 1.0
-    total = term
-    for number in range(3 if odd else 2, freedom - 1, 2):
-        term *= cosine**2 * (number - 1) / number
-        total += term
-    share = math.sin(angle) * total
-    return 2 / math.pi * (angle + share) if odd else share
+    return float(quantile_of_t((1 - CONFIDENCE) / 2 / tests, float(freedom))) * error
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, level_of_one
 from proofmark.judge.references.compare import Judgement
 from proofmark.judge.shift import ratio as shift_ratio
+from proofmark.judge.student import quantile_of_t
 from proofmark.records.columns import Floats
 
 KIND = "over time"
@@ -235,12 +235,9 @@ def _parts(
 def _least(noise: float, differences: int, first: int, last: int, level: float) -> float:
     """Return the least change that counts: the one-sided quantile of Student's t at `level`.
 
-    The standard error of a median is 1.2533 times that of a mean. The quantile is the expansion of
-    Cornish and Fisher (Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5).
+    The standard error of a median is 1.2533 times that of a mean.
     """
-    freedom = max(2.0, _EFFICIENCY * differences)
-    z = NormalDist().inv_cdf(1 - level)
-    t = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    t = quantile_of_t(level, max(2.0, _EFFICIENCY * differences))
     error = 1.2533 * noise * math.sqrt(1 / first + 1 / last)
     return max(LEAST_CHANGE, t * error)
 

@@ -25,9 +25,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from proofmark.judge.claims.noise import student_quantile
 from proofmark.judge.fleet.thresholds import level_of_one
 from proofmark.judge.pooled_noise import PooledNoise, pooled_noise
+from proofmark.judge.student import quantile_of_t
 from proofmark.records.columns import Floats, Numbers
 
 LEAST_RUNS = 3
@@ -167,7 +167,7 @@ def _freedom(length: int) -> float:
 def _critical(length: int, freedom: float, level: float) -> float:
     """Return the limit of the ratio for all positions of a series, and for its slope."""
     tests = length - LEAST_LENGTH + 2
-    return student_quantile(1 - level / 2 / tests, max(1, int(freedom)))
+    return quantile_of_t(level / 2 / tests, max(1.0, math.floor(freedom)))
 
 
 def _search(days: Floats, logs: Floats) -> _Search:
