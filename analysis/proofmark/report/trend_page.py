@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from proofmark.common.translation import _, language, translated
+from proofmark.common.translation import _, translated
 from proofmark.judge.trend.past_run import LeftOut, PastRun
 from proofmark.judge.trend.trend import Trend
 from proofmark.report.page import (
@@ -28,7 +28,6 @@ class TrendView:
     sentence: str
     about: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
-    language: str
     skip: str
     kit: str
     contents: str
@@ -85,7 +84,6 @@ def _view(
         sentence=sentence,
         about=about,
         sections=sections,
-        language=language(),
         skip=_("Skip to what changed"),
         kit=_("Proofmark trends"),
         contents=_("Contents"),
