@@ -25,6 +25,7 @@ from proofmark.plan.twin.model import interconnect_of, twin_model
 from proofmark.plan.twin.node_graph import copy_rate
 from proofmark.plan.twin.platform import host_name, platform_xml, settings
 from proofmark.records.columns import Records
+from proofmark.report.text import number
 from proofmark.report.write import write_report
 from proofmark.runs.expected import read_expected
 from proofmark.runs.format import write_identity
@@ -116,6 +117,8 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
     assert model_error_of(kit.parent / "runs/twin") is None
     page = write_report(open_run(kit.parent / "runs/twin"), verdict).read_text()
     assert "The error of this model is not known: no real run was given" in page
+    assert "Range by the error of the model" in page
+    assert page.count(">not known<") >= len(verdict.results), "beside each figure"
     assert "cache line between two cores" in page
     assert "smpi/coll-selector" in page
     capsys.readouterr()
@@ -202,6 +205,9 @@ def test_the_error_of_a_twin_is_that_of_its_figures(
     run = open_run(second)
     page = write_report(run, read_and_judge(run)[1]).read_text()
     assert "differ from run twin by a factor of less than 1.00" in page
+    for result in read_and_judge(run)[1].results:
+        value = number(result.record.value)
+        assert f"{value} … {value} {result.record.unit}" in page
     assert "no PingPong inside a socket: the figures of the table are not changed" in page
     # The figures were copied: the measured run is not read again.
     shutil.rmtree(real)

@@ -76,15 +76,14 @@ def _print_verdict(answer: Verdict) -> None:
 def _print_expected(answer: Verdict, expected: Counterparts) -> None:
     """Print the figures with a prediction, its source and its error. They judge nothing."""
     # They import the parts of the report, which other uses of this module do not need.
-    from proofmark.report.predictions import columns, notes, texts
+    from proofmark.report.predictions import heads, notes, texts
     from proofmark.report.results import median_text, name, settings
 
     rows = [
         (name(result), settings(result), result.record.node, median_text(result), *texts(result))
         for result in map(answer.results.__getitem__, np.flatnonzero(expected.mask).tolist())
     ]
-    heads = (_("Figure"), _("Setting"), _("Node"), _("Median"))
-    print_table((*heads, *(column.title for column in columns(answer))), rows)
+    print_table((_("Figure"), _("Setting"), _("Node"), _("Median"), *heads()), rows)
     for what, text in notes(expected):
         print_line(f"{what}: {text}")
 

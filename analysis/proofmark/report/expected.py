@@ -46,14 +46,14 @@ def _figures(run_data: RunData, expected: Counterparts) -> Table:
             settings(result),
             result.record.node,
             median_text(result),
-            *cells(result, verdict),
+            *cells(result, run_data),
         )
         for result in (verdict.results[figure] for figure in chosen)
     )
     heads: tuple[Column | str, ...] = (
         *(_("Figure"), _("Setting"), _("Node")),
         Column(_("Median"), NUMBER),
-        *columns(verdict),
+        *columns(run_data),
     )
     rest = _("The complete list is in verdict.json.")
     return table(_("Measured and expected"), heads, rows, rest=rest, total=len(chosen))

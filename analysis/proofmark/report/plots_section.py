@@ -13,7 +13,7 @@ from proofmark.common.translation import _, translated
 from proofmark.judge.claims.of_runs import machine_of
 from proofmark.judge.claims.p5_table_2 import PUBLISHED, SYSTEM
 from proofmark.records.columns import VIRTUAL, Record
-from proofmark.report import blas_kernels, peak
+from proofmark.report import blas_kernels, peak, predictions
 from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
@@ -22,6 +22,7 @@ from proofmark.report.plot import Plot, PlotContext, plots
 from proofmark.report.plots import p5_placements
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count
+from proofmark.site.partition import PREDICTED
 from proofmark.software.software import BLAS_KERNEL
 
 ONE_PANEL = 5.0
@@ -47,14 +48,15 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     pictures: list[Picture] = []
     files: Files = {}
     missing: list[str] = []
+    marks = _virtual_origins(run_data)
     for plot in plots():
-        drawings = list(_drawings(plot, samples, context))
+        drawings = list(_drawings(plot, samples, context, marks))
         if not drawings and plot.suite in ("", run_data.run.plan.suite):
             missing.append(translated(plot.title))
         for drawing in drawings:
             pictures.append(picture(drawing, files, folder))
     blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]
-    blocks += _table_2(samples, files, folder)
+    blocks += _table_2(samples, files, folder, marks)
     if missing:
         blocks.append(Block(titles=(_("Not measured in this run"),), items=tuple(missing)))
     return Section("plots", _("Plots"), tuple(blocks)), files
@@ -64,13 +66,27 @@ def _is_plotted(record: Record) -> bool:
     return any(plot.wants(record) for plot in plots())
 
 
-def _drawings(plot: Plot, samples: list[Sample], context: PlotContext) -> Iterator[Drawing]:
-    """Yield the drawings of `plot`, separately for measured, emulated and predicted records."""
+def _virtual_origins(run_data: RunData) -> dict[str, str]:
+    """Return the texts of the origins that are not measured, with the error of a model."""
+    texts = {origin: translated(origin) for origin in VIRTUAL}
+    if run_data.twin:
+        error = predictions.error_in_words(run_data.model_error)
+        texts[PREDICTED] = f"{texts[PREDICTED]}, {error}"
+    return texts
+
+
+def _drawings(
+    plot: Plot, samples: list[Sample], context: PlotContext, marks: Mapping[str, str]
+) -> Iterator[Drawing]:
+    """Yield the drawings of `plot`, separately for measured, emulated and predicted records.
+
+    Drawings of an origin in `marks` have its text.
+    """
     wanted = [sample for sample in samples if plot.wants(sample.record)]
     for origin in dict.fromkeys(sample.record.origin for sample in wanted):
         with plot_style():
             for drawing in plot.draw([s for s in wanted if s.record.origin == origin], context):
-                yield _marked(drawing, translated(origin)) if origin in VIRTUAL else drawing
+                yield _marked(drawing, marks[origin]) if origin in marks else drawing
 
 
 def _marked(drawing: Drawing, origin: str) -> Drawing:
@@ -109,7 +125,9 @@ def csv_of(drawing: Drawing) -> str:
     return file.getvalue()
 
 
-def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
+def _table_2(
+    samples: list[Sample], files: Files, folder: str, marks: Mapping[str, str]
+) -> list[Block]:
     """Return table 2 of P5 for each origin, and add its CSV to `files`."""
     plot = p5_placements.CollectivesByPlacement()
     wanted = [sample for sample in samples if plot.wants(sample.record)]
@@ -143,7 +161,8 @@ def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
             for name, statistic, values in rows
         ]
         link = Link(f"{folder}/p5-table-2.csv", _("data as CSV"))
-        shown = table(f"{title}, {translated(origin)}", columns, cells, kind="dense")
+        mark = marks.get(origin, translated(origin))
+        shown = table(f"{title}, {mark}", columns, cells, kind="dense")
         about = _("Small figures: the table of the paper, for {system}.").format(system=SYSTEM)
         blocks.append(Block(titles=(title,), paragraphs=(about,), tables=(shown,), links=(link,)))
     return blocks

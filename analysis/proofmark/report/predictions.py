@@ -1,4 +1,7 @@
-"""The prediction of a figure as texts and columns of tables, and the source of the predictions."""
+"""The prediction of a figure as texts and columns of tables, and the source of the predictions.
+
+A measured figure has the figure of a twin beside it. A figure of a twin has the error of its model.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,54 @@ from collections.abc import Iterator
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.expected.counterparts import Counterparts
-from proofmark.judge.verdict import Result, Verdict
+from proofmark.judge.verdict import Result
+from proofmark.plan.twin.error import ModelError
 from proofmark.report.page import Column
+from proofmark.report.run_data import RunData
 from proofmark.report.text import number
 
 NUMBER = "number"
 
 
-def columns(verdict: Verdict) -> tuple[Column, ...]:
-    """Return the columns for predictions. A run without predictions has none."""
-    if verdict.expected is None:
+def heads() -> tuple[str, str]:
+    """Return the titles of the `texts` of a figure."""
+    return _("Expected"), _("Measured ÷ expected")
+
+
+def columns(run_data: RunData) -> tuple[Column, ...]:
+    """Return the columns for predictions. A measured run without predictions has none."""
+    if run_data.twin:
+        return (Column(_("Range by the error of the model"), NUMBER),)
+    if run_data.verdict.expected is None:
         return ()
-    return Column(_("Expected"), NUMBER), Column(_("Measured ÷ expected"), NUMBER)
+    return tuple(Column(head, NUMBER) for head in heads())
 
 
-def cells(result: Result, verdict: Verdict) -> tuple[str, ...]:
+def cells(result: Result, run_data: RunData) -> tuple[str, ...]:
     """Return one text for each of the `columns`, about the figure in `result`."""
-    return texts(result) if verdict.expected else ()
+    if run_data.twin:
+        return (_range(result, run_data.model_error),)
+    return texts(result) if run_data.verdict.expected else ()
+
+
+def _range(result: Result, error: ModelError | None) -> str:
+    """Return the range of the real figure whose prediction is `result`."""
+    record = result.record
+    rows = {(row.case, row.metric): row for row in error.rows} if error else {}
+    row = rows.get((record.case, record.metric))
+    if row is None or record.value is None:
+        return _("not known")
+    low, high = row.range_of(record.value)
+    return f"{number(low)} … {number(high)} {record.unit}"
+
+
+def error_in_words(error: ModelError | None) -> str:
+    """Return the typical error of the model of a twin in a few words."""
+    if error is None or error.typical is None:
+        return _("error not known")
+    return _("half of the figures within a factor of {factor}").format(
+        factor=f"{error.typical:.2f}"
+    )
 
 
 def texts(result: Result) -> tuple[str, str]:

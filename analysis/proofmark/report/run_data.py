@@ -15,7 +15,10 @@ from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.limit_counts import LimitCount, limit_counts
+from proofmark.judge.twin_error import error_of_results
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.twin.error import ModelError
+from proofmark.plan.twin.twin import TwinFacts
 from proofmark.report.explanation.context import launch_command
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE
@@ -47,6 +50,8 @@ class RunData:
         written: time of the report, UTC, or SOURCE_DATE_EPOCH.
         claims: answers to the claims of the papers.
         limits: the number of figures that each limit judged.
+        twin: the simulation; None for a run on real nodes.
+        model_error: the error of its model; None if that is not known.
     """
 
     run: Run
@@ -63,6 +68,8 @@ class RunData:
     written: datetime
     claims: Sequence[Answer]
     limits: Sequence[LimitCount]
+    twin: TwinFacts | None
+    model_error: ModelError | None
 
     @property
     def facts(self) -> list[NodeFacts]:
@@ -106,6 +113,8 @@ def gather(run: Run, verdict: Verdict) -> RunData:
         written=_now(),
         claims=answers_of([(run, verdict)]),
         limits=limit_counts(verdict.results, run.plan, benchmarks, site.partition.limits),
+        twin=read_json(run.files.twin, TwinFacts) if run.files.twin.exists() else None,
+        model_error=error_of_results(run, verdict.results),
     )
 
 

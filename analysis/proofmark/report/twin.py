@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.common.files import read_json
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.judge.twin_error import error_of_results
 from proofmark.plan.twin.error import ModelError
-from proofmark.plan.twin.twin import TwinFacts
 from proofmark.report.assumptions import assumptions_table
 from proofmark.report.page import TITLED, Block, Column, Section, facts, table
 from proofmark.report.run_data import RunData
@@ -17,10 +14,9 @@ from proofmark.report.run_data import RunData
 
 def sections(run_data: RunData) -> Iterator[Section]:
     """Yield the section about the simulation; nothing for a measured run."""
-    file = run_data.run.files.twin
-    if not file.exists():
+    twin = run_data.twin
+    if twin is None:
         return
-    twin = read_json(file, TwinFacts)
     others = ", ".join(name for name in twin.selectors if name != twin.selector)
     about = facts(
         _("Simulation"),
@@ -35,9 +31,8 @@ def sections(run_data: RunData) -> Iterator[Section]:
         "they are information, and none of them passes or fails."
     )
     block = Block(paragraphs=(note,), tables=(about, assumptions_table(twin.assumptions)))
-    error = error_of_results(run_data.run, run_data.verdict.results)
     notes = tuple(map(localized, twin.fit.notes)) if twin.fit else ()
-    yield Section("twin", _("Simulated nodes"), (block, _error(error, notes)))
+    yield Section("twin", _("Simulated nodes"), (block, _error(run_data.model_error, notes)))
 
 
 def _error(error: ModelError | None, notes: tuple[str, ...]) -> Block:

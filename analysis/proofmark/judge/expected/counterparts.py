@@ -73,12 +73,8 @@ class Counterparts:
         assert value is not None
         measured = float(self.figures.median[figure])
         error = self._errors.get((about.case, about.metric))
-        return ExpectedValue(
-            value,
-            measured / value if value else None,
-            value / error.largest if error else None,
-            value / error.smallest if error else None,
-        )
+        low, high = error.range_of(value) if error else (None, None)
+        return ExpectedValue(value, measured / value if value else None, low, high)
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:

@@ -25,6 +25,10 @@ class ErrorRow(StrictModel):
     smallest: float
     largest: float
 
+    def range_of(self, predicted: float) -> tuple[float, float]:
+        """Return the smallest and the largest real value that the ratios allow for `predicted`."""
+        return predicted / self.largest, predicted / self.smallest
+
 
 class ModelError(StrictModel):
     """The error of a model.
