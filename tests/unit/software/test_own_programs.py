@@ -87,7 +87,8 @@ def disturbers(folder: Path, cpu: int, number: int) -> Iterator[None]:
     """Run `number` programs named ``disturber`` that use all the time of a CPU."""
     program = Path(shutil.copy("/bin/sh", folder / "disturber"))
     words = ["taskset", "-c", f"{cpu}", f"{program}", "-c", BUSY]
-    started = [subprocess.Popen(words) for _ in range(number)]
+    # A session of its own: the kernel gives each session the same share (sched_autogroup).
+    started = [subprocess.Popen(words, start_new_session=True) for _ in range(number)]
     try:
         yield
     finally:
