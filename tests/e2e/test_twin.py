@@ -255,9 +255,9 @@ def test_the_local_machine_has_a_twin_if_its_processor_is_known(
     monkeypatch.setattr(cli, "interconnect_of", lambda site, _: interconnect_of(site, "zen2"))
     assert main([*arguments, "--plan"]) == 0
     assert "imb-pingpong" in capsys.readouterr().out
-    monkeypatch.setattr(cli, "interconnect_of", lambda site, _: interconnect_of(site, "mic_knl"))
+    monkeypatch.setattr(cli, "interconnect_of", lambda site, _: interconnect_of(site, "a64fx"))
     assert main([*arguments, "--plan"]) == 3
-    assert "mic_knl: not in site/data/interconnects.yml" in capsys.readouterr().err
+    assert "a64fx, which is not in site/data/interconnects.yml" in capsys.readouterr().err
 
 
 def test_virtual_nodes_have_a_twin(kit: Path) -> None:

@@ -25,9 +25,9 @@ from proofmark.plan.expansion import content_digest, make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.twin.at_once import divided
 from proofmark.plan.twin.calibration import cache_bytes, calibrated, fit
-from proofmark.plan.twin.cost import memory_bytes
-from proofmark.plan.twin.model import interconnect_of
-from proofmark.plan.twin.twin import PROVIDER, make_twin, twin_site, with_jobs
+from proofmark.plan.twin.cost import StartCost, memory_bytes, start_cost, with_starts
+from proofmark.plan.twin.model import interconnect_of, twin_model
+from proofmark.plan.twin.twin import PROVIDER, make_twin, twin_site, used_nodes, with_jobs
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import start_or_continue
@@ -95,14 +95,16 @@ def twin(options: Namespace) -> int:
         digest = content_digest([made.digest, fitted.model_dump(mode="json")])
         made = made.model_copy(update={"digest": digest})
     made = made.model_copy(update={"left_out": [*made.left_out, *left_out]})
-    made = _for_this_machine(made, options.jobs)
+    model = twin_model(site, topology, used_nodes(site, made), known, fitted)
+    start = start_cost(model)
+    made = _for_this_machine(with_starts(made, start), start, options.jobs)
+    needed = memory_bytes(made, start)
     site = with_jobs(site, made.at_once)
-    model = make_twin(site, made, topology, known, fit=fitted, measured=measured)
     if options.plan:
         print_plan(made, [])
-        print_line(_memory_line(made))
+        print_line(_memory_line(needed))
         return 0
-    _check_memory(made)
+    _check_memory(made, needed)
     run, continued = start_or_continue(
         runs,
         made,
@@ -111,9 +113,9 @@ def twin(options: Namespace) -> int:
         probe_here(),
         run_id=options.run_id,
         fresh=options.fresh,
-        twin=model,
+        twin=make_twin(site, model, fit=fitted, measured=measured),
     )
-    say(f"run: {run.folder}{', continued' if continued else ''}; {_memory_line(made)}")
+    say(f"run: {run.folder}{', continued' if continued else ''}; {_memory_line(needed)}")
     _provide(run, kit, options)
     run = stage(run, site_of(run))
     execute(run, site.partition.scheduler, say)
@@ -141,7 +143,7 @@ def _with_sources(benchmarks: Benchmarks, suite: str, kit: Path) -> tuple[Benchm
     return benchmarks.model_copy(update={"cases": cases}), left_out
 
 
-def _for_this_machine(made: Plan, jobs: int) -> Plan:
+def _for_this_machine(made: Plan, start: StartCost, jobs: int) -> Plan:
     """Return `made` for `jobs` simulations at the same time; 0: as many as the machine can run.
 
     Raises:
@@ -153,13 +155,11 @@ def _for_this_machine(made: Plan, jobs: int) -> Plan:
         return divided(made, jobs)
     free = _free()
     choices = (divided(made, count) for count in range(len(os.sched_getaffinity(0)), 1, -1))
-    return next((each for each in choices if memory_bytes(each) <= free), made)
+    return next((each for each in choices if memory_bytes(each, start) <= free), made)
 
 
-def _memory_line(made: Plan) -> str:
-    return (
-        f"the simulation needs about {size(memory_bytes(made))} of memory, {size(_free())} are free"
-    )
+def _memory_line(needed: float) -> str:
+    return f"the simulation needs about {size(needed)} of memory, {size(_free())} are free"
 
 
 def _free() -> int:
@@ -169,14 +169,14 @@ def _free() -> int:
     return values["MemAvailable"] * 1024
 
 
-def _check_memory(made: Plan) -> None:
+def _check_memory(made: Plan, needed: float) -> None:
     """Refuse a plan that needs more memory than this machine has.
 
     Raises:
         BadInput: the largest step would not fit.
     """
-    if memory_bytes(made) > _free():
-        found = f"a simulation that needs about {size(memory_bytes(made))}"
+    if needed > _free():
+        found = f"a simulation that needs about {size(needed)}"
         raise bad_input("memory", made.suite, found, f"at most {size(_free())}, which is free")
 
 

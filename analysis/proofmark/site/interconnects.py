@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Annotated, Literal, Self
 
+from archspec.cpu import TARGETS
 from pydantic import Field, model_validator
 
 from proofmark.cases.models import Text
@@ -51,6 +52,7 @@ class Interconnect(StrictModel):
         software_s: the MPI library on each side of a message.
         collectives: the possible selectors; several if the real algorithms are not known.
         eager_bytes: smaller messages are sent without a rendezvous.
+        used_for: a processor without figures of its own, which has these; else empty.
     """
 
     architecture: Text
@@ -62,6 +64,7 @@ class Interconnect(StrictModel):
     software_s: Sourced
     collectives: Annotated[tuple[Selector, ...], Field(min_length=1)]
     eager_bytes: Sourced
+    used_for: str = ""
 
 
 @lru_cache(maxsize=1)
@@ -71,5 +74,10 @@ def interconnects() -> tuple[Interconnect, ...]:
 
 
 def interconnect(architecture: str) -> Interconnect | None:
-    """Return the row of a processor family; None if the table has none."""
-    return next((row for row in interconnects() if row.architecture == architecture), None)
+    """Return the row of a processor, or that of its nearest ancestor in archspec; None if none."""
+    rows = {row.architecture: row for row in interconnects()}
+    if architecture in rows:
+        return rows[architecture]
+    ancestors = TARGETS[architecture].ancestors if architecture in TARGETS else []
+    near = next((rows[each.name] for each in ancestors if each.name in rows), None)
+    return near and near.model_copy(update={"used_for": architecture})

@@ -6,7 +6,6 @@ import json
 from collections import deque
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -20,6 +19,7 @@ from proofmark.plan.twin.model import TwinModel, twin_model
 from proofmark.plan.twin.network_graph import network_graph
 from proofmark.plan.twin.node_graph import cpu_name
 from proofmark.plan.twin.platform import host_name, platform_xml, settings
+from proofmark.site.interconnects import interconnect
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
@@ -178,7 +178,50 @@ def test_each_figure_of_the_model_is_an_assumption_with_its_reason() -> None:
     assert not fabric.sourced, "the inventory declares it as assumed"
 
 
-def test_an_unknown_processor_is_refused_by_name(tmp_path: Path) -> None:
-    site = load_site(REPOSITORY / "inventory/nurion", "knl")
-    with pytest.raises(BadInput, match=r"mic_knl: not in site/data/interconnects.yml"):
+SITES = [
+    ("example-epyc", "epyc"),
+    ("example-grace", "grace"),
+    ("example-xeon", "xeon"),
+    ("nurion", "knl"),
+    ("nurion", "skl"),
+    ("p595", "p595"),
+    ("rehearsal", "knl"),
+    ("tachyon", "tachyon1"),
+    ("tachyon", "tachyon2"),
+]
+
+
+@pytest.mark.parametrize(("inventory", "partition"), SITES)
+def test_each_site_of_the_kit_has_a_twin_with_figures_of_its_own_processor(
+    inventory: str, partition: str
+) -> None:
+    site = load_site(REPOSITORY / "inventory" / inventory, partition)
+    model = twin_model(site, topology_of(site), site.hosts[:1])
+    assert not model.interconnect.used_for
+    assert "processor" not in {each.what for each in model.assumptions}
+
+
+@pytest.mark.parametrize(
+    ("processor", "ancestor"),
+    [("icelake", "skylake_avx512"), ("zen3", "zen2"), ("broadwell", "haswell")],
+)
+def test_a_processor_without_figures_has_those_of_its_nearest_ancestor(
+    processor: str, ancestor: str
+) -> None:
+    site = load_site(REPOSITORY / "inventory/nurion", "skl")
+    known = interconnect(processor)
+    assert known is not None
+    assert (known.architecture, known.used_for) == (ancestor, processor)
+    (stated,) = [
+        each
+        for each in twin_model(site, topology_of(site), site.hosts[:1], known).assumptions
+        if each.what == "processor"
+    ]
+    assert (stated.value, stated.sourced) == (ancestor, False)
+    assert processor in stated.why
+
+
+def test_a_processor_without_known_ancestors_is_refused_by_name() -> None:
+    site = load_site(REPOSITORY / "inventory/template", "cluster")
+    with pytest.raises(BadInput, match=r"x86_64_v3, which is not in site/data/interconnects.yml"):
         twin_model(site, topology_of(site), site.hosts[:1])

@@ -31,6 +31,9 @@ class Assumption(StrictModel):
 
 def of_node(known: Interconnect, topology: Topology) -> Iterator[Assumption]:
     """Yield the assumptions about a node."""
+    if known.used_for:
+        why = f"the nearest ancestor of {known.used_for} in archspec whose figures the kit has"
+        yield Assumption(what="processor", value=known.architecture, why=why, sourced=False)
     yield _assumption("cache line between two cores", known.line_s, "s")
     yield _assumption("cache lines of 64 bytes in flight, of one core", known.lines_in_flight, "")
     if topology.sockets > 1:

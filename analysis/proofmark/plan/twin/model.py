@@ -65,20 +65,21 @@ def twin_model(
 
 
 def interconnect_of(site: Site, discovered: str = "") -> Interconnect:
-    """Return the figures of the processor family of `site`.
+    """Return the figures of the processor of `site`, or those of its nearest ancestor.
 
     Args:
         site: the partition.
         discovered: the architecture that a probe found, if the inventory does not declare it.
 
     Raises:
-        BadInput: the table of interconnects lacks the processor of the partition.
+        BadInput: the table of interconnects lacks the processor of the partition and its ancestors.
     """
     hardware = site.partition.hardware
     architecture = discovered if isinstance(hardware, str) else hardware.architecture
     known = interconnect(architecture)
     if known is None:
         accepted = ", ".join(row.architecture for row in interconnects())
-        found = f"{architecture or 'discovered'}: not in site/data/interconnects.yml"
+        found = f"{architecture or 'discovered'}, which is not in site/data/interconnects.yml"
+        accepted = f"a processor that has one of these as an ancestor in archspec: {accepted}"
         raise bad_input(site.facts, "partition.hardware.architecture", found, accepted)
     return known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +11,11 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.twin.assumptions import Assumption
 from proofmark.plan.twin.figures import Measured
 from proofmark.plan.twin.fit import Fit
-from proofmark.plan.twin.model import twin_model
+from proofmark.plan.twin.model import TwinModel
 from proofmark.plan.twin.platform import platform_xml, settings
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.interconnects import Interconnect
 from proofmark.site.inventory import Site
-from proofmark.site.node.topology import Topology
 from proofmark.site.partition import PREDICTED
 from proofmark.site.storage import Scratch
 
@@ -100,26 +98,23 @@ def with_jobs(site: Site, count: int) -> Site:
     return site.model_copy(update={"partition": partition})
 
 
+def used_nodes(site: Site, plan: Plan) -> list[str]:
+    """Return the nodes of the steps of `plan`, in the order of `site`."""
+    used = {node for step in plan.steps() for node in step.nodes}
+    return [host for host in site.hosts if host in used]
+
+
 def make_twin(
-    site: Site,
-    plan: Plan,
-    topology: Topology,
-    known: Interconnect,
-    *,
-    fit: Fit | None = None,
-    measured: Measured | None = None,
+    site: Site, model: TwinModel, *, fit: Fit | None = None, measured: Measured | None = None
 ) -> Twin:
-    """Return the files of the simulation of `plan` on the twin `site`.
+    """Return the files of a simulation on the twin `site`.
 
     Args:
         site: the simulated partition.
-        plan: the steps.
-        topology: of each node.
-        known: the figures of the processor family, with those that were fitted.
+        model: of the nodes that steps use, with the figures that were fitted.
         fit: what was fitted to a real run.
         measured: the figures of that run.
     """
-    model = twin_model(site, topology, _nodes(site, plan), known, fit)
     chosen = site.partition.launch.mpi
     values = settings(model.interconnect, chosen)
     facts = TwinFacts(
@@ -130,11 +125,6 @@ def make_twin(
         fit=fit,
     )
     return Twin(platform_xml(model, values), facts, measured)
-
-
-def _nodes(site: Site, plan: Plan) -> Sequence[str]:
-    used = {node for step in plan.steps() for node in step.nodes}
-    return [host for host in site.hosts if host in used]
 
 
 def _selector(interconnect: Interconnect, given: str) -> str:
