@@ -247,6 +247,20 @@ def test_cases_without_a_source_are_left_out(kit: Path, capsys: pytest.CaptureFi
     assert "imb-pingpong" in printed
 
 
+def test_a_case_without_the_source_of_its_program_is_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A release of OSU is known, but not the make of its collectives."""
+    arguments = ("twin", "-i", f"{ROOT / 'inventory/nurion'}", "-l", "skl", "--plan", "--suite")
+    assert main([*arguments, "links"]) == 0
+    printed = capsys.readouterr().out
+    assert "left out: osu-bibw: osu_bibw of osu-micro-benchmarks has no source" in printed
+    assert "left out: osu-congestion: osu_alltoall of osu-micro-benchmarks has no source" in printed
+    assert "osu-latency" in printed
+    assert main([*arguments, "system"]) == 3
+    assert "accepted: a case whose programs have a source" in capsys.readouterr().err
+
+
 def test_the_local_machine_has_a_twin_if_its_processor_is_known(
     kit: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Collection, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -38,7 +39,7 @@ from proofmark.site.node.facts import parse_probe
 from proofmark.software.provider import PROVIDERS, programs_of
 from proofmark.software.provision import Probes, ProgramProbe, provide_software
 from proofmark.software.request import ProvisionRequest, Sources
-from proofmark.software.smpi import releases
+from proofmark.software.smpi import SOURCES, Release, releases
 
 PROBE_LIMIT_S = 60.0
 
@@ -83,6 +84,14 @@ def twin(options: Namespace) -> int:
     known = interconnect_of(real, discovered)
     site = twin_site(real, runs, known, options.selector)
     made = make_plan(benchmarks, options.suite, site, machines)
+    if lacking := _without_program(made, releases(kit / "environments")):
+        reasons = [f"{name}: {why}" for name, why in lacking.items()]
+        if lacking.keys() == {step.case for step in made.steps()}:
+            accepted = "a case whose programs have a source"
+            raise bad_input(kit / "environments" / SOURCES, "", "; ".join(reasons), accepted)
+        benchmarks = _without(benchmarks, lacking)
+        left_out += reasons
+        made = make_plan(benchmarks, options.suite, site, machines)
     topology = machines(real.partition.current_mode).topology
     measured, fitted = None, None
     if options.measured:
@@ -136,11 +145,27 @@ def _with_sources(benchmarks: Benchmarks, suite: str, kit: Path) -> tuple[Benchm
     }
     if len(lacking) == len(benchmarks.members(suite)):
         return benchmarks, []
-    cases = {name: case for name, case in benchmarks.cases.items() if name not in lacking}
     left_out = [
         f"{name}: {case.package} has no source for a simulation" for name, case in lacking.items()
     ]
-    return benchmarks.model_copy(update={"cases": cases}), left_out
+    return _without(benchmarks, lacking), left_out
+
+
+def _without_program(made: Plan, known: Mapping[str, Release]) -> dict[str, str]:
+    """Return the cases of `made` with a program that no release has, each with the reason."""
+    found = {}
+    for step in made.steps():
+        for each in (step, *([step.load.step] if step.load else [])):
+            release = known.get(each.package)
+            if release is None or each.program not in release.programs:
+                found[step.case] = f"{each.program} of {each.package} has no source"
+    return found
+
+
+def _without(benchmarks: Benchmarks, names: Collection[str]) -> Benchmarks:
+    """Return `benchmarks` without the cases `names`."""
+    cases = {name: case for name, case in benchmarks.cases.items() if name not in names}
+    return benchmarks.model_copy(update={"cases": cases})
 
 
 def _for_this_machine(made: Plan, start: StartCost, jobs: int) -> Plan:
