@@ -43,8 +43,12 @@ def cells(result: Result, run_data: RunData) -> tuple[str, ...]:
 def _range(result: Result, error: ModelError | None) -> str:
     """Return the range of the real figure whose prediction is `result`."""
     record = result.record
-    rows = {(row.case, row.metric): row for row in error.rows} if error else {}
-    row = rows.get((record.case, record.metric))
+    about = (record.case, record.metric)
+    row = (
+        next((row for row in error.rows if (row.case, row.metric) == about), None)
+        if error
+        else None
+    )
     if row is None or record.value is None:
         return _("not known")
     low, high = row.range_of(record.value)

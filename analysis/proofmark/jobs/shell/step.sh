@@ -358,7 +358,7 @@ START=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 read -r BOOT </proc/sys/kernel/random/boot_id
 process_facts $$
 BORN=$born
-# No process is started between the claim and its file, for which other executions wait.
+# Other executions wait for the file of a claim. So no process is started between both.
 claim || exit 74
 cd "$OUT" && echo "$HOST $$ $START $BY $BORN" >started || exit 74
 

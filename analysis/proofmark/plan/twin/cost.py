@@ -24,12 +24,12 @@ ROUTE_BYTES = 32
 OPERATION_S = 2e-9
 """The time of an operation of Floyd's algorithm. Measured: 0.9 to 2.2 ns for these models."""
 EXCESS = 10
-"""The time limit of a step has this multiple of the estimated time."""
+"""The factor of the estimated time in the time limit of a step."""
 
 
 @dataclass(frozen=True)
 class StartCost:
-    """The memory in bytes and the time in seconds that each step needs for the model itself."""
+    """What a step needs to read the model: memory in bytes, time in seconds."""
 
     memory: float
     seconds: float
@@ -49,7 +49,7 @@ def _ends(graph: Graph) -> int:
 
 
 def with_starts(plan: Plan, start: StartCost) -> Plan:
-    """Return `plan` with the time of the start in the time and the limit of each step."""
+    """Return `plan`. The time and the time limit of each step include the start."""
 
     def started(step: Step) -> Step:
         later = {
