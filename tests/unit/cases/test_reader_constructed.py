@@ -195,7 +195,7 @@ def test_osu_row_without_title_has_no_benchmark() -> None:
     assert (reading.value, reading.valid, reading.reason) == (
         0.3,
         False,
-        "no line has its benchmark",
+        "no line has its benchmark; no banner: another program, or the beginning is missing",
     )
 
 
@@ -511,7 +511,44 @@ def test_fio_layout_and_size_in_the_forms_of_job_files(
     [reading] = read("fio-cache", fio(options))
     assert reading.valid
     expected = {"pattern": "write", "block_bytes": 4 << 20, "transfer_bytes": 4096, "tasks": 1}
-    assert reading.parameters == {**expected, "layout": layout}
+    defaults = {"direct": "0", "iodepth": 1, "engine": "psync"}
+    assert reading.parameters == {**expected, **defaults, "layout": layout}
+
+
+@pytest.mark.parametrize(
+    ("options", "direct"),
+    [
+        ({}, "0"),
+        ({"direct": "0"}, "0"),
+        ({"direct": "1"}, "1"),
+        ({"direct": ""}, "1"),
+        ({"buffered": "0"}, "1"),
+        ({"buffered": "1"}, "0"),
+    ],
+)
+def test_fio_with_and_without_the_page_cache_are_two_figures(
+    options: dict[str, str], direct: str
+) -> None:
+    [reading] = read("fio-cache", fio({"size": "4m", "iodepth": "32", **options}))
+    assert (reading.parameters["direct"], reading.parameters["iodepth"]) == (direct, 32)
+
+
+def test_fio_reports_before_the_end_are_no_repeats() -> None:
+    before, last = fio({"size": "4m"}, eta=5), fio({"size": "4m"}, eta=0)
+    assert read("fio-cache", f"{before}\n{before}\n{last}") == read("fio-cache", last)
+    [reading] = read("fio-cache", before)
+    assert not reading.valid
+    assert "had not ended" in reading.reason
+    readings = read("fio-cache", f"{last}\n{last}")
+    assert [reading.valid for reading in readings] == [True, True]
+
+
+def test_a_message_after_the_document_of_fio_counts() -> None:
+    document = fio({"size": "4m"})
+    [reading] = read("fio-cache", f"{document}\nSegmentation fault\n")
+    assert not reading.valid
+    [reading] = read("fio-cache", f"srun: error: an earlier command\n{document}\n")
+    assert reading.valid
 
 
 @pytest.mark.parametrize(

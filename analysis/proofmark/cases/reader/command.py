@@ -56,8 +56,8 @@ def has_requested_rows(
 
 def selected_metrics(rule: CommandLine, request: Request) -> set[str]:
     """Return the metrics that the options of `request` select by `rule.phases`."""
-    # mdtest prints each word in quotes.
-    words = {word.strip("'") for word in request.arguments}
+    # mdtest prints each word in quotes: single ones, or double ones (1.9.3).
+    words = {word.strip("'\"") for word in request.arguments}
     chosen = [
         {name for option, names in group.items() if option in words for name in names}
         or {name for names in group.values() for name in names}

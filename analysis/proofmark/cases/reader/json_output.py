@@ -10,6 +10,7 @@ from typing import Any
 
 from jmespath.exceptions import JMESPathError
 
+from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.spec import JsonSpec, ReadSpec
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
@@ -44,9 +45,15 @@ def read_documents(
     spec: ReadSpec, rules: JsonSpec, text: str, start: int | None
 ) -> list[ProgramRun]:
     """Return one run for each JSON document of `text` from `start` on."""
-    runs, end = [], 0
+    runs: list[ProgramRun] = []
+    end = 0
+    partial = False
     while start is not None:
         before = text[end:start]
+        if runs:
+            runs[-1].problems += messages_in(before)
+        if partial:
+            runs.pop()  # a later document of the same run has the whole run
         try:
             document, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
@@ -54,11 +61,16 @@ def read_documents(
             runs.append(ProgramRun(problems=[f"the JSON document is cut or broken: {error}"]))
             return runs
         run = _read_document(spec, rules, document)
+        partial = bool(
+            rules.partial and _holds(rules.partial, {"output": document}, otherwise=True)
+        )
+        if partial:
+            run.problems.append("the document is a report of a run that had not ended")
         run.problems += _refused(rules, before)
         runs.append(run)
         start = find_document(text, end)
     if runs:
-        runs[-1].problems += _refused(rules, text[end:])
+        runs[-1].problems += [*_refused(rules, text[end:]), *messages_in(text[end:])]
     return runs
 
 

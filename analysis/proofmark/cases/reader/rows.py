@@ -71,7 +71,10 @@ class Rows:
     def confirm(self, match: Match) -> None:
         """Record that the last row is confirmed; read the metrics of its first such line."""
         for metric in self.rule.confirmed if self.waiting and not self.confirmed else ():
-            self.waiting.append(self.notes.measure(metric, match[metric], self.parameters, ()))
+            check = self.notes.measure(metric, match[metric], self.parameters, ())
+            for builder in self.waiting if check.problems else ():
+                builder.problems.append(f"its check is {metric} = {shorten(match[metric])}")
+            self.waiting.append(check)
         self.confirmed = True
 
     def refuse(self, match: Match) -> None:

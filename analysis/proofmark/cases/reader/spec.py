@@ -47,6 +47,8 @@ class JsonSpec(StrictModel):
         optional: parameters that an item may lack: its place has null or false.
         numbered: the parameter that numbers the readings of one metric, from 0, if the document
             has no numbers.
+        partial: a condition of a document that the program printed before its end. It is left out
+            if another document follows, and INVALID if none does.
         require: reason → a condition that must be true for each document.
         reject: reason → a condition that must not be true for an item.
         refuse: lines before a document, or after the last one, that make all its readings INVALID.
@@ -57,6 +59,7 @@ class JsonSpec(StrictModel):
     parameters: Mapping[str, Expression] = {}
     optional: tuple[str, ...] = ()
     numbered: str | None = None
+    partial: Expression | None = None
     require: Mapping[str, Expression] = {}
     reject: Mapping[str, Expression] = {}
     refuse: tuple[Pattern, ...] = ()

@@ -57,16 +57,31 @@ class Quantity(StrictModel):
 
 
 class Keys(StrictModel):
-    """Lines of the form key and value; `match` has the groups `key` and `value`."""
+    """Lines of the form key and value; `match` has the groups `key` and `value`.
+
+    Attributes:
+        match: the line.
+        metrics: key → its quantity.
+        under: the title of their table. Lines before it are not read.
+        until: the title of a table with the same keys and other quantities. Lines after it are not
+            read.
+    """
 
     match: Pattern
     metrics: Mapping[str, Quantity]
+    under: Pattern | None = None
+    until: Pattern | None = None
 
     @model_validator(mode="after")
     def _groups(self) -> Keys:
         if missing := {"key", "value"} - self.match.groupindex.keys():
             raise ValueError(f"match: {self.match.pattern!r} has no group {min(missing)!r}")
         return self
+
+    @property
+    def title(self) -> str:
+        """The pattern of the title; empty without one."""
+        return self.under.pattern if self.under else ""
 
     def quantity(self, match: re.Match[str]) -> Quantity | None:
         """Return the quantity of the line's key; None for a key that is not read."""
@@ -101,6 +116,9 @@ Role = Literal[
     "command",
     "complaint",
     "closes",
+    "title",
+    "untitle",
+    "foreign",
 ]
 
 
@@ -133,7 +151,10 @@ class TextSpec(StrictModel):
 
     Attributes:
         starts: the line that begins a run of the program. An output may contain several runs. Each
-            is checked on its own.
+            is checked on its own. A run without it is INVALID.
+        untitled: some versions of the program print no line `starts`.
+        foreign: name → a line of another program, or of a format that these rules do not read. The
+            run then has one INVALID reading with this name.
         closes: the last line of a run. A fact, a header or a row after it begins the next run.
         once: `ends`: a line of `require` occurs once in a run. `rows`: so does a header, and a
             metric with equal parameters, and there is no row outside of a table. Otherwise, or if
@@ -153,6 +174,8 @@ class TextSpec(StrictModel):
     """
 
     starts: Pattern | None = None
+    untitled: bool = False
+    foreign: Mapping[str, Pattern] = {}
     closes: Pattern | None = None
     once: Once | None = None
     command: CommandLine | None = None
@@ -269,7 +292,11 @@ class TextSpec(StrictModel):
             yield row.confirm, "confirm", number
             yield row.refuse, "refuse", number
             yield row.count, "count", number
-        yield from ((keys.match, "key", keys) for keys in self.keys)
+        for keys in self.keys:
+            yield keys.under, "title", keys
+            yield keys.until, "untitle", keys
+            yield keys.match, "key", keys
+        yield from ((pattern, "foreign", name) for name, pattern in self.foreign.items())
         yield from ((pattern, "required", name) for name, pattern in self.require.items())
         yield from ((pattern, "rejected", None) for pattern in self.reject)
         yield from ((pattern, "failed", None) for pattern in self.fails)
@@ -281,6 +308,7 @@ class TextSpec(StrictModel):
     def gate(self) -> re.Pattern[str]:
         """One pattern for all lines that a rule matches: most lines are excluded by one match."""
         patterns = [self.starts, self.closes, *self.facts, *self.require.values()]
+        patterns += self.foreign.values()
         patterns += [self.command.match if self.command else None]
         patterns += [complaint.match for complaint in self.complaints]
         patterns += [*self.reject, *self.fails]
@@ -288,6 +316,6 @@ class TextSpec(StrictModel):
         patterns += [pattern for table in self.tables for pattern in (table.header, table.ends)]
         for row in self.rows:
             patterns += [row.begins, row.confirm, row.refuse, row.count]
-        patterns += [keys.match for keys in self.keys]
+        patterns += [each for keys in self.keys for each in (keys.under, keys.until, keys.match)]
         texts = dict.fromkeys(re.sub(r"\(\?P<\w+>", "(?:", p.pattern) for p in patterns if p)
         return re.compile("|".join(f"(?:{text})" for text in texts), re.ASCII)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import Notes, ProgramRun, UnreadLines
 from proofmark.cases.reader.command import (
     Request,
@@ -22,37 +23,6 @@ from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.cases.reader.table import OpenTable
 from proofmark.cases.reader.values import shorten
 
-# Messages of file systems, launchers, resource managers and kernels about a run that failed or did
-# not end by itself. No benchmark that succeeds prints them.
-_ABORTED = (
-    # strerror(3) of ENOSPC, EDQUOT, EIO, ENOTCONN, ESHUTDOWN (a client that Lustre evicted), ESTALE
-    # and EROFS. They come first, because they are the cause of the others.
-    "No space left on device",
-    "Disk quota exceeded",
-    "Input/output error",
-    "Transport endpoint is not connected",
-    "Cannot send after transport endpoint shutdown",
-    "Stale file handle",
-    "Read-only file system",
-    "MPI_ABORT was invoked",
-    "MPI_Abort(",
-    "noticed that process rank",
-    "exited with non-zero status",
-    "exited on signal",
-    "killed by signal",
-    "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
-    "*** Process received signal ***",
-    "*** An error occurred in MPI_",
-    "Fatal error in PMPI_",
-    "Fatal error in MPI_",
-    "slurmstepd: error: ***",
-    "srun: error:",
-    "DUE TO TIME LIMIT",
-    "oom-kill event",
-    "Segmentation fault",
-    "Bus error",
-)
-
 _MIXED = "several outputs are mixed: "
 
 
@@ -63,26 +33,35 @@ def read_text(
     *lines, cut = text.split("\n")
     current = _TextRun(spec, rules, request)
     runs = [current]
+    begins = [0]  # the first line of each run
     started = False
     classify, ruled = rules.classify, rules.gate.fullmatch
-    for raw in lines:
+    for number, raw in enumerate(lines):
         if current.table and not ruled(row := raw.rstrip()):
             current.table.take(row)  # rows differ: a cache would not help
             continue
         line = classify(raw)
         if not line.ruled:
-            if rules.strays and line.text:
-                current.stray(line.text)
+            if line.text:
+                current.other(line.text)
             continue
         if line.starts or (current.closed and any(hit.role in _OPENERS for hit in line.hits)):
             if started or current.closed:
                 current = current.following()
                 runs.append(current)
+                begins.append(number)
+            elif line.starts:
+                begins[-1] = number  # what stands before the first banner is not of the program
             started = True
         current.ruled(line)
     current.cut(cut.rstrip())
-    aborted = [f"the output contains {words!r}" for words in _ABORTED if words in text]
-    finished = [run.finish(aborted) for run in runs]
+    ends = [*begins[1:], len(lines) + 1]
+    lines = [*lines, cut] if (words := messages_in(text)) else []
+    parts = (lines[first:end] for first, end in zip(begins, ends, strict=True))
+    finished = [
+        run.finish(messages_in("\n".join(part)) if words else ())
+        for run, part in zip(runs, parts, strict=True)
+    ]
     for problem in dict.fromkeys(run.mixed for run in runs if run.mixed):
         for each in finished:
             each.problems.append(f"{_MIXED}{problem}")
@@ -104,6 +83,10 @@ class _TextRun:
         self._rules = rules
         self._notes = Notes(spec.parameters)
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
+        self._banner = False  # whether the line `starts` was read
+        self._talks = False  # whether a line that no rule matches follows it
+        self._foreign = ""  # another format or program that the output belongs to
+        self._under: set[str] = set()  # titles of `keys` whose table is open
         self.table: OpenTable | None = None
         self._strays = UnreadLines()
         self._rows = [Rows(rule, self._notes) for rule in rules.rows]
@@ -113,20 +96,28 @@ class _TextRun:
         run = _TextRun(self._spec, self._rules, self._started)
         run._request = self._next_request
         known = self._notes.run
-        if self._rules.once and not (known.builders or known.problems or self._seen):
+        bare = not (known.builders or known.problems or self._seen or self._talks)
+        if self._rules.once and bare:
             run.mixed = "a run has no result before the next one begins"
         return run
+
+    def other(self, line: str) -> None:
+        """Read a line that no rule matches."""
+        self._talks = self._talks or self._banner
+        if self._rules.strays:
+            self._stray(line)
 
     def ruled(self, line: Line) -> None:
         """Read a line that a rule matches."""
         self._strays.end()
+        self._banner = self._banner or line.starts
         start = len(self._notes.run.builders)
         for role, subject, match in line.hits:
             _ACTIONS[role](self, subject, match)
         if len(self._notes.run.builders) > start and line.hits[0].role in _RESULTS:
             self._notes.row_read(start)
 
-    def stray(self, line: str) -> None:
+    def _stray(self, line: str) -> None:
         """Add an INVALID reading for a line outside of any table that looks like a row."""
         for table, row in self._rules.strays:
             if row.fullmatch(line):
@@ -153,6 +144,8 @@ class _TextRun:
                 rows.broken(problem)
         for keys in self._rules.keys:
             if (match := keys.match.fullmatch(line)) and (quantity := keys.quantity(match)):
+                if keys.under and keys.title not in self._under:
+                    continue
                 self._notes.unread(quantity.metric, problem)
 
     def finish(self, problems: Iterable[str]) -> ProgramRun:
@@ -160,12 +153,19 @@ class _TextRun:
         rules, run = self._rules, self._notes.run
         self._end_table()
         run.problems += problems
+        if rules.starts and not (self._banner or rules.untitled):
+            run.problems.append("no banner: another program, or the beginning is missing")
         missing = [name for name in rules.require if name not in self._seen]
         missing = [name for name in missing if not self._replaced(name)]
         run.problems += [f"no line {name!r}: truncated, or a check failed" for name in missing]
         for rows in self._rows:
             rows.finish()
         self._check_doubts()
+        if self._foreign:
+            run.problems.clear()
+            run.builders.clear()
+            self._notes.unread(rules.first_metric, f"an output of {self._foreign}: it is not read")
+            return run
         self._select()
         if run.builders:
             metrics = {builder.metric for builder in run.builders}
@@ -286,7 +286,18 @@ class _TextRun:
             self._closed_table = self.table
         self.table = None
 
+    def _title(self, keys: Keys, match: Match) -> None:
+        self._under.add(keys.title)
+
+    def _untitle(self, keys: Keys, match: Match) -> None:
+        self._under.discard(keys.title)
+
+    def _is_foreign(self, name: str, match: Match) -> None:
+        self._foreign = self._foreign or name
+
     def _key(self, keys: Keys, match: Match) -> None:
+        if keys.under and keys.title not in self._under:
+            return
         if quantity := keys.quantity(match):
             problems: list[str] = []
             parameters = self._notes.typed(match.groupdict(), problems)
@@ -341,6 +352,9 @@ _ACTIONS: Mapping[Role, Callable[[_TextRun, Any, Match], None]] = {
     "command": _TextRun._command,
     "complaint": _TextRun._complaint,
     "closes": _TextRun._close,
+    "title": _TextRun._title,
+    "untitle": _TextRun._untitle,
+    "foreign": _TextRun._is_foreign,
 }
 _RESULTS: frozenset[Role] = frozenset({"row", "key"})
 _OPENERS: frozenset[Role] = frozenset({"fact", "context", "header", "row", "key"})
