@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from proofmark.runs.job_state import State as State
     from proofmark.runs.run import Run as Run
     from proofmark.runs.run import open_run as open_run
-    from proofmark.site.ansible_access import Passwords as Passwords
+    from proofmark.site.ansible_access import keywords_of as keywords_of
     from proofmark.site.groups import RESOLVED as RESOLVED
     from proofmark.site.groups import resolved_groups as resolved_groups
     from proofmark.site.node.facts import parse_probe as parse_probe
@@ -66,7 +66,6 @@ MODULES = {
     "NodeError": "proofmark.machine.outcome",
     "NodeStatus": "proofmark.machine.scheduler",
     "Outcome": "proofmark.machine.outcome",
-    "Passwords": "proofmark.site.ansible_access",
     "Plot": "proofmark.report.plot",
     "PlotContext": "proofmark.report.plot",
     "ProofmarkError": "proofmark.common.errors",
@@ -85,6 +84,7 @@ MODULES = {
     "Verdict": "proofmark.judge.verdict",
     "candidate_kernels": "proofmark.software.blas",
     "judge_run": "proofmark.judge.judging",
+    "keywords_of": "proofmark.site.ansible_access",
     "of_another_user": "proofmark.common.environment",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",

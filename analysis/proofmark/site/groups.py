@@ -19,7 +19,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
-from proofmark.site.ansible_access import CONNECTION, AnsibleAccess, Passwords
+from proofmark.site.ansible_access import CONNECTION, AnsibleAccess
 from proofmark.site.limit import unknown_names
 from proofmark.site.tuned import TUNED
 
@@ -114,13 +114,13 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             variables = VariableManager(loader=loader, inventory=manager)
             # It adds itself to `variables`: a template may use the variables of another host.
             HostVars(inventory=manager, variable_manager=variables, loader=loader)
-            return resolved_groups(manager, variables, loader, Passwords())
+            return resolved_groups(manager, variables, loader)
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
 
 
 def resolved_groups(
-    manager: Any, variables: Any, loader: Any, passwords: Passwords
+    manager: Any, variables: Any, loader: Any, keywords: Mapping[str, Any] | None = None
 ) -> dict[str, PartitionGroup]:
     """Return the groups of the partitions of Ansible's objects, under their limit, by name.
 
@@ -128,7 +128,7 @@ def resolved_groups(
         manager: Ansible's ``InventoryManager``.
         variables: its ``VariableManager``.
         loader: its ``DataLoader``.
-        passwords: those that Ansible asked for.
+        keywords: those of the task (`keywords_of`); None outside of a play.
 
     Raises:
         AnsibleError: a variable cannot be templated.
@@ -136,7 +136,7 @@ def resolved_groups(
     """
     from ansible.template import Templar
 
-    reader = AnsibleAccess(passwords)
+    reader = AnsibleAccess(keywords)
     wanted = (*reader.names, ALIASES)
     compute = manager.groups.get(COMPUTE)
     # Not only the hosts of the running play.
