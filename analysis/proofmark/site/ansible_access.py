@@ -8,10 +8,10 @@ user would be reached.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
@@ -117,7 +117,7 @@ class AnsibleAccess:
             first_options=(*self._arguments("ssh_args"), *unchecked),
             user=user,
             port=str(get("port") or ""),
-            identity_file=os.path.expanduser(str(get("private_key_file") or "")),
+            identity_file=_of_home(get("private_key_file")),
             options=(*self._arguments("ssh_common_args"), *self._arguments("ssh_extra_args")),
             timeout_s=int(get("timeout")),
             attempts=1 + int(get("reconnection_retries")),
@@ -189,3 +189,8 @@ class AnsibleAccess:
         stated = (variables.get(f"ansible_{name}"), self._keywords.get(name))
         given = (each for each in stated if each not in (None, ""))
         return next(given, getattr(constants, setting))
+
+
+def _of_home(path: str | None) -> str:
+    """Return `path` with the home folder in place of ``~``, which ssh takes from passwd(5)."""
+    return f"{Path(path).expanduser()}" if path else ""
