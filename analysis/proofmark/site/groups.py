@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, SecretStr, TypeAdapter
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
 from proofmark.site.ansible_access import CONNECTION, AnsibleAccess
-from proofmark.site.limit import unknown_names
+from proofmark.site.limit import named_hosts, parts_of, selected
 from proofmark.site.tuned import TUNED
 
 COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
 ALIASES = "proofmark_aliases"
 """The variable of a host with further names that it may report: one name, or a list."""
+NO_HOST = "!all"
+"""The pattern of no host."""
 PARTITION = "partition"
 """The variable of a group with the facts of the partition."""
 
@@ -85,7 +87,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         from ansible import constants
         from ansible.cli import CLI
         from ansible.errors import AnsibleError
-        from ansible.inventory.manager import InventoryManager, split_host_pattern
+        from ansible.inventory.manager import InventoryManager
         from ansible.parsing.dataloader import DataLoader
         from ansible.parsing.vault import VaultSecretsContext
         from ansible.plugins.loader import init_plugin_loader
@@ -107,16 +109,48 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             )
             loader.set_vault_secrets(secrets)
             manager = InventoryManager(loader=loader, sources=[str(inventory)])
-            parts = split_host_pattern(limit)
-            if unknown := list(unknown_names(parts, manager.groups, manager.hosts)):
-                raise BadInput(*unknown)
-            manager.subset(limit)
+            apply_limit(manager, limit)
             variables = VariableManager(loader=loader, inventory=manager)
             # It adds itself to `variables`: a template may use the variables of another host.
             HostVars(inventory=manager, variable_manager=variables, loader=loader)
             return resolved_groups(manager, variables, loader)
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
+
+
+def apply_limit(manager: Any, limit: str) -> None:
+    """Limit Ansible's inventory to the hosts of the pattern `limit`.
+
+    Ansible ignores a name that is neither a group nor a host with a warning, also if it excludes
+    hosts (``knl:!dwon``). It takes the numbers of a node set as positions. Both differ here.
+
+    Args:
+        manager: Ansible's ``InventoryManager``.
+        limit: the pattern of ``-l``.
+
+    Raises:
+        AnsibleError: a pattern of Ansible is wrong.
+        BadInput: the mistakes of all parts.
+    """
+    groups, hosts = manager.groups, manager.hosts
+    matches: list[tuple[str, Sequence[str]]] = []
+    mistakes: list[InputError] = []
+
+    def names(pattern: str) -> list[str]:
+        found = manager.get_hosts(pattern, ignore_limits=True, ignore_restrictions=True)
+        return [host.name for host in found]
+
+    for part in parts_of(limit):
+        pattern = part.lstrip("!&")
+        try:
+            named = named_hosts(pattern, groups, hosts)
+        except BadInput as error:
+            mistakes += error.mistakes
+            continue
+        matches.append((part, names(pattern) if named is None else named))
+    if mistakes:
+        raise BadInput(*mistakes)
+    manager.subset(",".join(selected(matches, names("all"))) or NO_HOST)
 
 
 def resolved_groups(
