@@ -275,10 +275,7 @@ def suites() -> list[str]:
 
 def extra_variables() -> set[str]:
     """Return the names of the variables that ``-e`` may set."""
-    names = set(_read(ROOT / "roles/plan/vars/main.yml")["plan_extra_variables"])
-    for file in ROOT.glob("roles/*/defaults/main.yml"):
-        names |= _read(file).keys()
-    return names
+    return set(EXTRA_VARIABLES)
 
 
 def _programs() -> list[str]:

@@ -48,6 +48,11 @@ def keywords_of(task: Any, play_context: Any) -> dict[str, Any]:
     return keywords | {name: value for name, value in passwords.items() if value}
 
 
+def connection_variables() -> tuple[str, ...]:
+    """Return the names of the variables that decide how a host is reached."""
+    return AnsibleAccess({}).names
+
+
 class AnsibleAccess:
     """Resolves the access to hosts by Ansible's plug-ins.
 

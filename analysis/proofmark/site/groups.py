@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
 ALIASES = "proofmark_aliases"
 """The variable of a host with further names that it may report: one name, or a list."""
+BESIDE_HOSTS = ("locks", "baselines", "allowed_signers")
+"""Files of a site that are no inventory of Ansible (``ignore_patterns`` of ansible.cfg)."""
 NO_HOST = "!all"
 """The pattern of no host."""
 PARTITION = "partition"
@@ -108,7 +110,8 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
                 initialize_context=VaultSecretsContext.current(optional=True) is None,
             )
             loader.set_vault_secrets(secrets)
-            manager = InventoryManager(loader=loader, sources=[str(inventory)])
+            manager = InventoryManager(loader=loader, sources=[str(inventory.absolute())])
+            refuse_unread(manager)
             apply_limit(manager, limit)
             variables = VariableManager(loader=loader, inventory=manager)
             # It adds itself to `variables`: a template may use the variables of another host.
@@ -116,6 +119,38 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             return resolved_groups(manager, variables, loader)
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
+
+
+def refuse_unread(manager: Any) -> None:
+    """Refuse an inventory with a file that Ansible could not read.
+
+    Without ``any_unparsed_is_failed`` in ansible.cfg, Ansible only warns of it, and hosts are
+    missing.
+
+    Args:
+        manager: Ansible's ``InventoryManager``.
+
+    Raises:
+        BadInput: it names each file.
+    """
+    read = {str(source) for source in manager._inventory.processed_sources}
+    files = [file for source in manager._sources for file in _inventory_files(Path(source))]
+    if unread := [file for file in files if f"{file}" not in read]:
+        accepted = "an inventory; the warnings of Ansible state the reason"
+        found = "a file that Ansible cannot read"
+        raise BadInput(*(InputError(f"{file}", "", found, accepted) for file in unread))
+
+
+def _inventory_files(path: Path) -> Iterator[Path]:
+    """Yield the files that Ansible reads in an inventory, without those of the kit."""
+    from ansible.inventory.manager import IGNORED
+
+    if not path.is_dir():
+        yield path.absolute()
+        return
+    for each in sorted(path.iterdir()):
+        if not IGNORED.search(os.fsencode(each.name)) and each.name not in BESIDE_HOSTS:
+            yield from _inventory_files(each)
 
 
 def apply_limit(manager: Any, limit: str) -> None:

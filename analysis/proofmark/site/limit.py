@@ -120,6 +120,28 @@ def named_hosts(part: str, groups: Collection[str], hosts: Collection[str]) -> l
     raise bad_input("-l", "", found, _ACCEPTED)
 
 
+def limit_of_names(limit: str, groups: Collection[str], hosts: Collection[str]) -> str:
+    """Return `limit` with names in place of its node sets; empty if it has none.
+
+    Args:
+        limit: a pattern.
+        groups: the names of all groups of the inventory.
+        hosts: the names of all hosts of the inventory.
+
+    Raises:
+        BadInput: as `named_hosts`.
+    """
+    named: list[str] = []
+    changed = False
+    for part in parts_of(limit):
+        pattern = part.lstrip("!&")
+        names = named_hosts(pattern, groups, hosts)
+        changed |= names is not None and names != [pattern]
+        sign = part.removesuffix(pattern)
+        named += [f"{sign}{name}" for name in ([pattern] if names is None else names)]
+    return ",".join(named) if changed else ""
+
+
 def selected(matches: Sequence[tuple[str, Sequence[str]]], everything: Sequence[str]) -> list[str]:
     """Return the hosts of a pattern, whose parts were resolved, in their order.
 

@@ -59,7 +59,6 @@ UseSlurm = Callable[..., None]
 
 @pytest.fixture(autouse=True)
 def checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     monkeypatch.chdir(ROOT)
 
 
