@@ -74,6 +74,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
         ]
         if refused:
             refuse("; ".join(refused))
+        _show_chosen(variables["ansible_inventory_sources"][0])
         hosts: list[str] = variables["ansible_play_hosts_all"]
         return hosts[:1] or ["localhost"]
 
@@ -98,6 +99,13 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
             refuse_sources([str(source) for source in sources], KIT, config)
         except BadInput as error:
             yield str(error)
+
+
+def _show_chosen(source: str) -> None:
+    """Print the name of the chosen site, if its link is the inventory."""
+    path = Path(source)
+    if path.is_symlink() and path.parent.resolve() == KIT:
+        Display().display(f"site: {path.resolve().name}, the chosen one ({path.resolve()})")
 
 
 def refuse(message: str) -> NoReturn:

@@ -79,7 +79,9 @@ def refused_extra_variables(
     for name in filter(EXTRA_VARIABLES.__contains__, names):
         spec = {name: {"type": EXTRA_VARIABLES[name]}}
         if ArgumentSpecValidator(spec).validate({name: given[name]}).error_messages:
-            yield InputError(f"-e {name}", "", repr(given[name]), f"the type {EXTRA_VARIABLES[name]}")
+            yield InputError(
+                f"-e {name}", "", repr(given[name]), f"the type {EXTRA_VARIABLES[name]}"
+            )
     if unknown := [name for name in names if name not in known]:
         hint = nearest(unknown[0], EXTRA_VARIABLES)
         found = f"{'an unknown variable' if len(unknown) == 1 else 'unknown variables'}{hint}"
