@@ -26,7 +26,8 @@ options:
 """
 
 EXAMPLES = """
-- hosts: "{{ query('proofmark.kit.required_verdict', report_written | default({})) }}"
+- name: Require the verdict
+  hosts: "{{ query('proofmark.kit.required_verdict', report_written | default({})) }}"
 """
 
 RETURN = """

@@ -24,7 +24,8 @@ options: {}
 """
 
 EXAMPLES = """
-- hosts: "{{ query('proofmark.kit.selected_hosts') }}"
+- name: Selection
+  hosts: "{{ query('proofmark.kit.selected_hosts') }}"
 """
 
 RETURN = """

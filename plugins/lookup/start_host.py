@@ -34,7 +34,8 @@ options:
 """
 
 EXAMPLES = """
-- hosts: "{{ query('proofmark.kit.start_host', 'plan', 'build', 'run') }}"
+- name: Start
+  hosts: "{{ query('proofmark.kit.start_host', 'plan', 'build', 'run') }}"
 """
 
 RETURN = """

@@ -20,8 +20,8 @@ from proofmark.site.choice import choose_site
 
 pytestmark = pytest.mark.slow
 
-HOSTS = {f"n{number:02}": {} for number in range(1, 17)}
-NODES = {"n": {"hosts": HOSTS}, "other": {"hosts": {"login": {}}}}
+HOSTS: dict[str, object] = {f"n{number:02}": {} for number in range(1, 17)}
+NODES: dict[str, object] = {"n": {"hosts": HOSTS}, "other": {"hosts": {"login": {}}}}
 
 
 @pytest.fixture

@@ -58,6 +58,8 @@ OF_ONE_HOST = frozenset({"ansible_host", "ansible_ssh_host", "inventory_hostname
 """Variables that would give every node the address of one."""
 INTERPRETER = "ansible_python_interpreter"
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_WITHOUT_NAME = "_raw_params"
+"""Ansible's name of the words of ``-e NAME=word word`` after the first one."""
 _OF_MODULES = ("name", "groups", "cacheable")
 """Parameters of the modules that set variables."""
 _SETS = ("ansible.builtin.set_fact", "ansible.builtin.add_host")
@@ -82,7 +84,9 @@ def refused_extra_variables(
             yield InputError(
                 f"-e {name}", "", repr(given[name]), f"the type {EXTRA_VARIABLES[name]}"
             )
-    if unknown := [name for name in names if name not in known]:
+    if rest := given.get(_WITHOUT_NAME):
+        yield InputError("-e", "", f"{rest!r} without a name", "-e 'NAME=\"two words\"'")
+    if unknown := [name for name in names if name not in known and name != _WITHOUT_NAME]:
         hint = nearest(unknown[0], EXTRA_VARIABLES)
         found = f"{'an unknown variable' if len(unknown) == 1 else 'unknown variables'}{hint}"
         accepted = f"{', '.join(EXTRA_VARIABLES)}, and variables of connections (ansible_user)"

@@ -97,7 +97,8 @@ class TestChoice:
             choose_inventory([], lambda: kit)
         assert str(refused.value) == (
             "-i: found no site, and none is chosen; accepted: exactly one site: "
-            f"-i inventory/<site>, or `make site SITE=<site>` in {kit}, which chooses one of knl, skl"
+            f"-i inventory/<site>, or `make site SITE=<site>` in {kit}, which chooses one of "
+            "knl, skl"
         )
 
     @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ class TestChoice:
     def test_a_chosen_site_that_was_removed_is_refused(self, kit: Path) -> None:
         choose_site(kit, kit / "inventory/knl")
         shutil.rmtree(kit / "inventory/knl")
-        with pytest.raises(BadInput, match="a link to .*/inventory/knl, which is no folder"):
+        with pytest.raises(BadInput, match=r"a link to .*/inventory/knl, which is no folder"):
             choose_inventory([], lambda: kit)
 
     def test_a_file_with_the_name_of_the_link_is_kept(self, kit: Path) -> None:
