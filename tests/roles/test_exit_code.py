@@ -179,11 +179,15 @@ def names_of(node: Any) -> Iterator[str]:
 def names_in_files() -> set[str]:
     files = [*(ROOT / "playbooks").glob("**/*.yml"), *(ROOT / "roles").glob("*/tasks/*.yml")]
     texts = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
-    variables = [*(ROOT / "roles").glob("*/vars/*.yml"), *(ROOT / "roles").glob("*/defaults/*.yml")]
     names = {name for text in texts for name in names_of(text)}
-    for file in variables:
+    for file in (ROOT / "roles").glob("*/vars/*.yml"):
         names |= set(yaml.safe_load(file.read_text(encoding="utf-8")))
     return names
+
+
+def options_of_roles() -> set[str]:
+    files = (ROOT / "roles").glob("*/defaults/*.yml")
+    return {name for file in files for name in yaml.safe_load(file.read_text(encoding="utf-8"))}
 
 
 @pytest.mark.fault("verdict-replaced-from-outside")
@@ -192,8 +196,17 @@ def test_each_name_of_the_playbooks_and_roles_is_documented_or_refused() -> None
     assert {"stage_failed_nodes", "nodes_shown", "failed_name", "report_written"} <= names
     assert names <= internal_names(ROOT)
     for name in names:
-        assert [*refused_extra_variables({name: ""}, connection_variables())], name
         assert [*refused_of_inventory([name], ROOT)], name
+    for name in names | options_of_roles() - EXTRA_VARIABLES.keys():
+        assert [*refused_extra_variables({name: ""}, connection_variables())], name
+
+
+def test_the_inventory_may_set_options_of_roles_that_are_not_those_of_the_play() -> None:
+    of_play = {"report_run", "scratch_run", "plan_folder", "plan_limit", "collect_run", "plan_only"}
+    assert of_play <= internal_names(ROOT)
+    others = {"scratch_user", "report_strict", "provision_jobs", "gate_timer_start"}
+    assert others & internal_names(ROOT) == set()
+    assert others <= options_of_roles()
 
 
 def test_documented_variables_and_those_of_connections_are_accepted() -> None:

@@ -57,6 +57,8 @@ EXTRA_VARIABLES: Mapping[str, str] = {
 OF_ONE_HOST = frozenset({"ansible_host", "ansible_ssh_host", "inventory_hostname"})
 """Variables that would give every node the address of one."""
 INTERPRETER = "ansible_python_interpreter"
+_OF_PLAY = re.compile(r"plan_run|ansible_(inventory|limit)")
+"""Variables of the play in the default of an option."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _WITHOUT_NAME = "_raw_params"
 """Ansible's name of the words of ``-e NAME=word word`` after the first one."""
@@ -96,13 +98,16 @@ def refused_extra_variables(
 def internal_names(kit: Path) -> frozenset[str]:
     """Return the names that the playbooks and roles of `kit` set, except documented ones.
 
-    These are facts, registered results, variables of plays, tasks, loops and roles, and options of
-    roles.
+    These are facts, registered results, variables of plays, tasks, loops and roles, and the options
+    of roles whose default is that of the play: its run, its inventory, its limit. A site may set
+    other options of roles in its inventory.
     """
     files = [*kit.glob("playbooks/**/*.yml"), *kit.glob("roles/*/tasks/*.yml")]
     names = {name for file in files for name in _names_in(_read(file))}
-    for file in (*kit.glob("roles/*/vars/*.yml"), *kit.glob("roles/*/defaults/*.yml")):
-        names.update(_read(file) or {})
+    for file in kit.glob("roles/*/vars/*.yml"):
+        names.update(_read(file))
+    for file in kit.glob("roles/*/defaults/*.yml"):
+        names.update(name for name, value in _read(file).items() if _OF_PLAY.search(str(value)))
     return frozenset(filter(_NAME.fullmatch, names - EXTRA_VARIABLES.keys() - {INTERPRETER}))
 
 
