@@ -117,7 +117,7 @@ catalogues: .venv-dev
 	python -m tests.catalogues
 
 clean:
-	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache analysis/*.egg-info
+	rm -rf .venv .ansible collections playbooks/collections .hypothesis .mypy_cache .pytest_cache .ruff_cache analysis/*.egg-info
 	find analysis plugins tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv:
