@@ -22,11 +22,12 @@ LINT_PARTS := lint-ansible lint-types lint-rest
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
-.PHONY: help acceptance rehearsal test soak fresh lint lint-files bench lock bundle clean relock catalogues \
+.PHONY: help site acceptance rehearsal test soak fresh lint lint-files bench lock bundle clean relock catalogues \
 	$(LINT_PARTS) .venv .venv-rehearsal .venv-dev
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
+	@echo 'make site         choose the site of commands without -i; SITE=nurion'
 	@echo 'make rehearsal    an acceptance on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
 	@echo 'make test         lint and the tests, without those of make soak; ARGS="-k name"'
 	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
@@ -42,6 +43,9 @@ help:
 
 acceptance: .venv
 	ansible-playbook acceptance.yml -i inventory/local -l local -e suite=$(SUITE) $(ARGS)
+
+site: .venv
+	proofmark site $(SITE)
 
 # Root only: namespaces and mounts. `make rehearsal FAULT=x`, with an unknown id, lists the ids.
 rehearsal: SUITE =
@@ -86,7 +90,7 @@ lint-files: .venv-dev
 	@$(MAKE) --no-print-directory -j2 --output-sync --keep-going $(LINT_PARTS)
 
 lint-ansible:
-	PROOFMARK_SITE=local ansible-lint
+	ansible-lint
 
 lint-types:
 	mypy $(wildcard analysis plugins tests)
@@ -113,7 +117,7 @@ catalogues: .venv-dev
 	python -m tests.catalogues
 
 clean:
-	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache analysis/*.egg-info
+	rm -rf .venv .ansible collections playbooks/collections .hypothesis .mypy_cache .pytest_cache .ruff_cache analysis/*.egg-info
 	find analysis plugins tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv:

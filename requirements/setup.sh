@@ -159,13 +159,16 @@ update_venv() {
     }
 }
 
-# Ansible finds the collection proofmark.kit by a folder of that name: a link to the checkout.
+# Ansible finds the collection proofmark.kit by a folder of that name: a link to the checkout. With
+# any ansible.cfg it looks into the folder collections beside a playbook.
 link_collection() {
     link=.ansible/collections/ansible_collections/proofmark/kit
     [ -e "$link/galaxy.yml" ] || {
         mkdir -p "${link%/*}"
         ln -sfn ../../../.. "$link"
     }
+    [ -e collections ] || ln -sfn .ansible/collections collections
+    [ -e playbooks/collections ] || ln -sfn ../.ansible/collections playbooks/collections
 }
 
 recent='import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'

@@ -23,6 +23,7 @@ from tests.programs import BUILT_IN
 from tests.rehearsal.faults import FAULTS
 
 from proofmark.cli.main import COMMANDS, parser
+from proofmark.site.extra_vars import EXTRA_VARIABLES
 from proofmark.software.environments import FILES, environments_with
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -179,7 +180,7 @@ def _playbook(program: str, words: Sequence[str]) -> Iterator[str]:
     yield from _site(options.inventory or [], options.subset)
     for variable in options.extra_vars:
         name, _, value = variable.partition("=")
-        if name not in extra_variables():
+        if name not in EXTRA_VARIABLES:
             yield f"no extra variable {name}"
         elif name == "suite":
             yield from _known("suite", value, suites())
@@ -271,14 +272,6 @@ def _known(what: str, word: str, words: Sequence[str]) -> Iterator[str]:
 def suites() -> list[str]:
     """Return the names of the suites."""
     return list(_read(BENCHMARKS / "suites.yml")["suites"])
-
-
-def extra_variables() -> set[str]:
-    """Return the names of the variables that ``-e`` may set."""
-    names = set(_read(ROOT / "roles/plan/vars/main.yml")["plan_extra_variables"])
-    for file in ROOT.glob("roles/*/defaults/main.yml"):
-        names |= _read(file).keys()
-    return names
 
 
 def _programs() -> list[str]:

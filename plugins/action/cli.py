@@ -107,14 +107,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
 
     def _groups(self, task_vars: Mapping[str, Any]) -> bytes:
         """Return the partitions of the inventory as this play resolves them, as JSON."""
-        from proofmark.api import RESOLVED, BadInput, Passwords, resolved_groups
+        from proofmark.api import RESOLVED, BadInput, keywords_of, resolved_groups
 
         hostvars = task_vars["hostvars"]
-        asked = self._play_context
-        passwords = Passwords(asked.password or "", asked.become_pass or "")
+        keywords = keywords_of(self._task, self._play_context)
         try:
             groups = resolved_groups(
-                hostvars._inventory, hostvars._variable_manager, self._loader, passwords
+                hostvars._inventory, hostvars._variable_manager, self._loader, keywords
             )
         except BadInput as error:
             raise AnsibleActionFail(str(error)) from None

@@ -58,7 +58,6 @@ def play(room: Room, checkout: Path, call: Sequence[str], report: Callable[[str]
         "LC_ALL": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
     }
-    environment.pop("PROOFMARK_SITE", None)
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig=TERM", *call],
         cwd=checkout,

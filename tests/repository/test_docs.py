@@ -61,7 +61,6 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     public = (kit / "key.pub").read_text(encoding="utf-8")
     (kit / "allowed_signers").write_text(f"site@example.org {public}", encoding="utf-8")
     seen_by_all(monkeypatch)
-    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     monkeypatch.setenv("EDITOR", "true")
     monkeypatch.chdir(kit)
     return kit

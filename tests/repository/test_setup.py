@@ -22,6 +22,7 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "requirements/debian-rehearsal.txt").write_text("")
     (tmp_path / "requirements/debian-dev.txt").write_text("busybox|busybox-static # a shell\n")
     (tmp_path / "galaxy.yml").touch()
+    (tmp_path / "playbooks").mkdir()
     (tmp_path / "pyproject.toml").touch()
     venv = tmp_path / ".venv"
     venv.mkdir()
@@ -83,6 +84,9 @@ def test_nothing_is_printed_if_no_package_is_missing(checkout: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     link = checkout / ".ansible/collections/ansible_collections/proofmark/kit"
     assert link.resolve() == checkout
+    for beside in (checkout, checkout / "playbooks"):  # with any ansible.cfg
+        found = beside / "collections/ansible_collections/proofmark/kit"
+        assert found.resolve() == checkout
 
 
 PYTHON = """#!/bin/sh

@@ -132,7 +132,6 @@ class Kit:
             "COLUMNS": "200",
             **self.environment,
         }
-        environment.pop("PROOFMARK_SITE", None)
         call = [*command, str(tools / "ansible-playbook"), playbook]
         site = ["-i", "inventory/local", "-l", "local"] if "-i" not in arguments else []
         return subprocess.Popen(
@@ -183,15 +182,18 @@ def make_kit(top: Path) -> Kit:
     """Make a kit in `top`, which every user may enter."""
     top.chmod(0o755)
     folder = top / "kit"
+    ignored = shutil.ignore_patterns("__pycache__", "collections")
     for name in SHARED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, folder / name, ignore=ignored)
         else:
             shutil.copy(source, folder / name)
     link = folder / ".ansible/collections/ansible_collections/proofmark/kit"
     link.parent.mkdir(parents=True)
     link.symlink_to("../../../..")
+    (folder / "collections").symlink_to(".ansible/collections")
+    (folder / "playbooks/collections").symlink_to("../.ansible/collections")
     for name, text in {
         "benchmarks/nap.yml": NAP,
         "benchmarks/suites.yml": SUITES,

@@ -116,7 +116,7 @@ def test_second_site_is_refused_before_anything_is_done(kit: Kit) -> None:
     before = kit.files()
     sites = ["-i", "inventory/local", "-i", "inventory/other", "-l", "local"]
     played = kit.play("acceptance.yml", *sites)
-    assert played.code == 2
+    assert played.code == 3
     assert played.printed("found 2 sites")
     assert played.printed("exactly one site")
     assert kit.files() == before
@@ -133,19 +133,20 @@ def test_the_second_site_alone_is_accepted(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "words"),
+    ("extra", "words", "code"),
     [
-        ("sute=slow", "did you mean 'suite'?"),
-        ("suite=slw", "did you mean 'slow'?"),
-        ("strict=perhaps", "perhaps"),
+        ("sute=slow", "did you mean 'suite'?", 3),
+        ("suite=slw", "did you mean 'slow'?", 2),
+        ("strict=perhaps", "-e strict: found 'perhaps'; accepted: the type bool", 3),
+        ("suite=slow and more", "-e: found 'and more' without a name", 3),
     ],
 )
 def test_wrong_variables_are_refused_before_anything_is_done(
-    kit: Kit, extra: str, words: str
+    kit: Kit, extra: str, words: str, code: int
 ) -> None:
     before = kit.files()
     played = kit.play("acceptance.yml", "-e", extra)
-    assert played.code == 2
+    assert played.code == code
     assert played.printed(words)
     assert kit.files() == before
 

@@ -127,7 +127,7 @@ def test_the_command_finds_the_installed_collection(site: Site) -> None:
 
 def test_a_misspelt_variable_of_the_folder_is_refused(site: Site) -> None:
     code, output = site.play("proofmark.kit.validate", "-e", "proofmark_run=/srv/runs")
-    assert code == 2
+    assert code == 3
     assert "-e proofmark_run: found an unknown variable, did you mean 'proofmark_runs'?" in output
 
 

@@ -18,17 +18,19 @@ from tests.roles.kit import DECLARED, Kit
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 NODES = "nodes: host key, log-in, clock, uid"
+PILOT = "pilot"
+"""The user of ``-u``, whom only the servers have: without the option, no log-in works."""
 
 
 @pytest.fixture
 def servers(kit: Kit) -> Iterator[dict[str, Sshd]]:
-    """Yield the servers of three nodes: of root, of a user with sudo, and behind the first."""
+    """Yield the servers of three nodes: of `PILOT`, of another user, and behind the first."""
     top = kit.folder.parent
     with ExitStack() as ends:
         yield {
-            "plain": ends.enter_context(sshd(top / "plain")),
+            "plain": ends.enter_context(sshd(top / "plain", sudo_user=PILOT)),
             "sudo": ends.enter_context(sshd(top / "sudo", sudo_user="ops")),
-            "behind": ends.enter_context(sshd(top / "behind")),
+            "behind": ends.enter_context(sshd(top / "behind", sudo_user=PILOT)),
         }
 
 
@@ -83,12 +85,12 @@ def test_each_node_is_reached_by_its_own_settings(kit: Kit, servers: dict[str, S
     write_site(kit, servers, {"ansible_become_password": PASSWORD})
     key = f"--private-key={servers['plain'].folder}/key"
     vault = f"--vault-password-file={kit.folder}/vault password"
-    code, output = preflight(kit, "-u", "root", key, vault)
+    code, output = preflight(kit, "-u", PILOT, key, vault)
     assert f"OK: {NODES}: behind,plain,sudo" in output, output
     assert code == 0, output
     assert set(servers["sudo"].accepted()) == {"ops"}
-    assert set(servers["behind"].accepted()) == {"root"}
-    assert set(servers["plain"].accepted()) == {"root"}
+    assert set(servers["behind"].accepted()) == {PILOT}
+    assert set(servers["plain"].accepted()) == {PILOT, "root"}  # root is that of the jump
     assert PASSWORD not in output
 
 
@@ -99,7 +101,7 @@ def test_a_wrong_password_of_sudo_affects_its_node(kit: Kit, servers: dict[str, 
     (kit.folder / "sudo password").write_text("wrong one\n")
     code, output = preflight(
         kit,
-        *("-u", "root", f"--private-key={servers['plain'].folder}/key"),
+        *("-u", PILOT, f"--private-key={servers['plain'].folder}/key"),
         f"--vault-password-file={kit.folder}/vault password",
         f"--become-password-file={kit.folder}/sudo password",
     )

@@ -36,7 +36,7 @@ def test_systemd_accepts_the_units_and_the_removal_leaves_nothing(kit: Kit, tmp_
         [program, "verify", *files], capture_output=True, text=True, check=False
     )
     assert (checked.returncode, checked.stderr) == (0, "")
-    wrong = kit.play(PLAYBOOK, *given, *budget, "-e", "gate_timer_schedule=now and then")
+    wrong = kit.play(PLAYBOOK, *given, *budget, "-e", 'gate_timer_schedule="now and then"')
     assert wrong.code == 0
     checked = subprocess.run(
         [program, "verify", *files], capture_output=True, text=True, check=False

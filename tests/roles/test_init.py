@@ -24,7 +24,6 @@ SwitchName=spine Switches=leaf[1-2]
 def test_the_inventory_of_a_slurm_cluster_gives_a_plan_and_its_differences(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     monkeypatch.chdir(ROOT)
     site = tmp_path / "mysite"
     words = ["init", str(site), "--from-node", "knl0001", "--scheduler", "slurm"]

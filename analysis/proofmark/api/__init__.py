@@ -40,9 +40,16 @@ if TYPE_CHECKING:
     from proofmark.runs.job_state import State as State
     from proofmark.runs.run import Run as Run
     from proofmark.runs.run import open_run as open_run
-    from proofmark.site.ansible_access import Passwords as Passwords
+    from proofmark.site.ansible_access import connection_variables as connection_variables
+    from proofmark.site.ansible_access import keywords_of as keywords_of
+    from proofmark.site.choice import refuse_sources as refuse_sources
+    from proofmark.site.extra_vars import refused_extra_variables as refused_extra_variables
+    from proofmark.site.extra_vars import refused_of_inventory as refused_of_inventory
     from proofmark.site.groups import RESOLVED as RESOLVED
+    from proofmark.site.groups import apply_limit as apply_limit
+    from proofmark.site.groups import refuse_unread as refuse_unread
     from proofmark.site.groups import resolved_groups as resolved_groups
+    from proofmark.site.limit import limit_of_names as limit_of_names
     from proofmark.site.node.facts import parse_probe as parse_probe
     from proofmark.software.blas import candidate_kernels as candidate_kernels
     from proofmark.software.installed import Installed as Installed
@@ -66,7 +73,6 @@ MODULES = {
     "NodeError": "proofmark.machine.outcome",
     "NodeStatus": "proofmark.machine.scheduler",
     "Outcome": "proofmark.machine.outcome",
-    "Passwords": "proofmark.site.ansible_access",
     "Plot": "proofmark.report.plot",
     "PlotContext": "proofmark.report.plot",
     "ProofmarkError": "proofmark.common.errors",
@@ -83,12 +89,20 @@ MODULES = {
     "SchedulerUnavailable": "proofmark.machine.scheduler",
     "State": "proofmark.runs.job_state",
     "Verdict": "proofmark.judge.verdict",
+    "apply_limit": "proofmark.site.groups",
     "candidate_kernels": "proofmark.software.blas",
+    "connection_variables": "proofmark.site.ansible_access",
     "judge_run": "proofmark.judge.judging",
+    "keywords_of": "proofmark.site.ansible_access",
+    "limit_of_names": "proofmark.site.limit",
     "of_another_user": "proofmark.common.environment",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
     "private_home": "proofmark.common.private_folder",
+    "refuse_sources": "proofmark.site.choice",
+    "refuse_unread": "proofmark.site.groups",
+    "refused_extra_variables": "proofmark.site.extra_vars",
+    "refused_of_inventory": "proofmark.site.extra_vars",
     "resolved_groups": "proofmark.site.groups",
     "result_folder": "proofmark.common.kit",
     "system_needs": "proofmark.software.provision",

@@ -14,7 +14,7 @@ from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
-from proofmark.cli.site import inventory_of
+from proofmark.cli.site import inventory_of, site_name
 from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.kit import kit_folder, result_folder
@@ -35,7 +35,7 @@ from proofmark.runs.lock import is_lock_held
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.runs.state import site_folder
-from proofmark.site.inventory import Site, choose_inventory, load_site
+from proofmark.site.inventory import Site, load_site
 
 FAILED, STOPPED = 1, 130
 
@@ -171,7 +171,7 @@ def _release(options: Namespace) -> int:
 
 def _status(options: Namespace) -> int:
     """Print the gates that hold nodes, and the nodes that gates keep out of service."""
-    name = choose_inventory(options.inventory).name
+    name = site_name(options)
     for state in gates(name):
         if held := state.held():
             print_line(f"{state.id}: holds {folded(held)} since {state.gate.since}")

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_line
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.machine.listing import LISTINGS
 from proofmark.machine.node_report import node_name, node_runner, site_runner
 from proofmark.machine.survey import NONE, survey
+from proofmark.site.choice import choose_site, chosen_site
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Site, load_sites
 from proofmark.site.questions import MARK
@@ -68,8 +69,22 @@ def _write(options: Namespace) -> int:
         print_line(f"partition {kind.name}: {folded(kind.names)}")
     questions = sum(text.count(MARK) for name, text in files.items() if name.endswith(".yml"))
     print_line(f"questions: {questions}; grep -rn {MARK} {folder}")
+    _choose(folder)
     print_line(f"next: proofmark validate -i {folder}")
     return 0
+
+
+def _choose(folder: Path) -> None:
+    """Make a new site of the checkout the chosen one, if none is chosen."""
+    kit = kit_folder()
+    if folder.resolve().parent != kit.resolve() / "inventory":
+        return
+    try:
+        chosen = chosen_site(kit)
+    except BadInput:
+        choose_site(kit, folder)
+        chosen = folder
+    print_line(f"the chosen site: {chosen.name}; make site SITE={folder.name} chooses this one")
 
 
 def _diff(options: Namespace) -> int:

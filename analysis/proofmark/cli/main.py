@@ -34,6 +34,7 @@ BROKEN_PIPE = 141
 
 COMMANDS = {
     "init": ("init", "write the inventory of a site from what its scheduler and nodes report"),
+    "site": ("choose", "choose the site of commands without -i, or print it"),
     "cases": ("cases", "list the cases and suites"),
     "plan": ("plan", "print the steps of an acceptance and their cost"),
     "validate": (

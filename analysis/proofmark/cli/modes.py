@@ -14,6 +14,7 @@ from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import open_or_plan_run, refuse_other_hosts, site_of_inventory
 from proofmark.cli.command import Command, Rights, verb_argument
 from proofmark.cli.output import print_line
+from proofmark.cli.site import site_name
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.messages import say
@@ -41,7 +42,7 @@ from proofmark.runs.lock import Busy, lock
 from proofmark.runs.progress import waiting_nodes
 from proofmark.runs.run import Run, enter_mode, open_run
 from proofmark.runs.state import RunState, adopt, begin, find, planned
-from proofmark.site.inventory import Site, choose_inventory
+from proofmark.site.inventory import Site
 
 FAILED = 1
 CHANGES = ("enter", "restore")
@@ -194,7 +195,7 @@ def _opened(options: Namespace) -> tuple[Run, Site]:
 def _state(options: Namespace) -> RunState | None:
     """Return the state of the run; its folder need not exist any more."""
     folder: Path = options.folder.resolve()
-    site = choose_inventory(options.inventory).name
+    site = site_name(options)
     state = find(site, folder)
     if state and (journals(state.folder) or not folder.is_dir()):
         return state

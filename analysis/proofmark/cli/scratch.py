@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import open_or_plan_run, site_of_inventory
 from proofmark.cli.command import Command, Rights, verb_argument
+from proofmark.cli.site import site_name
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
 from proofmark.machine.scratch.clean import clean
@@ -16,7 +17,7 @@ from proofmark.machine.scratch.stage import ScratchTarget, check, nodes_of, unmo
 from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.state import RunState, begin, find, planned
-from proofmark.site.inventory import Site, choose_inventory
+from proofmark.site.inventory import Site
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -60,7 +61,7 @@ def _verify(options: Namespace) -> list[str]:
 
 def _unmount(options: Namespace) -> list[str]:
     """Unmount what this run mounted."""
-    state = find(choose_inventory(options.inventory).name, options.folder.resolve())
+    state = find(site_name(options), options.folder.resolve())
     if state is None:
         return []
     site = site_of_inventory(options, state.partition, {"scratch_dir": options.scratch_dir})

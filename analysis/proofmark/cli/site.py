@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from argparse import SUPPRESS, ArgumentParser, Namespace
+from dataclasses import replace
 
 from proofmark.cli.input import parse
 from proofmark.common.errors import bad_input
+from proofmark.common.kit import kit_folder
+from proofmark.common.messages import say
 from proofmark.common.nodesets import folded, unfold
 from proofmark.site.groups import RESOLVED
 from proofmark.site.inventory import Inventory, Site, choose_inventory
@@ -24,11 +27,29 @@ def inventory_of(options: Namespace) -> Inventory:
     Raises:
         BadInput: not exactly one site is named, or the groups cannot be read.
     """
-    folder = choose_inventory(options.inventory)
+    inventory = _named(options)
     if options.groups_fd is None:
-        return Inventory(folder)
+        return inventory
     with os.fdopen(options.groups_fd, "rb") as file:
-        return Inventory(folder, parse(RESOLVED, file, "groups of the play"))
+        return replace(inventory, groups=parse(RESOLVED, file, "groups of the play"))
+
+
+def site_name(options: Namespace) -> str:
+    """Return the name of the site that ``-i`` names.
+
+    Raises:
+        BadInput: not exactly one site is named.
+    """
+    return _named(options).folder.name
+
+
+def _named(options: Namespace) -> Inventory:
+    """Return the inventory; without ``-i`` print once which site is chosen."""
+    inventory = choose_inventory(options.inventory, kit_folder)
+    if not options.inventory:
+        say(f"site: {inventory.folder.name}, the chosen one ({inventory.folder})")
+        options.inventory = [f"{inventory.source}"]
+    return inventory
 
 
 def only_nodes(site: Site, nodes: str | None) -> Site:

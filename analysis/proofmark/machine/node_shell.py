@@ -97,17 +97,18 @@ def _ssh(node: str, host: HostAccess) -> list[str]:
             accepted = "letters, digits and _.:%@+\\-, the first a letter or digit"
             raise _refused(node, f"{value!r} in its variables of ssh; accepted: {accepted}")
     settings = {
-        "-o": host.host_name and f"HostName={host.host_name.replace('%', '%%')}",
-        "-l": host.user,
-        "-p": host.port,
-        "-i": host.identity_file,
+        "Port": host.port,
+        "IdentityFile": host.identity_file and f'"{host.identity_file}"',
+        "User": host.user,
+        "ConnectTimeout": host.timeout_s or TIMEOUT_S,
+        "ConnectionAttempts": host.attempts if host.attempts > 1 else "",
     }
     return [
-        host.program,
-        *("-o", "BatchMode=yes", "-o", f"ConnectTimeout={host.timeout_s or TIMEOUT_S}"),
-        *(word for option, value in settings.items() if value for word in (option, value)),
+        *(host.program, "-o", "BatchMode=yes"),
+        *host.first_options,
+        *(word for key, value in settings.items() if value for word in ("-o", f"{key}={value}")),
         *host.options,
-        node,
+        host.host_name or node,
     ]
 
 

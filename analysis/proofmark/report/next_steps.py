@@ -15,6 +15,7 @@ from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.verdict import Result
 from proofmark.report.remedies import of_failure, of_invalid, of_node
 from proofmark.report.run_data import RunData
+from proofmark.site.limit import pattern_of
 
 MOST_STEPS = 8
 """The largest number of steps that a command names."""
@@ -69,7 +70,8 @@ def same_command(run_data: RunData, *options: str) -> str:
     """Return the command of the acceptance of this run, with further `options`."""
     site, plan = run_data.site, run_data.run.plan
     inventory = f"inventory/{site.name}"
-    words = ["ansible-playbook", "acceptance.yml", "-i", inventory, "-l", site.limit]
+    limit = pattern_of(site.hosts, site.partition_name, site.partition_hosts or site.hosts)
+    words = ["ansible-playbook", "acceptance.yml", "-i", inventory, "-l", limit]
     return shlex.join([*words, "-e", f"suite={plan.suite}", *options])
 
 

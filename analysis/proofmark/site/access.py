@@ -18,8 +18,11 @@ class HostAccess(StrictModel):
         local: whether the host is this machine. The settings of ssh do not apply then.
         program: the program of ssh.
         host_name: the address, if it is not the name in the inventory.
-        options: further arguments of ssh.
+        first_options: arguments of ssh before those of the other settings. Of two values, ssh uses
+            the first.
+        options: arguments of ssh after those of the other settings.
         timeout_s: the time limit of a connection, in seconds; 0 is that of the kit.
+        attempts: how often ssh tries to connect.
         become_user: the user who runs the scripts, by sudo; empty is the user who logs in.
         sudo: the program of sudo.
         password: for sudo. No file has it.
@@ -31,8 +34,10 @@ class HostAccess(StrictModel):
     user: str = ""
     port: str = ""
     identity_file: str = ""
+    first_options: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     timeout_s: int = Field(default=0, ge=0)
+    attempts: int = Field(default=1, ge=1)
     become_user: str = ""
     sudo: str = "sudo"
     password: SecretStr = Field(default=NO_PASSWORD, exclude=True)

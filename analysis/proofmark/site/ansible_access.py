@@ -1,8 +1,9 @@
 """How Ansible would reach each host: the options of its plug-ins ``ssh`` and ``sudo``.
 
 Ansible's own plug-ins resolve the options. So variables, ansible.cfg, the environment and, in a
-play, the command line (``-u``, ``--private-key``, ``-b``) count in Ansible's order. A setting that
-the kit cannot use is refused, because without it another machine or user would be reached.
+play, the keywords of the task and the command line (``-u``, ``--private-key``, ``-b``) count in
+Ansible's order. A setting that the kit cannot use is refused, because without it another machine or
+user would be reached.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
@@ -30,12 +31,26 @@ _USER = re.compile(r"[A-Za-z_][\w.-]*\$?")
 _PROGRAM = re.compile(r"[\w./+-]+")
 
 
-@dataclass(frozen=True)
-class Passwords:
-    """The passwords that Ansible asked for: of ssh (``-k``) and of sudo (``-K``)."""
+def keywords_of(task: Any, play_context: Any) -> dict[str, Any]:
+    """Return the keywords of a task that the plug-ins of a connection read, as Ansible passes them.
 
-    ssh: str = ""
-    become: str = ""
+    An option of the command line is the default of its keyword (``-u`` of ``remote_user``). The
+    time limit and the passwords of ``-k`` and ``-K`` are in the context of the play
+    (``TaskExecutor._set_connection_options`` of ansible-core 2.19).
+
+    Args:
+        task: Ansible's ``Task``; outside of a play, a task without keywords.
+        play_context: Ansible's ``PlayContext``.
+    """
+    keywords = {name: value for name, value in task.dump_attrs().items() if value is not None}
+    keywords["timeout"] = play_context.timeout
+    passwords = {"password": play_context.password, "become_pass": play_context.become_pass}
+    return keywords | {name: value for name, value in passwords.items() if value}
+
+
+def connection_variables() -> tuple[str, ...]:
+    """Return the names of the variables that decide how a host is reached."""
+    return AnsibleAccess({}).names
 
 
 class AnsibleAccess:
@@ -45,12 +60,14 @@ class AnsibleAccess:
         names: the variables of a host that the plug-ins read.
     """
 
-    def __init__(self, passwords: Passwords) -> None:
+    def __init__(self, keywords: Mapping[str, Any] | None = None) -> None:
+        """Load the plug-ins; `keywords` are those of `keywords_of`, None outside of a play."""
         from ansible import constants
         from ansible.playbook.play_context import PlayContext
+        from ansible.playbook.task import Task
         from ansible.plugins.loader import become_loader, connection_loader
 
-        self._passwords = passwords
+        self._keywords = keywords_of(Task(), PlayContext()) if keywords is None else keywords
         self._ssh = connection_loader.get("ssh", PlayContext(), "/dev/null")
         self._sudo = become_loader.get("sudo")
         plugins = (("connection", "ssh"), ("become", "sudo"))
@@ -86,55 +103,65 @@ class AnsibleAccess:
         return known if known.local else known.model_copy(update={"host_name": address})
 
     def _access(self, variables: Mapping[str, Any]) -> HostAccess:
+        get = self._ssh.get_option
+        local = self._connection(variables) in _LOCAL
+        user = "" if local else str(get("remote_user") or "")
         become: dict[str, Any] = {}
-        if _is_become(variables):
+        if self._is_become(variables) and self._needs_sudo(user):
             option = self._option_of_sudo
             become = {
                 "become_user": str(option("become_user") or "root"),
                 "sudo": str(option("become_exe") or "sudo"),
-                "password": SecretStr(str(option("become_pass") or self._passwords.become)),
+                "password": SecretStr(str(option("become_pass") or "")),
             }
-        if _connection(variables) in _LOCAL:
+        if local:
             return HostAccess(local=True, **become)
-        get = self._ssh.get_option
-        checked = get("host_key_checking")
-        given = [
-            str(get(name) or "")
-            for name in ("ssh_args", "ssh_common_args", "ssh_extra_args")
-            if get(name) != self._defaults[name]
-        ]
-        options = [word for text in given for word in shlex.split(text)]
+        unchecked = () if get("host_key_checking") else ("-o", "StrictHostKeyChecking=no")
         return HostAccess(
             program=str(get("ssh_executable")),
-            user=str(get("remote_user") or ""),
+            first_options=(*self._arguments("ssh_args"), *unchecked),
+            user=user,
             port=str(get("port") or ""),
-            identity_file=str(get("private_key_file") or ""),
-            options=(*options, *(() if checked else ("-o", "StrictHostKeyChecking=no"))),
+            identity_file=_of_home(get("private_key_file")),
+            options=(*self._arguments("ssh_common_args"), *self._arguments("ssh_extra_args")),
             timeout_s=int(get("timeout")),
+            attempts=1 + int(get("reconnection_retries")),
             **become,
         )
+
+    def _arguments(self, name: str) -> list[str]:
+        """Return the words of an option with arguments of ssh; none for the value of Ansible."""
+        given = self._ssh.get_option(name)
+        return [] if given == self._defaults[name] else shlex.split(str(given or ""))
+
+    def _needs_sudo(self, user: str) -> bool:
+        """Return whether Ansible uses sudo for a host on which `user` logs in."""
+        from ansible import constants
+
+        same = user != "" and user == self._option_of_sudo("become_user")
+        return not same or bool(constants.BECOME_ALLOW_SAME_USER)
 
     def _option_of_sudo(self, name: str) -> Any:
         return self._sudo.get_option(name)
 
     def _refused(self, variables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Set the options of the plug-ins; yield key, found and accepted of each refused one."""
-        connection = _connection(variables)
+        connection = self._connection(variables)
         if connection not in (*_SSH, *_LOCAL):
             yield CONNECTION, repr(connection), "ssh, local, or partition.firmware.remote_shell"
             return
-        if _is_become(variables):
-            method = _become_method(variables)
+        if self._is_become(variables):
+            method = self._stated(variables, "become_method", "DEFAULT_BECOME_METHOD")
             if method not in _SUDO:
                 yield "ansible_become_method", repr(method), "sudo"
                 return
-            self._sudo.set_options(var_options=dict(variables))
+            self._sudo.set_options(task_keys=self._keywords, var_options=dict(variables))
             yield from self._refused_sudo()
         if connection in _LOCAL:
             return
-        self._ssh.set_options(var_options=dict(variables))
+        self._ssh.set_options(task_keys=self._keywords, var_options=dict(variables))
         for name in _NOT_USED:
-            if self._ssh.get_option(name) or (name == "password" and self._passwords.ssh):
+            if self._ssh.get_option(name):
                 yield f"ansible_{name}", "a value", "a key of ssh: ansible_private_key_file"
         program = str(self._ssh.get_option("ssh_executable"))
         if not _PROGRAM.fullmatch(program):
@@ -152,27 +179,23 @@ class AnsibleAccess:
             if value not in (default, None, ""):
                 yield f"ansible_{name}", repr(value), f"nothing, or {default!r}"
 
+    def _connection(self, variables: Mapping[str, Any]) -> str:
+        return str(self._stated(variables, "connection", "DEFAULT_TRANSPORT"))
 
-def _connection(variables: Mapping[str, Any]) -> str:
-    return str(variables.get(CONNECTION) or _of_command_line("connection", "DEFAULT_TRANSPORT"))
+    def _is_become(self, variables: Mapping[str, Any]) -> bool:
+        from ansible.module_utils.parsing.convert_bool import boolean
 
+        return bool(boolean(self._stated(variables, "become", "DEFAULT_BECOME"), strict=False))
 
-def _is_become(variables: Mapping[str, Any]) -> bool:
-    from ansible.module_utils.parsing.convert_bool import boolean
+    def _stated(self, variables: Mapping[str, Any], name: str, setting: str) -> Any:
+        """Return the value of a variable, else of a keyword, else of a setting of ansible.cfg."""
+        from ansible import constants
 
-    given = variables.get("ansible_become")
-    if given is None:
-        given = _of_command_line("become", "DEFAULT_BECOME")
-    return bool(boolean(given, strict=False))
-
-
-def _become_method(variables: Mapping[str, Any]) -> str:
-    given = variables.get("ansible_become_method")
-    return str(given or _of_command_line("become_method", "DEFAULT_BECOME_METHOD"))
+        stated = (variables.get(f"ansible_{name}"), self._keywords.get(name))
+        given = (each for each in stated if each not in (None, ""))
+        return next(given, getattr(constants, setting))
 
 
-def _of_command_line(option: str, setting: str) -> Any:
-    """Return an option of the command line of a play; without one, a setting of ansible.cfg."""
-    from ansible import constants, context
-
-    return context.CLIARGS.get(option) or getattr(constants, setting)
+def _of_home(path: str | None) -> str:
+    """Return `path` with the home folder in place of ``~``, which ssh takes from passwd(5)."""
+    return f"{Path(path).expanduser()}" if path else ""

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, SecretStr, TypeAdapter
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
-from proofmark.site.ansible_access import CONNECTION, AnsibleAccess, Passwords
-from proofmark.site.limit import unknown_names
+from proofmark.site.ansible_access import CONNECTION, AnsibleAccess
+from proofmark.site.limit import named_hosts, parts_of, selected
 from proofmark.site.tuned import TUNED
 
 COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
 ALIASES = "proofmark_aliases"
 """The variable of a host with further names that it may report: one name, or a list."""
+BESIDE_HOSTS = ("locks", "baselines", "allowed_signers")
+"""Files of a site that are no inventory of Ansible (``ignore_patterns`` of ansible.cfg)."""
+NO_HOST = "!all"
+"""The pattern of no host."""
 PARTITION = "partition"
 """The variable of a group with the facts of the partition."""
 
@@ -85,7 +89,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         from ansible import constants
         from ansible.cli import CLI
         from ansible.errors import AnsibleError
-        from ansible.inventory.manager import InventoryManager, split_host_pattern
+        from ansible.inventory.manager import InventoryManager
         from ansible.parsing.dataloader import DataLoader
         from ansible.parsing.vault import VaultSecretsContext
         from ansible.plugins.loader import init_plugin_loader
@@ -106,21 +110,86 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
                 initialize_context=VaultSecretsContext.current(optional=True) is None,
             )
             loader.set_vault_secrets(secrets)
-            manager = InventoryManager(loader=loader, sources=[str(inventory)])
-            parts = split_host_pattern(limit)
-            if unknown := list(unknown_names(parts, manager.groups, manager.hosts)):
-                raise BadInput(*unknown)
-            manager.subset(limit)
+            manager = InventoryManager(loader=loader, sources=[str(inventory.absolute())])
+            refuse_unread(manager)
+            apply_limit(manager, limit)
             variables = VariableManager(loader=loader, inventory=manager)
             # It adds itself to `variables`: a template may use the variables of another host.
             HostVars(inventory=manager, variable_manager=variables, loader=loader)
-            return resolved_groups(manager, variables, loader, Passwords())
+            return resolved_groups(manager, variables, loader)
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
 
 
+def refuse_unread(manager: Any) -> None:
+    """Refuse an inventory with a file that Ansible could not read.
+
+    Without ``any_unparsed_is_failed`` in ansible.cfg, Ansible only warns of it, and hosts are
+    missing.
+
+    Args:
+        manager: Ansible's ``InventoryManager``.
+
+    Raises:
+        BadInput: it names each file.
+    """
+    read = {str(source) for source in manager._inventory.processed_sources}
+    files = [file for source in manager._sources for file in _inventory_files(Path(source))]
+    if unread := [file for file in files if f"{file}" not in read]:
+        accepted = "an inventory; the warnings of Ansible state the reason"
+        found = "a file that Ansible cannot read"
+        raise BadInput(*(InputError(f"{file}", "", found, accepted) for file in unread))
+
+
+def _inventory_files(path: Path) -> Iterator[Path]:
+    """Yield the files that Ansible reads in an inventory, without those of the kit."""
+    from ansible.inventory.manager import IGNORED
+
+    if not path.is_dir():
+        yield path.absolute()
+        return
+    for each in sorted(path.iterdir()):
+        if not IGNORED.search(os.fsencode(each.name)) and each.name not in BESIDE_HOSTS:
+            yield from _inventory_files(each)
+
+
+def apply_limit(manager: Any, limit: str) -> None:
+    """Limit Ansible's inventory to the hosts of the pattern `limit`.
+
+    Ansible ignores a name that is neither a group nor a host with a warning, also if it excludes
+    hosts (``knl:!dwon``). It takes the numbers of a node set as positions. Both differ here.
+
+    Args:
+        manager: Ansible's ``InventoryManager``.
+        limit: the pattern of ``-l``.
+
+    Raises:
+        AnsibleError: a pattern of Ansible is wrong.
+        BadInput: the mistakes of all parts.
+    """
+    groups, hosts = manager.groups, manager.hosts
+    matches: list[tuple[str, Sequence[str]]] = []
+    mistakes: list[InputError] = []
+
+    def names(pattern: str) -> list[str]:
+        found = manager.get_hosts(pattern, ignore_limits=True, ignore_restrictions=True)
+        return [host.name for host in found]
+
+    for part in parts_of(limit):
+        pattern = part.lstrip("!&")
+        try:
+            named = named_hosts(pattern, groups, hosts)
+        except BadInput as error:
+            mistakes += error.mistakes
+            continue
+        matches.append((part, names(pattern) if named is None else named))
+    if mistakes:
+        raise BadInput(*mistakes)
+    manager.subset(",".join(selected(matches, names("all"))) or NO_HOST)
+
+
 def resolved_groups(
-    manager: Any, variables: Any, loader: Any, passwords: Passwords
+    manager: Any, variables: Any, loader: Any, keywords: Mapping[str, Any] | None = None
 ) -> dict[str, PartitionGroup]:
     """Return the groups of the partitions of Ansible's objects, under their limit, by name.
 
@@ -128,7 +197,7 @@ def resolved_groups(
         manager: Ansible's ``InventoryManager``.
         variables: its ``VariableManager``.
         loader: its ``DataLoader``.
-        passwords: those that Ansible asked for.
+        keywords: those of the task (`keywords_of`); None outside of a play.
 
     Raises:
         AnsibleError: a variable cannot be templated.
@@ -136,7 +205,7 @@ def resolved_groups(
     """
     from ansible.template import Templar
 
-    reader = AnsibleAccess(passwords)
+    reader = AnsibleAccess(keywords)
     wanted = (*reader.names, ALIASES)
     compute = manager.groups.get(COMPUTE)
     # Not only the hosts of the running play.

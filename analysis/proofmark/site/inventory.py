@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name, short_name
 from proofmark.common.strict_model import RenamedKeys
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.access import Access
+from proofmark.site.choice import LINK, chosen_site, missing_inventory
 from proofmark.site.firmware import SSH
 from proofmark.site.groups import ALIASES, PARTITION, PartitionGroup, read_groups
 from proofmark.site.partition import PREDICTED, Partition
@@ -107,36 +107,47 @@ class Site(RenamedKeys):
 
 @dataclass(frozen=True)
 class Inventory:
-    """The folder of a site, and its groups if a play has resolved them."""
+    """The folder of a site, and its groups if a play has resolved them.
+
+    Attributes:
+        source: what Ansible reads: the folder, or one file in it.
+    """
 
     folder: Path
+    source: Path
     groups: Mapping[str, PartitionGroup] | None = None
 
     @classmethod
     def of(cls, inventory: Path | Inventory) -> Inventory:
-        """Return `inventory`; a folder has no resolved groups."""
-        return cls(inventory) if isinstance(inventory, Path) else inventory
+        """Return `inventory`; a path has no resolved groups."""
+        if isinstance(inventory, Inventory):
+            return inventory
+        folder = inventory.absolute().parent if inventory.is_file() else inventory
+        return cls(folder, inventory)
 
 
-def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the inventory that ``-i`` or ``PROOFMARK_SITE`` names.
+def choose_inventory(given: Sequence[str], kit: Callable[[], Path]) -> Inventory:
+    """Return the inventory that ``-i`` names; without ``-i``, that of the chosen site.
+
+    Args:
+        given: the values of ``-i``.
+        kit: returns the folder of the kit, whose link names the chosen site.
 
     Raises:
         BadInput: no site or more than one site is named, or the folder does not exist.
     """
     sites = [item for text in given for item in text.split(",") if item]
-    site = environment.get("PROOFMARK_SITE")
-    if site and [Path(item).name for item in sites] != [site]:
-        sites.append(f"inventory/{site}")
-    if len(sites) != 1:
-        found = f"{len(sites)} sites ({', '.join(sites)})" if sites else "no site"
-        raise bad_input("-i", "", found, "exactly one site: -i inventory/<site> or PROOFMARK_SITE")
+    if len(sites) > 1:
+        found = f"{len(sites)} sites ({', '.join(sites)})"
+        raise bad_input("-i", "", found, "exactly one site: -i inventory/<site>")
+    if not sites:
+        return Inventory.of(chosen_site(kit()))
     path = Path(sites[0])
     if not path.exists():
-        names = sorted(p.name for p in path.parent.glob("*") if p.is_dir())
-        hint = nearest(path.name, names)
-        raise bad_input("-i", "", f"no inventory {path}{hint}", ", ".join(names) or "a folder")
-    return path
+        raise missing_inventory(path)
+    if path.is_symlink() and path.name == LINK:  # Ansible names the link of the chosen site
+        path = path.parent / path.readlink()
+    return Inventory.of(path)
 
 
 def load_site(
@@ -214,7 +225,7 @@ def read_sites(
             aliases=group.aliases,
         )
 
-    groups = source.groups if source.groups is not None else read_groups(folder, limit)
+    groups = source.groups if source.groups is not None else read_groups(source.source, limit)
     for name, group in groups.items():
         file = folder / "group_vars" / name
         names = [(name, host) for host in group.all_hosts]

@@ -31,7 +31,6 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     made = make_kit(tmp_path)
     shutil.copytree(ROOT / "inventory" / "local", tmp_path / "inventory" / "local")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     return made
 
 
@@ -107,7 +106,7 @@ class TestUsage:
         [
             (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: init"),
             (["-v", "complare"], "'complare', did you mean 'compare'?"),
-            (["zzz"], "found the command 'zzz'; accepted: init, cases, plan, "),
+            (["zzz"], "found the command 'zzz'; accepted: init, site, cases, plan, "),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),
         ],
@@ -434,7 +433,6 @@ class TestExtending:
         shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
         shutil.copytree(ROOT / "inventory" / "local", tmp_path / "inventory" / "local")
         monkeypatch.chdir(tmp_path)
-        monkeypatch.delenv("PROOFMARK_SITE", raising=False)
         cases = tmp_path / "benchmarks"
         shutil.copy(cases / f"{source}.yml", cases / "brand-new.yml")
 

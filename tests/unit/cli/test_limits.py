@@ -34,7 +34,6 @@ RIGHT: list[dict[str, Any]] = [{"where": {"nodes": 16}}, {"where": {"memory": "d
 @pytest.fixture
 def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a site with the partition skl of paper P1."""
-    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     monkeypatch.chdir(ROOT)
     seen_by_all(monkeypatch)
     shutil.copytree(ROOT / "inventory" / "nurion", tmp_path / "nurion")

@@ -30,10 +30,17 @@ def site_with(folder: Path, host: HostAccess, shell: str = "sh -s") -> Site:
     [
         ({}, [*USUAL, "n1", "sh -s"]),
         (
-            {"host_name": "fe80::1%eth0", "user": "ops", "port": "2222", "identity_file": "~/a b"},
+            {"host_name": "fe80::1%eth0", "user": "ops", "port": "2222", "identity_file": "/a b"},
             [
-                *(*USUAL, "-o", "HostName=fe80::1%%eth0", "-l", "ops", "-p", "2222"),
-                *("-i", "~/a b", "n1", "sh -s"),
+                *("ssh", "-o", "BatchMode=yes", "-o", "Port=2222", "-o", 'IdentityFile="/a b"'),
+                *("-o", "User=ops", "-o", "ConnectTimeout=30", "fe80::1%eth0", "sh -s"),
+            ],
+        ),
+        (
+            {"first_options": ("-p", "21"), "options": ("-J", "gate"), "attempts": 3},
+            [
+                *("ssh", "-o", "BatchMode=yes", "-p", "21", "-o", "ConnectTimeout=30"),
+                *("-o", "ConnectionAttempts=3", "-J", "gate", "n1", "sh -s"),
             ],
         ),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.site.access import HostAccess
+from proofmark.site.ansible_access import AnsibleAccess
 from proofmark.site.inventory import Site, load_site
 
 FACTS = {
@@ -79,11 +82,21 @@ def test_a_template_may_use_the_variables_of_another_host(tmp_path: Path) -> Non
             {"ansible_become": True, "ansible_become_exe": "/opt/bin/sudo"},
             {"become_user": "root", "sudo": "/opt/bin/sudo"},
         ),
-        ({"ansible_host_key_checking": False}, {"options": ("-o", "StrictHostKeyChecking=no")}),
-        ({"ansible_ssh_args": "-o ProxyJump=gate"}, {"options": ("-o", "ProxyJump=gate")}),
+        (
+            {"ansible_host_key_checking": False},
+            {"first_options": ("-o", "StrictHostKeyChecking=no")},
+        ),
+        ({"ansible_ssh_args": "-o ProxyJump=gate"}, {"first_options": ("-o", "ProxyJump=gate")}),
         ({"ansible_ssh_executable": "/opt/bin/ssh"}, {"program": "/opt/bin/ssh"}),
         ({"ansible_ssh_timeout": 7}, {"timeout_s": 7}),
         ({"ansible_ssh_user": "a", "ansible_ssh_port": 9}, {"user": "a", "port": "9"}),
+        ({"ansible_ssh_retries": 4}, {"attempts": 5}),
+        # Ansible does not become the user who logs in.
+        ({"ansible_become": True, "ansible_user": "root"}, {"user": "root"}),
+        (
+            {"ansible_become": True, "ansible_user": "root", "ansible_become_user": "ops"},
+            {"user": "root", "become_user": "ops"},
+        ),
     ],
 )
 def test_a_setting_of_ansible_counts(
@@ -202,3 +215,59 @@ def test_a_dynamic_inventory_is_read(tmp_path: Path) -> None:
     assert loaded.ssh
     assert loaded.hosts == ("n1",)
     assert loaded.ssh.of("n1").host_name == "10.0.0.1"
+
+
+DOCUMENTED = (ROOT / "docs/connections.md").read_text(encoding="utf-8")
+COUNTS, REFUSED, IGNORED = (
+    set(re.findall(r"`(ansible_\w+)[`:]", " ".join(re.findall(r"(?m)^\| (.*)\|", section))))
+    for section in re.split(r"\n### Settings [^\n]*\n", DOCUMENTED)[1:]
+)
+"""The variables of the three tables."""
+WITHOUT_A_VALUE = {"ansible_connection": "docker", "ansible_become_method": "su"}
+SAMPLES = {"int": 7, "integer": 7}
+
+
+def variables_of_ansible() -> dict[str, Any]:
+    """Return a value that is not the default for each variable of Ansible's ssh and sudo."""
+    from ansible.constants import config
+
+    AnsibleAccess()  # loads the plug-ins
+    found: dict[str, Any] = {}
+    for plugin in (("connection", "ssh"), ("become", "sudo")):
+        for option in config.get_configuration_definitions(*plugin).values():
+            kind = option.get("type")
+            value: Any = SAMPLES.get(kind, "other")
+            if kind in ("bool", "boolean"):
+                value = not bool(option.get("default"))
+            if choices := option.get("choices"):
+                value = next(each for each in choices if each != option["default"])
+            for variable in option.get("vars", ()):
+                found[str(variable["name"])] = value if isinstance(value, int) else str(value)
+    own = ("inventory_hostname", "delegated_vars")
+    return {name: value for name, value in found.items() if not name.startswith(own)}
+
+
+def test_each_variable_of_the_plug_ins_of_ansible_is_in_one_table() -> None:
+    """A new variable of another version of Ansible is in none."""
+    tables = [*COUNTS, *REFUSED - WITHOUT_A_VALUE.keys(), *IGNORED]
+    others = {"ansible_connection", "ansible_become", "ansible_become_method"}
+    assert sorted(set(tables) - others) == sorted(variables_of_ansible())
+    assert not COUNTS & IGNORED
+
+
+@pytest.mark.parametrize("name", sorted(variables_of_ansible()))
+def test_a_variable_has_the_effect_of_its_table(tmp_path: Path, name: str) -> None:
+    value = variables_of_ansible()[name]
+    become = {"ansible_become": True} if "become" in name or "sudo" in name else {}
+    for folder in (tmp_path / "with", tmp_path / "without"):
+        folder.mkdir()
+    usual_site = load(tmp_path / "without", {"n1": {}}, **become)
+    given = {**become, name: value}
+    if name in REFUSED:
+        with pytest.raises(BadInput, match="host n1: ansible_"):
+            load(tmp_path / "with", {"n1": {}}, **given)
+        return
+    site = load(tmp_path / "with", {"n1": {}}, **given)
+    assert site.ssh and usual_site.ssh
+    same = site.ssh.of("n1") == usual_site.ssh.of("n1")
+    assert same == (name in IGNORED)

@@ -22,7 +22,6 @@ Edits = dict[str, str]
 @pytest.fixture
 def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a copy of the template, for a checkout that all nodes see."""
-    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     monkeypatch.chdir(ROOT)
     seen_by_all(monkeypatch)
     shutil.copytree(ROOT / "inventory" / "template", tmp_path / "mysite")

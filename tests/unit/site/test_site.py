@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
+from proofmark.site.choice import LINK, choose_site, chosen_site, refuse_sources
 from proofmark.site.inventory import Site, choose_inventory, load_site
 
 PARTITION: dict[str, Any] = {
@@ -49,37 +51,115 @@ def refusal(inventory: Path, limit: str = "a") -> str:
 
 
 class TestChoice:
-    def test_the_inventory_is_given_or_in_the_environment(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    @pytest.fixture
+    def kit(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Return a checkout with two sites; it is the current folder."""
+        for name in ("knl", "skl"):
+            write(tmp_path / "inventory" / name / "hosts.yml", {"all": {}})
+        (tmp_path / "ansible.cfg").touch()
         monkeypatch.chdir(tmp_path)
-        (tmp_path / "inventory" / "knl").mkdir(parents=True)
-        path = Path("inventory/knl")
-        assert choose_inventory(["inventory/knl"], {}) == path
-        assert choose_inventory([], {"PROOFMARK_SITE": "knl"}) == path
-        assert choose_inventory(["inventory/knl/"], {"PROOFMARK_SITE": "knl"}) == path
+        return tmp_path
+
+    def test_the_inventory_is_given_or_chosen(self, kit: Path) -> None:
+        given = choose_inventory(["inventory/skl/"], lambda: kit)
+        assert (given.folder, given.source) == (Path("inventory/skl"), Path("inventory/skl"))
+        choose_site(kit, kit / "inventory/knl")
+        assert choose_inventory([], lambda: kit).folder == kit / "inventory/knl"
+        assert choose_inventory(["inventory/skl"], lambda: kit).folder == Path("inventory/skl")
+        choose_site(kit, Path("inventory/skl"))
+        assert (kit / LINK).readlink() == Path("inventory/skl")
+        assert chosen_site(kit) == kit / "inventory/skl"
+
+    def test_the_link_stands_for_its_site(self, kit: Path, tmp_path: Path) -> None:
+        """A play names the link; the name of the site is that of the folder."""
+        choose_site(kit, kit / "inventory/knl")
+        assert choose_inventory([f"{kit / LINK}"], lambda: kit).folder.name == "knl"
+        other = tmp_path.with_name(f"{tmp_path.name}-elsewhere") / "mine"
+        write(other / "hosts.yml", {"all": {}})
+        choose_site(kit, other)
+        assert choose_inventory(["site"], lambda: kit).folder == other
+
+    @pytest.mark.parametrize("name", ["hosts.yml", "./hosts.yml"])
+    def test_a_file_of_a_site_stands_for_the_site(self, kit: Path, name: str) -> None:
+        made = choose_inventory([f"inventory/knl/{name}"], lambda: kit)
+        assert made.folder == kit / "inventory/knl"
+        assert made.source == Path("inventory/knl/hosts.yml")
 
     @pytest.mark.fault("two-sites")
-    @pytest.mark.parametrize(
-        ("given", "environment"),
-        [
-            (["inventory/a", "inventory/b"], {}),
-            (["inventory/a,inventory/b"], {}),
-            (["inventory/a"], {"PROOFMARK_SITE": "b"}),
-        ],
-    )
-    def test_two_sites_are_refused(self, given: list[str], environment: dict[str, str]) -> None:
+    @pytest.mark.parametrize("given", [["inventory/a", "inventory/b"], ["inventory/a,inventory/b"]])
+    def test_two_sites_are_refused(self, kit: Path, given: list[str]) -> None:
         message = r"-i: found 2 sites \(inventory/a, inventory/b\); accepted: exactly one site"
         with pytest.raises(BadInput, match=message):
-            choose_inventory(given, environment)
+            choose_inventory(given, lambda: kit)
 
-    def test_no_site_is_refused(self) -> None:
-        with pytest.raises(BadInput, match="-i: found no site; accepted: exactly one site"):
-            choose_inventory([], {})
+    def test_no_site_is_refused_with_the_command_that_chooses_one(self, kit: Path) -> None:
+        with pytest.raises(BadInput) as refused:
+            choose_inventory([], lambda: kit)
+        assert str(refused.value) == (
+            "-i: found no site, and none is chosen; accepted: exactly one site: "
+            f"-i inventory/<site>, or `make site SITE=<site>` in {kit}, which chooses one of "
+            "knl, skl"
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "found"),
+        [
+            ("sk", "no folder {kit}/inventory/sk, did you mean 'skl'?; accepted: one of knl, skl"),
+            ("", "accepted: one of knl, skl"),
+        ],
+    )
+    def test_a_site_that_does_not_exist_is_not_chosen(
+        self, kit: Path, name: str, found: str
+    ) -> None:
+        with pytest.raises(BadInput) as refused:
+            choose_site(kit, kit / "inventory" / (name or "none"))
+        assert found.format(kit=kit) in str(refused.value)
+        assert not (kit / LINK).is_symlink()
+
+    def test_a_chosen_site_that_was_removed_is_refused(self, kit: Path) -> None:
+        choose_site(kit, kit / "inventory/knl")
+        shutil.rmtree(kit / "inventory/knl")
+        with pytest.raises(BadInput, match=r"a link to .*/inventory/knl, which is no folder"):
+            choose_inventory([], lambda: kit)
+
+    def test_a_file_with_the_name_of_the_link_is_kept(self, kit: Path) -> None:
+        (kit / LINK).write_text("mine")
+        with pytest.raises(BadInput, match="a file or folder"):
+            choose_site(kit, kit / "inventory/knl")
+        assert (kit / LINK).read_text() == "mine"
 
     def test_a_missing_site_is_refused_with_the_nearest(self, inventory: Path) -> None:
         with pytest.raises(BadInput, match=r"sit, did you mean 'site'\?; accepted: site"):
-            choose_inventory([str(inventory.with_name("sit"))], {})
+            choose_inventory([str(inventory.with_name("sit"))], Path.cwd)
+
+    @pytest.mark.parametrize(
+        ("sources", "config", "found"),
+        [
+            (["a", "b"], "", "-i: found 2 sites (a, b); accepted: exactly one site"),
+            (["n1,"], "", "-i: found 'n1,', a list of hosts; accepted: exactly one site"),
+            (["{kit}/site"], "{kit}/ansible.cfg", "-i: found no site, and none is chosen"),
+            (["/etc/ansible/hosts"], "", "-i: found no site, and none is chosen"),
+            (["{kit}/inventory/kn"], "", "-i: found no inventory {kit}/inventory/kn, did you mean"),
+        ],
+    )
+    def test_other_inventories_of_a_play_are_refused(
+        self, kit: Path, sources: list[str], config: str, found: str
+    ) -> None:
+        given = [source.format(kit=kit) for source in sources]
+        with pytest.raises(BadInput) as refused:
+            refuse_sources(given, kit, config.format(kit=kit))
+        assert str(refused.value).startswith(found.format(kit=kit))
+
+    def test_a_chosen_site_that_ansible_does_not_read_is_named(self, kit: Path) -> None:
+        choose_site(kit, kit / "inventory/knl")
+        refuse_sources([f"{kit}/site"], kit, f"{kit}/ansible.cfg")
+        with pytest.raises(BadInput) as refused:
+            refuse_sources(["/etc/ansible/hosts"], kit, "/etc/ansible/ansible.cfg")
+        assert str(refused.value) == (
+            "-i: found no site: Ansible reads /etc/ansible/ansible.cfg, and not the file of the "
+            f"checkout; accepted: -i {kit}/inventory/knl, or ANSIBLE_CONFIG={kit}/ansible.cfg for "
+            "the chosen site"
+        )
 
 
 class TestLimit:

@@ -1,0 +1,140 @@
+"""The variables of Ansible that a user of the playbooks may set, and those that are internal.
+
+An extra variable (``-e``) replaces facts, registered results and the variables of plays and roles.
+So each name that is not documented is refused. A variable of the inventory replaces defaults, and
+stands for a fact that is not set yet. So the internal names are refused there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from proofmark.common.errors import InputError, nearest
+
+EXTRA_VARIABLES: Mapping[str, str] = {
+    "suite": "str",
+    "repeats": "int",
+    "run_id": "str",
+    "fresh": "bool",
+    "strict": "bool",
+    "language": "str",
+    "baseline": "str",
+    "expected": "path",
+    "signing_key": "path",
+    "proofmark_runs": "path",
+    "scratch_dir": "path",
+    "scratch_create": "bool",
+    "confirm_reboot": "bool",
+    "mode": "str",
+    "window_ends": "str",
+    "bmc_user": "str",
+    "bmc_password": "str",
+    "provision_from": "str",
+    "provision_prefixes": "path",
+    "provision_bundle": "path",
+    "provision_spack_root": "path",
+    "provision_spack_packages": "path",
+    "provision_sources": "path",
+    "provision_cache": "path",
+    "provision_cache_key": "path",
+    "provision_jobs": "int",
+    "gate_take_over": "bool",
+    "gate_accept_unjudged": "bool",
+    "gate_whole_partition": "bool",
+    "gate_wait_s": "float",
+    "gate_node_hours": "float",
+    "gate_timer_state": "str",
+    "gate_timer_schedule": "str",
+    "gate_timer_start": "bool",
+    "gate_timer_folder": "path",
+}
+"""The documented extra variables of the playbooks, with the types of argument specs."""
+OF_ONE_HOST = frozenset({"ansible_host", "ansible_ssh_host", "inventory_hostname"})
+"""Variables that would give every node the address of one."""
+INTERPRETER = "ansible_python_interpreter"
+_OF_PLAY = re.compile(r"plan_run|ansible_(inventory|limit)")
+"""Variables of the play in the default of an option."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_WITHOUT_NAME = "_raw_params"
+"""Ansible's name of the words of ``-e NAME=word word`` after the first one."""
+_OF_MODULES = ("name", "groups", "cacheable")
+"""Parameters of the modules that set variables."""
+_SETS = ("ansible.builtin.set_fact", "ansible.builtin.add_host")
+
+
+def refused_extra_variables(
+    given: Mapping[str, Any], connection: Collection[str]
+) -> Iterator[InputError]:
+    """Yield a mistake for each extra variable that is not documented, or has another type.
+
+    Args:
+        given: the extra variables.
+        connection: the variables of Ansible's connections.
+    """
+    from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+    known = {*EXTRA_VARIABLES, *connection, INTERPRETER} - OF_ONE_HOST
+    names = sorted(map(str, given))
+    for name in filter(EXTRA_VARIABLES.__contains__, names):
+        spec = {name: {"type": EXTRA_VARIABLES[name]}}
+        if ArgumentSpecValidator(spec).validate({name: given[name]}).error_messages:
+            yield InputError(
+                f"-e {name}", "", repr(given[name]), f"the type {EXTRA_VARIABLES[name]}"
+            )
+    if rest := given.get(_WITHOUT_NAME):
+        yield InputError("-e", "", f"{rest!r} without a name", "-e 'NAME=\"two words\"'")
+    if unknown := [name for name in names if name not in known and name != _WITHOUT_NAME]:
+        hint = nearest(unknown[0], EXTRA_VARIABLES)
+        found = f"{'an unknown variable' if len(unknown) == 1 else 'unknown variables'}{hint}"
+        accepted = f"{', '.join(EXTRA_VARIABLES)}, and variables of connections (ansible_user)"
+        yield InputError(f"-e {', '.join(unknown)}", "", found, accepted)
+
+
+def internal_names(kit: Path) -> frozenset[str]:
+    """Return the names that the playbooks and roles of `kit` set, except documented ones.
+
+    These are facts, registered results, variables of plays, tasks, loops and roles, and the options
+    of roles whose default is that of the play: its run, its inventory, its limit. A site may set
+    other options of roles in its inventory.
+    """
+    files = [*kit.glob("playbooks/**/*.yml"), *kit.glob("roles/*/tasks/*.yml")]
+    names = {name for file in files for name in _names_in(_read(file))}
+    for file in kit.glob("roles/*/vars/*.yml"):
+        names.update(_read(file))
+    for file in kit.glob("roles/*/defaults/*.yml"):
+        names.update(name for name, value in _read(file).items() if _OF_PLAY.search(str(value)))
+    return frozenset(filter(_NAME.fullmatch, names - EXTRA_VARIABLES.keys() - {INTERPRETER}))
+
+
+def refused_of_inventory(names: Iterable[str], kit: Path) -> Iterator[InputError]:
+    """Yield a mistake for each of `names`, variables of the inventory, that is internal."""
+    for name in sorted(internal_names(kit).intersection(names)):
+        accepted = "another name; the playbooks use this one"
+        yield InputError("the inventory", name, "a variable", accepted)
+
+
+def _read(file: Path) -> Any:
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+def _names_in(node: Any) -> Iterator[str]:
+    """Yield the names that plays and tasks set."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _names_in(each)
+        return
+    if not isinstance(node, dict):
+        return
+    for key, value in node.items():
+        if key == "vars" or key in _SETS:
+            yield from (each for each in value if key == "vars" or each not in _OF_MODULES)
+            # The value of such a variable is the name of a fact.
+            yield from (str(value[each]) for each in value if str(each).endswith("_fact"))
+        elif key in ("register", "loop_var", "index_var"):
+            yield str(value)
+        yield from _names_in(value)

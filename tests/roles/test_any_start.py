@@ -1,0 +1,191 @@
+"""A playbook works with any way to name its site, with any ansible.cfg and from any folder.
+
+Or it ends with one sentence that names the reason and the command.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.roles.kit import DECLARED, Kit, Played
+
+from proofmark.runs.run import open_run, site_of
+from proofmark.site.choice import choose_site
+
+pytestmark = pytest.mark.slow
+
+HOSTS: dict[str, object] = {f"n{number:02}": {} for number in range(1, 17)}
+NODES: dict[str, object] = {"n": {"hosts": HOSTS}, "other": {"hosts": {"login": {}}}}
+
+
+@pytest.fixture
+def site(kit: Kit) -> Path:
+    """Write a site whose topology is a file beside its facts; return its folder."""
+    folder = kit.folder / "inventory/mysite"
+    facts = folder / "group_vars/n"
+    facts.mkdir(parents=True)
+    (folder / "hosts.yml").write_text(
+        yaml.safe_dump({"all": {"children": {"compute": {"children": NODES}}}})
+    )
+    source = Path(__file__).parents[1] / "data/hwloc/skl.xml"
+    (facts / "node.xml").write_bytes(source.read_bytes())
+    hardware = {**DECLARED["hardware"], "topology": "node.xml"}
+    partition = {**DECLARED, "hardware": hardware, "origin": "emulated"}
+    (facts / "partition.yml").write_text(yaml.safe_dump({"partition": partition}))
+    return folder
+
+
+def started(*arguments: str, folder: Path, environment: Mapping[str, str] | None = None) -> Played:
+    """Run ansible-playbook in `folder`; its environment names no settings of Ansible."""
+    tools = Path(sys.executable).parent
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    done = subprocess.run(
+        [f"{tools / 'ansible-playbook'}", *arguments],
+        cwd=folder,
+        env={
+            **usual,
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+            "COLUMNS": "200",
+            **(environment or {}),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Played(done.returncode, done.stdout + done.stderr)
+
+
+WAYS = {
+    "a folder": ("-i", "inventory/mysite"),
+    "a slash": ("-i", "inventory/mysite/"),
+    "a file": ("-i", "inventory/mysite/hosts.yml"),
+    "an absolute path": ("-i", "{kit}/inventory/mysite"),
+    "an absolute file": ("-i", "{kit}/inventory/mysite/hosts.yml"),
+    "the long option": ("--inventory", "./inventory/../inventory/mysite"),
+    "the chosen site": (),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_site_is_named_in_any_way(kit: Kit, site: Path, way: str) -> None:
+    choose_site(kit.folder, site)
+    words = [word.format(kit=kit.folder) for word in WAYS[way]]
+    played = started("playbooks/validate.yml", *words, "-l", "n[01-04]", folder=kit.folder)
+    assert played.code == 0, played.output
+    shown = "site: mysite, the chosen one" in played.output
+    assert shown == (way == "the chosen site")
+    planned = started("acceptance.yml", *words, "-l", "n", "--tags", "plan", folder=kit.folder)
+    assert planned.code == 0, planned.output
+    assert kit.run().name.endswith("-n-quick")
+
+
+@pytest.mark.parametrize("limit", ["n[01-04]", "n[01:04]", "n01,n[02-04]", "n:&n[01-04]"])
+def test_a_limit_selects_the_nodes_of_these_names(kit: Kit, site: Path, limit: str) -> None:
+    """Ansible selects n02 to n05."""
+    played = started(
+        "acceptance.yml", "-i", f"{site}", "-l", limit, "--tags", "plan", folder=kit.folder
+    )
+    assert played.code == 0, played.output
+    assert site_of(open_run(kit.run())).hosts == ("n01", "n02", "n03", "n04")
+
+
+@pytest.mark.fault("limit-reads-as-positions")
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [
+        ("n[1-4]", "-l: found 'n[1-4]': reads as names of hosts, and n[1-4] is not in the inv"),
+        ("n[01-20]", "and n[17-20] is not in the inventory"),
+        ("n:!n1", "-l: found 'n1': no host, did you mean"),
+        ("n[01-04],x[1-2]", "and x[1-2] is not in the inventory"),
+    ],
+)
+def test_a_limit_of_other_names_is_refused(kit: Kit, site: Path, limit: str, found: str) -> None:
+    played = started("acceptance.yml", "-i", f"{site}", "-l", limit, folder=kit.folder)
+    assert played.code == 3, played.output
+    assert played.printed(found)
+    assert "TASK" not in played.output
+
+
+def test_a_listing_of_a_node_set_is_refused_with_the_names(kit: Kit, site: Path) -> None:
+    arguments = ("playbooks/plan.yml", "-i", f"{site}", "--list-hosts", "-l")
+    played = started(*arguments, "n[01-02]", folder=kit.folder)
+    assert played.code == 3
+    assert played.printed("-l: found 'n[01-02]'; accepted by a listing: n01,n02")
+    named = started(*arguments, "n01,n02", folder=kit.folder)
+    assert named.code == 0
+    assert "n02" in named.output and "n03" not in named.output
+
+
+@pytest.mark.parametrize("start", ["another folder", "a link", "an empty ansible.cfg", "writable"])
+@pytest.mark.parametrize("playbook", ["acceptance.yml", "playbooks/plan.yml"])
+def test_it_starts_anywhere(
+    kit: Kit, site: Path, tmp_path: Path, start: str, playbook: str
+) -> None:
+    folder, environment, checkout = tmp_path, {}, kit.folder
+    if start == "a link":
+        checkout = tmp_path / "linked"
+        checkout.symlink_to(kit.folder)
+    if start == "an empty ansible.cfg":
+        (tmp_path / "ansible.cfg").write_text("[defaults]\n")
+        environment["ANSIBLE_CONFIG"] = f"{tmp_path}/ansible.cfg"
+    if start == "writable":
+        folder = kit.folder
+        folder.chmod(0o777)
+    played = started(
+        *(f"{checkout / playbook}", "-i", f"{site}", "-l", "n[01-04]", "--tags", "plan"),
+        folder=folder,
+        environment=environment,
+    )
+    assert played.code == 0, played.output
+    assert kit.run().name.endswith("-quick")
+
+
+@pytest.mark.fault("two-sites")
+@pytest.mark.parametrize(
+    ("words", "chosen", "found"),
+    [
+        ((), "", "found no site, and none is chosen; accepted: exactly one site: -i inventory"),
+        (("-i", "inventory/mysite", "-i", "inventory/local"), "", "-i: found 2 sites ("),
+        (("-i", "n1,"), "", "-i: found 'n1,', a list of hosts; accepted: exactly one site"),
+        (("-i", "inventory/mysit"), "", "no inventory {kit}/inventory/mysit, did you mean 'mys"),
+    ],
+)
+def test_no_single_site_is_one_sentence(
+    kit: Kit, site: Path, words: tuple[str, ...], chosen: str, found: str
+) -> None:
+    played = started("acceptance.yml", *words, folder=kit.folder)
+    assert played.code == 3, played.output
+    assert played.printed(found.format(kit=kit.folder))
+    assert played.output.count("[ERROR]") == 1
+    assert "PLAY" not in played.output
+
+
+def test_the_chosen_site_needs_the_settings_of_the_checkout(
+    kit: Kit, site: Path, tmp_path: Path
+) -> None:
+    choose_site(kit.folder, site)
+    played = started(f"{kit.folder}/acceptance.yml", folder=tmp_path)
+    assert played.code == 3
+    assert played.printed(
+        "Ansible reads no ansible.cfg, and not the file of the checkout; accepted"
+    )
+    assert played.printed(f"ANSIBLE_CONFIG={kit.folder}/ansible.cfg for the chosen site")
+
+
+def test_an_inventory_that_ansible_cannot_read_is_refused(
+    kit: Kit, site: Path, tmp_path: Path
+) -> None:
+    """Ansible only warns of it, and hosts are missing."""
+    (site / "more.yml").write_text("all: [n1\n")
+    for folder in (kit.folder, tmp_path):
+        played = started(f"{kit.folder}/acceptance.yml", "-i", f"{site}", folder=folder)
+        assert played.code == 3, played.output
+        assert played.printed(f"{site}/more.yml: found a file that Ansible cannot read")

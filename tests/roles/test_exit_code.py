@@ -1,0 +1,226 @@
+"""The exit code is that of the verdict: nothing from outside replaces facts or leaves out tasks."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.folders import ROOT
+from tests.roles.kit import NAP, Kit, make_kit
+
+from proofmark.site.ansible_access import connection_variables
+from proofmark.site.extra_vars import (
+    EXTRA_VARIABLES,
+    internal_names,
+    refused_extra_variables,
+    refused_of_inventory,
+)
+
+pytestmark = pytest.mark.slow
+
+FAILED = 2
+REFUSED = 3
+
+
+@pytest.fixture(scope="module")
+def failed() -> Iterator[Kit]:
+    """Yield a kit with a finished run that FAILs."""
+    with tempfile.TemporaryDirectory(prefix="proofmark-kit-") as top:
+        kit = make_kit(Path(top))
+        case = kit.folder / "benchmarks/nap.yml"
+        case.write_text(NAP.replace("value: 90", "value: 9000"))
+        played = kit.play("acceptance.yml")
+        assert played.code == FAILED, played.output
+        assert kit.verdict()["counts"]["FAIL"] == 2
+        yield kit
+
+
+def test_a_verdict_of_fail_is_the_exit_code(failed: Kit) -> None:
+    """The control: the stage report alone has the same code."""
+    played = failed.play("playbooks/report.yml")
+    assert played.code == FAILED, played.output
+
+
+FROM_OUTSIDE = {
+    "a fact": (("-e", "stage_failed_nodes={}"), {}),
+    "a fact of the stage run": (("-e", "run_failed_nodes={}"), {}),
+    "a variable of a play": (("-e", "nodes_shown=[]"), {}),
+    "hosts": (("-e", "nodes_first=x"), {}),
+    "a name of a fact": (("-e", "failed_name=x"), {}),
+    "another name of a fact": (("-e", "failed_fact=x"), {}),
+    "a registered result": (("-e", '{"report_written": {"json": {"exit_code": 0}}}'), {}),
+    "facts": (("-e", '{"ansible_facts": {"proofmark_failed_nodes": {}}}'), {}),
+    "the failed task": (("-e", '{"ansible_failed_result": {"failed_nodes": {}}}'), {}),
+    "a file": (("-e", "@vars.yml"), {}),
+    "a file of JSON": (("-e", "@vars.json"), {}),
+    "the run of the report": (("-e", "report_run=/other"), {}),
+    "the fact of the run": (("-e", '{"plan_run": {"folder": "/other"}}'), {}),
+    "the stages": (("-e", '{"selection_stages": ["report"]}'), {}),
+    "the check of the selection": (("-e", "selection_whole=true"), {}),
+    "one address for all nodes": (("-e", "ansible_host=n1"), {}),
+    "a magic variable": (("-e", "ansible_check_mode=true"), {}),
+    "a variable of the site": (("-e", "our_variable=1"), {}),
+    "ANSIBLE_RUN_TAGS": ((), {"ANSIBLE_RUN_TAGS": "report"}),
+    "ANSIBLE_RUN_TAGS without a stage": ((), {"ANSIBLE_RUN_TAGS": "always"}),
+    "ANSIBLE_SKIP_TAGS": ((), {"ANSIBLE_SKIP_TAGS": "report"}),
+    "both": (("--tags", "report"), {"ANSIBLE_SKIP_TAGS": "always"}),
+    "--step": (("--step",), {}),
+    "--start-at-task": (("--start-at-task", "Mark the nodes that failed"), {}),
+    "another strategy": ((), {"ANSIBLE_STRATEGY": "free"}),
+    "the strategy of the debugger": ((), {"ANSIBLE_STRATEGY": "debug"}),
+    "the debugger": ((), {"ANSIBLE_ENABLE_TASK_DEBUGGER": "1"}),
+    "facts of another play": ((), {"ANSIBLE_CACHE_PLUGIN": "jsonfile"}),
+    "tags of ansible.cfg": ((), {"ANSIBLE_CONFIG": "tags.cfg"}),
+    "skipped tags of ansible.cfg": ((), {"ANSIBLE_CONFIG": "skip.cfg"}),
+}
+"""Options of ansible-playbook and its environment."""
+
+
+@pytest.mark.fault("verdict-replaced-from-outside")
+@pytest.mark.parametrize("name", FROM_OUTSIDE)
+def test_nothing_from_outside_replaces_the_verdict(failed: Kit, name: str) -> None:
+    options, environment = FROM_OUTSIDE[name]
+    (failed.folder / "vars.yml").write_text("stage_failed_nodes: {}\n")
+    (failed.folder / "vars.json").write_text('{"nodes_shown": []}\n')
+    config = (failed.folder / "ansible.cfg").read_text()
+    (failed.folder / "tags.cfg").write_text(f"{config}\n[tags]\nrun = report\n")
+    (failed.folder / "skip.cfg").write_text(f"{config}\n[tags]\nskip = report\n")
+    kit = replace(failed, environment={**failed.environment, **environment})
+    played = kit.play("playbooks/report.yml", *options)
+    assert played.code == REFUSED, played.output
+    assert "found" in played.output and "accepted" in played.output
+    assert "PLAY [" not in played.output
+
+
+HARMLESS = {
+    "ANSIBLE_FORCE_HANDLERS": "1",
+    "ANSIBLE_ANY_ERRORS_FATAL": "0",
+    "ANSIBLE_NO_LOG": "1",
+    "ANSIBLE_CHECK_MODE_MARKERS": "1",
+    "ANSIBLE_DIFF_ALWAYS": "1",
+    "ANSIBLE_ERROR_ON_MISSING_HANDLER": "0",
+    "ANSIBLE_ERROR_ON_UNDEFINED_VARS": "0",
+    "ANSIBLE_ALLOW_BROKEN_CONDITIONALS": "1",
+    "ANSIBLE_HASH_BEHAVIOUR": "merge",
+    "ANSIBLE_INJECT_FACT_VARS": "1",
+    "ANSIBLE_PRIVATE_ROLE_VARS": "1",
+    "ANSIBLE_HOST_PATTERN_MISMATCH": "ignore",
+    "ANSIBLE_INVALID_TASK_ATTRIBUTE_FAILED": "0",
+    "ANSIBLE_TASK_DEBUGGER_IGNORE_ERRORS": "1",
+    "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "0",
+    "ANSIBLE_DISPLAY_FAILED_STDERR": "1",
+    "ANSIBLE_GATHERING": "explicit",
+    "ANSIBLE_RUN_VARS_PLUGINS": "start",
+    "ANSIBLE_PLAYBOOK_VARS_ROOT": "all",
+}
+"""Settings that could change which tasks run or fail, and do not."""
+
+
+def test_other_settings_of_ansible_do_not_change_the_exit_code(failed: Kit) -> None:
+    kit = replace(failed, environment={**failed.environment, **HARMLESS})
+    played = kit.play("playbooks/report.yml", "--force-handlers", "--flush-cache")
+    assert played.code == FAILED, played.output
+
+
+@pytest.mark.fault("verdict-replaced-from-outside")
+@pytest.mark.parametrize("place", ["host_vars/localhost.yml", "group_vars/all.yml", "hosts.yml"])
+def test_the_inventory_does_not_replace_a_fact(failed: Kit, tmp_path: Path, place: str) -> None:
+    site = tmp_path / "local"
+    shutil.copytree(failed.folder / "inventory/local", site)
+    variables = {"failed_fact": "x", "nodes_fact": "y", "report_run": "/other"}
+    file = site / place
+    content: Any = variables
+    if place == "hosts.yml":
+        content = yaml.safe_load(file.read_text())
+        content["all"]["vars"] = variables
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(yaml.safe_dump(content))
+    played = failed.play("playbooks/report.yml", "-i", f"{site}", "-l", "local")
+    assert played.code == REFUSED, played.output
+    for name in variables:
+        assert f"the inventory: {name}: found a variable; accepted: another name" in played.output
+
+
+@pytest.mark.fault("verdict-replaced-from-outside")
+def test_the_exit_code_does_not_depend_on_the_marks_of_nodes(failed: Kit, tmp_path: Path) -> None:
+    """The last play reads the verdict itself, if no node was marked."""
+    copy = tmp_path / "kit"
+    shutil.copytree(failed.folder, copy, symlinks=True)
+    report = copy / "playbooks/report.yml"
+    plays = yaml.safe_load(report.read_text())
+    rest = [play for play in plays if play.get("ansible.builtin.import_playbook") != "nodes.yml"]
+    assert len(rest) == len(plays) - 1
+    report.write_text(yaml.safe_dump(rest))
+    played = replace(failed, folder=copy).play("playbooks/report.yml")
+    assert played.code == FAILED
+    assert played.printed("[ERROR]: found FAIL; accepted: PASS")
+
+
+def names_of(node: Any) -> Iterator[str]:
+    """Yield each name that a playbook or task file sets, by another rule than the kit's."""
+    if isinstance(node, list):
+        for each in node:
+            yield from names_of(each)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("register", "loop_var"):
+                yield value
+            if key in ("vars", "ansible.builtin.set_fact"):
+                yield from (name for name in value if "{" not in name)
+            yield from names_of(value)
+
+
+def names_in_files() -> set[str]:
+    files = [*(ROOT / "playbooks").glob("**/*.yml"), *(ROOT / "roles").glob("*/tasks/*.yml")]
+    texts = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
+    names = {name for text in texts for name in names_of(text)}
+    for file in (ROOT / "roles").glob("*/vars/*.yml"):
+        names |= set(yaml.safe_load(file.read_text(encoding="utf-8")))
+    return names
+
+
+def options_of_roles() -> set[str]:
+    files = (ROOT / "roles").glob("*/defaults/*.yml")
+    return {name for file in files for name in yaml.safe_load(file.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.fault("verdict-replaced-from-outside")
+def test_each_name_of_the_playbooks_and_roles_is_documented_or_refused() -> None:
+    names = names_in_files() - EXTRA_VARIABLES.keys() - {"ansible_python_interpreter"}
+    assert {"stage_failed_nodes", "nodes_shown", "failed_name", "report_written"} <= names
+    assert names <= internal_names(ROOT)
+    for name in names:
+        assert [*refused_of_inventory([name], ROOT)], name
+    for name in names | options_of_roles() - EXTRA_VARIABLES.keys():
+        assert [*refused_extra_variables({name: ""}, connection_variables())], name
+
+
+def test_the_inventory_may_set_options_of_roles_that_are_not_those_of_the_play() -> None:
+    of_play = {"report_run", "scratch_run", "plan_folder", "plan_limit", "collect_run", "plan_only"}
+    assert of_play <= internal_names(ROOT)
+    others = {"scratch_user", "report_strict", "provision_jobs", "gate_timer_start"}
+    assert others & internal_names(ROOT) == set()
+    assert others <= options_of_roles()
+
+
+def test_documented_variables_and_those_of_connections_are_accepted() -> None:
+    """The control."""
+    values = {"bool": True, "int": 3, "float": 3.5}
+    given = {name: values.get(kind, "text") for name, kind in EXTRA_VARIABLES.items()}
+    settings = dict.fromkeys(("ansible_user", "ansible_become", "ansible_ssh_common_args"), "x")
+    assert [*refused_extra_variables({**given, **settings}, connection_variables())] == []
+    assert [*refused_of_inventory([*given, "ansible_user", "partition", "our_own"], ROOT)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("repeats", "many"), ("fresh", "perhaps"), ("gate_wait_s", "long")]
+)
+def test_a_documented_variable_of_another_type_is_refused(name: str, value: str) -> None:
+    (mistake,) = refused_extra_variables({name: value}, ())
+    assert f"{mistake}".startswith(f"-e {name}: found {value!r}; accepted: the type ")

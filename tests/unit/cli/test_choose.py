@@ -1,0 +1,65 @@
+"""The chosen site: ``proofmark site`` and ``init`` choose it, and commands without -i print it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.fixtures.checkout import seen_by_all
+from tests.folders import ROOT
+
+from proofmark.cli.init import _choose
+from proofmark.cli.main import main
+from proofmark.common.kit import VARIABLE
+from proofmark.site.choice import LINK
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a checkout with the cases of the kit and two sites."""
+    for name in ("benchmarks", "environments", "requirements"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "ansible.cfg").touch()
+    for name in ("nurion", "tachyon"):
+        (tmp_path / "inventory").mkdir(exist_ok=True)
+        (tmp_path / "inventory" / name).symlink_to(ROOT / "inventory" / name)
+    monkeypatch.setenv(VARIABLE, f"{tmp_path}")
+    monkeypatch.chdir("/")
+    seen_by_all(monkeypatch)
+    return tmp_path
+
+
+def test_a_command_without_a_site_uses_and_prints_the_chosen_one(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "-l", "knl", "--suite", "p2"]) == 3
+    assert "-i: found no site, and none is chosen" in capsys.readouterr().err
+    assert main(["site", f"{checkout}/inventory/nurion"]) == 0
+    shown = f"site: nurion ({ROOT}/inventory/nurion)\n"
+    assert capsys.readouterr().out == shown
+    assert main(["site"]) == 0
+    assert capsys.readouterr().out == shown
+    assert main(["plan", "-l", "knl", "--suite", "p2"]) == 0
+    assert capsys.readouterr().err.startswith("site: nurion, the chosen one (")
+
+
+def test_init_chooses_a_new_site_of_the_checkout_if_none_is_chosen(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new, second = checkout / "inventory/new", checkout / "inventory/second"
+    outside = tmp_path_factory.mktemp("outside")
+    for folder in (new, second):
+        folder.mkdir()
+        (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {}}))
+    _choose(outside)
+    assert not (checkout / LINK).is_symlink()
+    _choose(new)
+    assert (checkout / LINK).readlink() == Path("inventory/new")
+    _choose(second)
+    assert (checkout / LINK).readlink() == Path("inventory/new")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "the chosen site: new; make site SITE=new chooses this one",
+        "the chosen site: new; make site SITE=second chooses this one",
+    ]
