@@ -30,8 +30,10 @@ _ABORTED = (
     "Segmentation fault",
     "Bus error",
 )
-"""Words of file systems, launchers, resource managers and kernels. No benchmark that succeeds prints
-them."""
+"""Words of file systems, launchers, resource managers and kernels.
+
+No benchmark that succeeds prints them.
+"""
 
 
 def messages_in(text: str) -> list[str]:
