@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 from tests.documented import PAGES, Documented, commands_in, wrong_words
-from tests.fixtures.checkout import seen_by_all
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
@@ -43,10 +42,7 @@ EXECUTED = {
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the checkout with a measured run, which is the current folder.
-
-    It counts as a folder that all nodes see.
-    """
+    """Return a copy of the checkout with a measured run, which is the current folder."""
     kit = tmp_path / "kit"
     shutil.copytree(ROOT / "inventory", kit / "inventory")
     for name in COPIED_FOLDERS:
@@ -60,7 +56,6 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", kit / "key"], check=True)
     public = (kit / "key.pub").read_text(encoding="utf-8")
     (kit / "allowed_signers").write_text(f"site@example.org {public}", encoding="utf-8")
-    seen_by_all(monkeypatch)
     monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     monkeypatch.setenv("EDITOR", "true")
     monkeypatch.chdir(kit)
