@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Ansible, pip and others write below HOME, which may be missing or belong to another user.
-export HOME := $(shell requirements/home.sh)
+export HOME := $(or $(shell analysis/proofmark/common/home.sh),$(error HOME: no folder of this user))
 # Each process would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 ifndef GIT_CONFIG_COUNT

@@ -316,14 +316,16 @@ def _identity(user: str, ends: contextlib.ExitStack) -> tuple[list[str], Mapping
     """
     from proofmark.api import BadInput, of_another_user, private_home  # not before the check of it
 
-    if not user or user == pwd.getpwuid(os.geteuid()).pw_name:
+    if not user:
         return [], os.environ
-    if os.geteuid() != 0:
-        raise AnsibleActionFail(f"only root can run as {user}: start as root, or as {user}")
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
         raise AnsibleActionFail(f"{user}: no such user on the controller") from None
+    if entry.pw_uid == os.geteuid():
+        return [], os.environ
+    if os.geteuid() != 0:
+        raise AnsibleActionFail(f"only root can run as {user}: start as root, or as {user}")
     switch = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups"]
     # Ansible's library writes to HOME and loads plug-ins from it. Some service accounts have none.
     home = Path(entry.pw_dir)

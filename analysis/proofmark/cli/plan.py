@@ -16,6 +16,7 @@ from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, only_nodes, site_argument
 from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.home import expanded
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
@@ -134,8 +135,9 @@ def _expected(folder: Path, site: Site) -> Expected:
     from proofmark.judge.expected.of_twin import expected_of
     from proofmark.judge.twin_error import model_error_of
 
-    made = expected_of(folder.expanduser(), site)
-    error = model_error_of(folder.expanduser())
+    run = expanded(folder)
+    made = expected_of(run, site)
+    error = model_error_of(run)
     return made.model_copy(update={"errors": error.rows if error else ()})
 
 
