@@ -174,7 +174,7 @@ def judge_scratch(
     refuse(
         lambda node: node.written not in (None, "ok") and not missing(node),
         lambda node: f"not writable by {node.user}: {_without_name(node)}",
-        "a directory that the run user can write, read and empty",
+        "a directory that the run user can write, read and empty; scratch_dir names another",
     )
     systems = _nodes_by(facts, lambda node: f"{node.kind} ({node.source})")
     if len(systems) > 1:
