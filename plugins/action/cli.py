@@ -102,7 +102,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             earlier = (task_vars or {}).get("ansible_facts", {}).get(FAILED_NODES, {})
             result["ansible_facts"] = {FAILED_NODES: {**earlier, **result["failed_nodes"]}}
         if options["json"]:
-            return result | {"json": _parse(text, command_line)}
+            parsed = _parse(text, command_line)
+            if isinstance(parsed, dict) and "changed" in parsed:
+                result["changed"] = bool(parsed["changed"])
+            return result | {"json": parsed}
         return result | {"stdout": text}
 
     def _groups(self, task_vars: Mapping[str, Any]) -> bytes:

@@ -177,6 +177,7 @@ def test_a_directory_that_squashes_root_is_refused_for_root(world: World, user: 
     else:
         text = refusal(run)
         assert "not writable by root" in text and "Permission denied" in text
+        assert "token" not in text, "a consequence"
 
 
 @pytest.mark.fault("scratch-full")
