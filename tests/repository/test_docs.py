@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.documented import PAGES, Documented, commands_in, wrong_words
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
+from proofmark.common.archives import unpack
 
 PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
 TREATED: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/documented.yml").read_text("utf-8"))
@@ -47,8 +47,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "inventory", kit / "inventory")
     for name in COPIED_FOLDERS:
         (kit / name).symlink_to(ROOT / name)
-    with tarfile.open(RUN) as archive:
-        archive.extractall(kit / "runs")
+    unpack(RUN, kit / "runs")
     (run,) = (kit / "runs").iterdir()
     for name in ("latest", "before", "after"):
         shutil.copytree(run, kit / "runs" / name)

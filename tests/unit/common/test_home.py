@@ -88,7 +88,7 @@ def test_a_home_without_room_or_read_only_is_not_used(top: Path, option: str, us
     home = top / "own"
     home.mkdir()
     mount = 'mount -t tmpfs -o "mode=700,$1" none "$2" && exec sh "$3" "$4"'
-    words = ["sh", "-c", mount, "sh", option, home, SCRIPT, top / "places"]
+    words = ["sh", "-c", mount, "sh", option, f"{home}", f"{SCRIPT}", f"{top}/places"]
     done = subprocess.run(
         ["unshare", "--mount", *words],
         env={"PATH": f"{top}/commands:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": f"{home}"},
@@ -168,12 +168,12 @@ def test_commands_work_for_a_user_without_home_and_entry(
     environment = {name: value for name, value in os.environ.items() if name != "HOME"}
     environment |= {} if home is None else {"HOME": home}
     proofmark = Path(sys.executable).parent / "proofmark"
-    site = ["-i", ROOT / "inventory/local", "-l", "local"]
+    site = ["-i", f"{ROOT}/inventory/local", "-l", "local"]
     playbook = Path(sys.executable).parent / "ansible-playbook"
     for folder, words in (
-        (folder_of_all, [proofmark, "plan", *site]),
-        (folder_of_all, [proofmark, "validate", *site[:2]]),
-        (ROOT, [playbook, "playbooks/validate.yml", *site]),
+        (folder_of_all, [f"{proofmark}", "plan", *site]),
+        (folder_of_all, [f"{proofmark}", "validate", *site[:2]]),
+        (ROOT, [f"{playbook}", "playbooks/validate.yml", *site]),
     ):
         done = subprocess.run(
             ["setpriv", *AS_NO_ENTRY, *words],
