@@ -8,6 +8,8 @@ export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Ansible, pip and others write below HOME, which may be missing or belong to another user.
 export HOME := $(or $(shell analysis/proofmark/common/home.sh),$(error HOME: no folder of this user))
+# Ansible needs a name also of a user without an entry in the user database.
+export LOGNAME := $(or $(LOGNAME),$(shell id -un 2>/dev/null))
 # Each process would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 ifndef GIT_CONFIG_COUNT

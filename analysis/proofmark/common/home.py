@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,16 @@ SCRIPT = Path(__file__).with_name("home.sh")
 XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 """The variables of further folders. A relative path is ignored (XDG Base Directory Specification).
 """
+LOG_IN = ("LOGNAME", "USER", "LNAME", "USERNAME")
+"""The variables with the name of the user (`getpass.getuser`)."""
 
 
 def provide_home(environment: MutableMapping[str, str] = os.environ) -> None:
     """Set HOME to a folder in which this user, and no other user, can write.
 
     Ansible's library refuses to be imported without one. Without HOME and an entry in the user
-    database it would create a folder named ``~``. Relative paths in `XDG` are removed.
+    database it would create a folder named ``~``. Relative paths in `XDG` are removed. A user
+    without an entry gets a log-in name, the number: ``getpass.getuser`` needs one.
 
     Raises:
         BadInput: there is no such folder.
@@ -34,6 +38,11 @@ def provide_home(environment: MutableMapping[str, str] = os.environ) -> None:
     for name in XDG:
         if not environment.get(name, "/").startswith("/"):
             del environment[name]
+    if not any(environment.get(name) for name in LOG_IN):
+        try:
+            pwd.getpwuid(os.geteuid())
+        except KeyError:
+            environment["LOGNAME"] = f"{os.geteuid()}"
 
 
 def expanded(path: Path) -> Path:
