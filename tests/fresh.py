@@ -42,10 +42,8 @@ set -eu
 useradd --create-home --shell /bin/sh "$user"
 chown -R "$user:" .
 printed=$(setpriv --reuid="$user" --regid="$user" --init-groups make .venv-dev 2>&1) && exit
-install=$(printf '%s
-' "$printed" | sed -n 's/^  \(apt-get update && .*\)//p')
-[ -n "$install" ] || { printf '%s
-' "$printed" >&2 && exit 1; }
+install=$(printf '%s\n' "$printed" | sed -n 's/^  \(apt-get update && .*\)/\1/p')
+[ -n "$install" ] || { printf '%s\n' "$printed" >&2 && exit 1; }
 echo "root: $install"
 export DEBIAN_FRONTEND=noninteractive
 sh -c "$install" >/dev/null
