@@ -229,7 +229,8 @@ class TestSrun:
         assert 'export SLURM_HOSTFILE="$PWD/hostfile"' in script
         arguments = self.options(launch(cpus, hosts=hosts))
         assert arguments["--distribution"] == "arbitrary"
-        assert "--nodelist" not in arguments
+        assert not {"--nodelist", "--nodes"} & arguments.keys()  # Slurm 24.11 refuses them
+        assert "unset SLURM_NNODES SLURM_JOB_NUM_NODES" in script
 
     def test_several_cpus_of_a_rank_are_a_mask(self) -> None:
         assert self.options(launch([(0, (0, 1)), (0, (4, 5))]))["--cpu-bind"] == "mask_cpu:0x3,0x30"
