@@ -7,7 +7,9 @@ SHELL := /bin/sh
 export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Ansible, pip and others write below HOME, which may be missing or belong to another user.
-export HOME := $(shell requirements/home.sh)
+export HOME := $(or $(shell analysis/proofmark/common/home.sh),$(error HOME: no folder of this user))
+# Ansible needs a name also of a user without an entry in the user database.
+export LOGNAME := $(or $(LOGNAME),$(shell id -un 2>/dev/null))
 # Each process would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 ifndef GIT_CONFIG_COUNT
@@ -31,7 +33,7 @@ help:
 	@echo 'make rehearsal    an acceptance on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
 	@echo 'make test         lint and the tests, without those of make soak; ARGS="-k name"'
 	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
-	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie'
+	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie USER=name CLONE=/tmp/kit'
 	@echo 'make lint         the checks that CI runs beside the tests'
 	@echo 'make bench        the overhead of the kit'
 	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system'
@@ -77,11 +79,13 @@ bundle: .venv
 		$(if $(BUILDCACHE),--cache=$(BUILDCACHE)) $(if $(SOURCES),--sources=$(SOURCES)) \
 		$(PACKAGES:%=--package=%)
 
-# Root only. DEBIAN=trixie is Debian 13. CLONE is the folder of the checkout in the system.
+# Root only. DEBIAN=trixie is Debian 13. CLONE is the folder of the checkout in the system. USER, if the
+# command line has it, is a new ordinary user there. The environment has a USER too.
 fresh: DEBIAN = bookworm
 fresh: CLONE = /srv/my kit
 fresh: .venv-dev
-	python -m tests.fresh --release=$(DEBIAN) --clone="$(CLONE)" $(ARGS)
+	python -m tests.fresh --release=$(DEBIAN) --clone="$(CLONE)" \
+		$(if $(filter command,$(firstword $(origin USER))),--user=$(USER)) $(ARGS)
 
 lint: lint-files
 	pytest -q -m lint $$(grep -rl --include='test_*.py' 'pytest\.mark\.lint' tests)

@@ -6,6 +6,7 @@ import functools
 import gc
 import itertools
 import logging
+import os
 import signal
 import subprocess
 import tomllib
@@ -207,16 +208,31 @@ def check_faults(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Check the faults, deselect the tests of the other tier, and put the long tests first.
+    """Check the faults, deselect tests, and put the long tests first.
+
+    Deselected are the tests of the other tier and, without root, those with the mark ``root``.
 
     Two processes share the files. A long file that starts last would run alone.
     """
     check_faults(items)
     if tier := config.getoption("--tier"):
-        others = [item for item in items if not runs_in(item, tier)]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if runs_in(item, tier)]
+        kept = [item for item in items if runs_in(item, tier) and _may_run(item)]
+        config.hook.pytest_deselected(items=list(set(items) - set(kept)))
+        items[:] = kept
     items.sort(key=lambda item: "unit" in item.path.relative_to(HERE).parts)
+
+
+def _may_run(item: pytest.Item) -> bool:
+    return os.geteuid() == 0 or item.get_closest_marker("root") is None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Name the tests that the user of this process cannot run."""
+    if config.getoption("--tier") and os.geteuid() != 0:
+        line = "without root: the tests with the mark root were left out; root runs all tests"
+        terminalreporter.write_line(line)
 
 
 def pytest_collection_finish() -> None:

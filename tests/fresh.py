@@ -1,10 +1,11 @@
 """Runs commands in a minimal Debian, in which only these commands install packages.
 
-`python -m tests.fresh [--release trixie] [--clone PATH] [COMMAND …]` makes the system with
-mmdebstrap, clones the last commit into it, and runs each command (sh text) in the clone. It stops
-at the first command that fails. The system has its own processes, mounts and host name. It shares
-the network with the host, and gets the settings of apt and pip at run time: they name the package
-registries. Root only.
+`python -m tests.fresh [--release trixie] [--clone PATH] [--user NAME] [COMMAND …]` makes the system
+with mmdebstrap, clones the last commit into it, and runs each command (sh text) in the clone. It
+stops at the first command that fails. With a user, the clone belongs to this new user, who runs the
+commands. Before them root installs the missing packages by the command that `make` prints for root.
+The system has its own processes, mounts and host name. It shares the network with the host, and
+gets the settings of apt and pip at run time: they name the package registries. Root only.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import argparse
 import os
 import pwd
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import FrameType
 
@@ -33,6 +35,20 @@ CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 REGISTRIES = re.compile(r"PIP_\w+|(?i:\w+_proxy)|SSL_CERT_FILE|REQUESTS_CA_BUNDLE")
 """Environment variables that define the registries of packages and the proxies."""
 HOST = "fresh"
+USER = re.compile(r"[a-z_][a-z0-9_-]*")
+"""Matches the names that `useradd` accepts."""
+PREPARE = r"""
+set -eu
+useradd --create-home --shell /bin/sh "$user"
+chown -R "$user:" .
+printed=$(setpriv --reuid="$user" --regid="$user" --init-groups make .venv-dev 2>&1) && exit
+install=$(printf '%s\n' "$printed" | sed -n 's/^  \(apt-get update && .*\)/\1/p')
+[ -n "$install" ] || { printf '%s\n' "$printed" >&2 && exit 1; }
+echo "root: $install"
+export DEBIAN_FRONTEND=noninteractive
+sh -c "$install" >/dev/null
+"""
+"""Makes a user, and installs as root what `make` prints as missing for the user."""
 LOGIN = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": pwd.getpwuid(0).pw_dir,
@@ -40,13 +56,12 @@ LOGIN = {
 }
 INSIDE = r"""
 set -eu
-system=$1 clone=$2 command=$3
+system=$1 clone=$2 command=$3 user=$4
 mount --make-rprivate /
 mount --bind "$system" "$system"
 mount -t proc proc "$system/proc"
 mount --rbind /sys "$system/sys"
 mount --rbind /dev "$system/dev"
-mount -t tmpfs -o mode=1777 tmpfs "$system/tmp"
 mount -t tmpfs -o mode=755 tmpfs "$system/run"
 wheels=${PIP_FIND_LINKS:-}
 if [ -d "$wheels" ]; then
@@ -59,8 +74,15 @@ cd "$system"
 mkdir -p .outside
 pivot_root . .outside
 exec chroot . /bin/sh -c '
-    umount -l /.outside && rmdir /.outside && cd "$1" && exec /bin/sh -c "$2"
-' sh "$clone" "$command"
+    umount -l /.outside && rmdir /.outside && cd "$1" || exit
+    command=$2 user=$3
+    set --
+    [ -z "$user" ] || {
+        export HOME="/home/$user" USER="$user" LOGNAME="$user"
+        set -- setpriv "--reuid=$user" "--regid=$user" --init-groups
+    }
+    exec "$@" /bin/sh -c "$command"
+' sh "$clone" "$command" "$user"
 """
 
 
@@ -71,7 +93,7 @@ def environment(host: Mapping[str, str]) -> dict[str, str]:
 
 def main() -> int:
     """Install the system, run the commands, remove the system; return the exit code."""
-    options = _options()
+    options = options_of(sys.argv[1:])
     if os.geteuid() != 0:
         print("tests.fresh: only root can mount and change the root folder", file=sys.stderr)
         return 1
@@ -89,23 +111,30 @@ def main() -> int:
         _install(system, options.release)
         commit = _clone(system, options.clone)
         report(f"cloned commit {commit} to {options.clone}")
+        if options.user:
+            report(f"{options.user}: {_prepare(system, options.clone, options.user)}")
         for command in options.commands:
             started = time.monotonic()
-            code = _run(system, options.clone, command)
+            code = _run(system, options.clone, command, options.user)
             report(f"{command}: exit code {code} after {time.monotonic() - started:.0f} s")
             if code:
                 return code if code > 0 else 128 - code
     return 0
 
 
-def _options() -> argparse.Namespace:
+def options_of(words: Sequence[str]) -> argparse.Namespace:
+    """Return the options of the command line `words`."""
     parser = argparse.ArgumentParser(prog="python -m tests.fresh", description=__doc__)
     parser.add_argument("--release", choices=RELEASES, default="bookworm")
     parser.add_argument("--clone", type=PurePosixPath, default=PurePosixPath("/srv/my kit"))
+    parser.add_argument("--user", default="", help="a new ordinary user who runs the commands")
     parser.add_argument("commands", nargs="*", default=["make acceptance", "make test"])
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     if not options.clone.is_absolute():
         parser.error(f"--clone: {options.clone} is relative; accepted: an absolute path")
+    if options.user and (options.user == "root" or not USER.fullmatch(options.user)):
+        accepted = "the name of a new user: small letters, digits, dashes and underscores"
+        parser.error(f"--user: found {options.user!r}; accepted: {accepted}")
     return options
 
 
@@ -137,10 +166,22 @@ def _clone(system: Path, clone: PurePosixPath) -> str:
     return subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def _run(system: Path, clone: PurePosixPath, command: str) -> int:
-    """Run `command` in the clone and return its exit code; its remaining processes end with it."""
+def _prepare(system: Path, clone: PurePosixPath, user: str) -> str:
+    """Make `user`, to whom the clone then belongs, and install the packages; return the outcome."""
+    code = _run(system, clone, f"user={shlex.quote(user)}\n{PREPARE}")
+    if code:
+        raise SystemExit(code if code > 0 else 128 - code)
+    return "owns the clone; root installed the packages"
+
+
+def _run(system: Path, clone: PurePosixPath, command: str, user: str = "") -> int:
+    """Run `command` in the clone as `user`, or as root, and return its exit code.
+
+    Its remaining processes end with it.
+    """
     isolation = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
-    words = [*isolation, "/bin/sh", "-c", INSIDE, "sh", str(system), str(clone), command]
+    inside = ["/bin/sh", "-c", INSIDE, "sh", str(system), str(clone), command, user]
+    words = [*isolation, *inside]
     done = subprocess.run(words, check=False, stdin=subprocess.DEVNULL, env=environment(os.environ))
     return done.returncode
 

@@ -24,6 +24,7 @@ from typing import Any
 import polars as pl
 from tests.folders import DATA
 
+from proofmark.common.archives import unpack
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.files import write_verdict
@@ -111,10 +112,7 @@ def archives() -> list[Path]:
 def compare(archive: Path) -> Comparison:
     """Read and judge the run of `archive`; compare its records and its verdict with its files."""
     with TemporaryDirectory(prefix="proofmark-reference-") as folder:
-        with tarfile.open(archive) as tar:
-            # Python 3.11.2 has no filters; from 3.12 on it warns without one.
-            tar.extraction_filter = getattr(tarfile, "data_filter", None)
-            tar.extractall(folder)
+        unpack(archive, Path(folder))
         (path,) = Path(folder).iterdir()
         run = open_run(path)
         records, verdict = read_and_judge(run)

@@ -102,7 +102,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             earlier = (task_vars or {}).get("ansible_facts", {}).get(FAILED_NODES, {})
             result["ansible_facts"] = {FAILED_NODES: {**earlier, **result["failed_nodes"]}}
         if options["json"]:
-            return result | {"json": _parse(text, command_line)}
+            parsed = _parse(text, command_line)
+            if isinstance(parsed, dict) and "changed" in parsed:
+                result["changed"] = bool(parsed["changed"])
+            return result | {"json": parsed}
         return result | {"stdout": text}
 
     def _groups(self, task_vars: Mapping[str, Any]) -> bytes:
@@ -315,14 +318,16 @@ def _identity(user: str, ends: contextlib.ExitStack) -> tuple[list[str], Mapping
     """
     from proofmark.api import BadInput, of_another_user, private_home  # not before the check of it
 
-    if not user or user == pwd.getpwuid(os.geteuid()).pw_name:
+    if not user:
         return [], os.environ
-    if os.geteuid() != 0:
-        raise AnsibleActionFail(f"only root can run as {user}: start as root, or as {user}")
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
         raise AnsibleActionFail(f"{user}: no such user on the controller") from None
+    if entry.pw_uid == os.geteuid():
+        return [], os.environ
+    if os.geteuid() != 0:
+        raise AnsibleActionFail(f"only root can run as {user}: start as root, or as {user}")
     switch = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups"]
     # Ansible's library writes to HOME and loads plug-ins from it. Some service accounts have none.
     home = Path(entry.pw_dir)

@@ -24,7 +24,9 @@ options:
     type: dict
     default: {}
   json:
-    description: Read stdout as JSON into RV(json).
+    description:
+      - Read stdout as JSON into RV(json).
+      - The task reports a change if RV(json) has the key C(changed) with a value that is not empty.
     type: bool
     default: false
   writes:

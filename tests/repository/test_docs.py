@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.documented import PAGES, Documented, commands_in, wrong_words
-from tests.fixtures.checkout import seen_by_all
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
+from proofmark.common.archives import unpack
 
 PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
 TREATED: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/documented.yml").read_text("utf-8"))
@@ -43,16 +42,12 @@ EXECUTED = {
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the checkout with a measured run, which is the current folder.
-
-    It counts as a folder that all nodes see.
-    """
+    """Return a copy of the checkout with a measured run, which is the current folder."""
     kit = tmp_path / "kit"
     shutil.copytree(ROOT / "inventory", kit / "inventory")
     for name in COPIED_FOLDERS:
         (kit / name).symlink_to(ROOT / name)
-    with tarfile.open(RUN) as archive:
-        archive.extractall(kit / "runs")
+    unpack(RUN, kit / "runs")
     (run,) = (kit / "runs").iterdir()
     for name in ("latest", "before", "after"):
         shutil.copytree(run, kit / "runs" / name)
@@ -60,7 +55,6 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", kit / "key"], check=True)
     public = (kit / "key.pub").read_text(encoding="utf-8")
     (kit / "allowed_signers").write_text(f"site@example.org {public}", encoding="utf-8")
-    seen_by_all(monkeypatch)
     monkeypatch.setenv("EDITOR", "true")
     monkeypatch.chdir(kit)
     return kit

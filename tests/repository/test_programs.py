@@ -48,6 +48,8 @@ IN_STEPS = {
     "site/node/probe.sh",
     *(f"jobs/shell/{name}.sh" for name in STEP_PARTS),
 }
+HOME = "common/home.sh"
+"""It runs on the controller only."""
 NO_PROGRAMS = {
     *("adopt", "baseline", "cases", "claims", "execute", "explain", "export", "fabric", "fetch"),
     *("gate", "guard", "init", "install", "latest", "mirror", "name", "nan", "plan", "report"),
@@ -76,6 +78,8 @@ def place(path: Path) -> str:
     """Return the place at which the programs of a file are needed."""
     name = str(path.relative_to(ROOT))
     if path.suffix == ".sh" and name.startswith("analysis/"):
+        if name.removeprefix("analysis/proofmark/") == HOME:
+            return "controller"
         return "step" if name.removeprefix("analysis/proofmark/") in IN_STEPS else "node"
     if name.startswith("roles/"):
         return "node"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -251,40 +250,6 @@ def run_in(
         text=True,
         check=False,
     )
-
-
-@pytest.mark.parametrize("checkout", ["my kit", "kit"])
-@pytest.mark.parametrize(
-    "given", ["its own", "missing", "not set", "another user's", "a blank", "of all users"]
-)
-def test_home_is_a_folder_in_which_this_user_can_write(
-    tmp_path: Path, given: str, checkout: str
-) -> None:
-    """The control: a HOME that belongs to the user is kept."""
-    folder = tmp_path / checkout
-    shutil.copytree(REQUIREMENTS, folder / "requirements")
-    (folder / "commands").mkdir()
-    getent = folder / "commands/getent"
-    getent.write_text("#!/bin/sh\necho nobody:x:65534:65534::/nonexistent:/bin/sh\n")
-    getent.chmod(0o755)
-    homes = {"its own": tmp_path / "own", "a blank": tmp_path / "its home"}
-    homes["of all users"] = tmp_path / "shared"
-    homes["another user's"] = tmp_path / "others" if os.geteuid() == 0 else Path("/")
-    for home in homes.values():
-        home.mkdir(exist_ok=True)
-    homes["of all users"].chmod(0o1777)
-    if os.geteuid() == 0:
-        os.chown(homes["another user's"], 65534, 65534)
-    variables = {"HOME": f"{homes.get(given, '/nonexistent')}"} if given != "not set" else {}
-    done = run_in(folder, "home.sh", TMPDIR=f"{tmp_path}", **variables)
-    assert (done.returncode, done.stderr) == (0, "")
-    home = Path(done.stdout.removesuffix("\n"))
-    substitute = folder / ".ansible/home"
-    assert home == (homes[given] if given == "its own" else substitute.resolve())
-    assert " " not in str(home)
-    assert (home.stat().st_uid, home.stat().st_mode & 0o022) == (os.geteuid(), 0)
-    again = run_in(folder, "home.sh", TMPDIR=f"{tmp_path}", **variables)
-    assert again.stdout == done.stdout  # a second call creates no second folder
 
 
 @pytest.mark.parametrize("family", MANAGERS)

@@ -72,6 +72,8 @@ def test_scratch_that_the_run_user_cannot_write_is_refused(kit: Kit) -> None:
     assert played.printed(
         "not writable by nobody: mktemp: failed to create file via template Permission denied"
     )
+    assert not played.printed("token")
+    assert not played.printed("Error while evaluating")
 
 
 def test_scratch_is_created_for_the_run_user(kit: Kit) -> None:

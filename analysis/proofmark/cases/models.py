@@ -52,7 +52,7 @@ a figure of a sensor: what measured it."""
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
-    | {"rankfile", "hostfile", "copies.json", "outputs.sha256", "scratch.json"}
+    | {"hostfile", "copies.json", "outputs.sha256", "scratch.json"}
     | {"scratch.seen", "scratch.seen.new", "scratch.json.new", "scratch.made"}
     | {"layout.txt", "romio-hints"}
     | {"noise", "noise.json", "disturbed", "telemetry.jsonl"}

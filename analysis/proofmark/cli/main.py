@@ -21,6 +21,7 @@ from proofmark import __version__
 from proofmark.cli.command import Command
 from proofmark.common.environment import take_secrets
 from proofmark.common.errors import BadInput, Stopped, nearest
+from proofmark.common.home import provide_home
 from proofmark.common.messages import say
 
 BAD_INPUT = 3
@@ -212,6 +213,7 @@ def _run(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.N
     options.secrets = take_secrets(os.environ)
     folder = getattr(options, "folder", None)
     options.rights.limit([folder] if folder else getattr(options, "folders", []))
+    provide_home()  # of the user to whom the rights are limited
     if options.verbose:
         from proofmark.cli.trace import start_trace
 

@@ -16,10 +16,12 @@ from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, only_nodes, site_argument
 from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.home import expanded
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
+from proofmark.machine.checkout import refuse_unseen, unseen
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
@@ -92,6 +94,7 @@ def plan(options: Namespace) -> int:
     # The module imports all plug-ins. A plan that is only printed does not need them.
     from proofmark.jobs.site_check import job_mistakes
 
+    refuse_unseen(site, runs)
     if mistakes := job_mistakes(site, [made]):
         file = str(site.facts)
         raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
@@ -132,8 +135,9 @@ def _expected(folder: Path, site: Site) -> Expected:
     from proofmark.judge.expected.of_twin import expected_of
     from proofmark.judge.twin_error import model_error_of
 
-    made = expected_of(folder.expanduser(), site)
-    error = model_error_of(folder.expanduser())
+    run = expanded(folder)
+    made = expected_of(run, site)
+    error = model_error_of(run)
     return made.model_copy(update={"errors": error.rows if error else ()})
 
 
@@ -223,7 +227,7 @@ def validate(options: Namespace) -> int:
     from proofmark.jobs.site_check import job_mistakes
 
     inventory = inventory_of(options)
-    plans, mistakes, limits, lacks, not_here = check_site(
+    checked = check_site(
         inventory,
         options.limit,
         kit_benchmarks(),
@@ -232,26 +236,30 @@ def validate(options: Namespace) -> int:
         job_mistakes=job_mistakes,
         suite=options.suite,
     )
-    if mistakes:
-        raise BadInput(*mistakes)
+    if checked.mistakes:
+        raise BadInput(*checked.mistakes)
     rows = []
-    for made, missing in zip(plans, lacks, strict=True):
+    for made, missing in zip(checked.plans, checked.lacks, strict=True):
         totals = made.totals
         numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
         time, lacking = duration(totals.wall_s), ", ".join(missing) or "–"
         rows.append((made.partition, made.suite, *numbers, time, lacking))
     headers = ("partition", "suite", "jobs", "steps", "node-hours", "duration", "lacks")
     print_table(headers, rows)
-    for partition, assumed in {made.partition: made.assumed for made in plans}.items():
+    for partition, assumed in {made.partition: made.assumed for made in checked.plans}.items():
         for fact, why in assumed.items():
             print(f"assumed: {partition}: {fact}: {why}")
-    for partition, lines in limits.items():
+    for partition, lines in checked.limits.items():
         for line in lines:
             print_line(f"limit: {partition}: {line}")
-    for line in not_here:
+    for line in checked.not_here:
         print_line(f"not here: {line}")
     for place, question in comments(inventory.folder):
         print_line(f"question: {place}: {question}")
+    runs = result_folder(kit_folder(), "runs")
+    for site in checked.sites:
+        if unrunnable := unseen(site, runs):
+            print_line(f"no run from here: {unrunnable}")
     return 0
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -22,6 +20,7 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
 from proofmark.machine.checkout import checkout_findings
 from proofmark.machine.preflight import Finding, preflight
+from proofmark.machine.scheduler import user_name
 from proofmark.plan.expansion import make_plan
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
@@ -42,7 +41,7 @@ def run(options: Namespace) -> int:
     site = load_site(inventory_of(options), options.limit)
     machines = machines_of(site)[0]
     made = make_plan(kit_benchmarks(), options.suite, site, machines, options.repeats)
-    user = site.partition.run_user or pwd.getpwuid(os.geteuid()).pw_name
+    user = site.partition.run_user or user_name()
     who, end = credentials_of(options), window_end(options)
     findings = preflight(site, made, who, end, user)
     return print_findings([*findings, *checkout_findings(site, kit_folder())], say)

@@ -18,6 +18,7 @@ from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import stability_of, write_scripts
 from proofmark.jobs.step_script import repeated_commands
+from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.nodes import collect_nodes
@@ -46,6 +47,7 @@ def rerun(options: Namespace) -> int:
     """Run steps of a run again."""
     run = open_run(options.folder)
     refuse_imported(run)
+    refuse_unseen(site_of(run), run.folder)
     rerun_steps(run, pick(run, options.steps), say)
     return 0
 
@@ -104,6 +106,8 @@ def execute(options: Namespace) -> int:
     run = open_run(options.folder)
     refuse_imported(run)
     site = site_of(run)
+    if not options.scripts:
+        refuse_unseen(site, run.folder)
     run = stage(run, site)
     if options.scripts:
         return 0

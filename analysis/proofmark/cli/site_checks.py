@@ -12,7 +12,6 @@ from proofmark.common.errors import BadInput, bad_input, nearest
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.bmc.client import tls_context
-from proofmark.machine.checkout import check_shared
 from proofmark.machine.modes.stage import hosts_of
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.machine.scratch.mounts import mount_commands
@@ -40,7 +39,6 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
         "firmware.ca": _authorities,
         "run_user": _run_user,
         "scratch": lambda site: mount_commands(site.partition.scratch),
-        "": lambda site: check_shared(site, kit),
     }
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from proofmark import __version__
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular
+from proofmark.common.home import ansible_constants, expanded
 
 VARIABLE = "PROOFMARK_KIT"
 """The environment variable with the folder of the kit. The plays set it for their commands."""
@@ -66,9 +67,8 @@ def _has_cases(folder: Path) -> bool:
 def _candidates() -> Iterator[Path]:
     yield Path.cwd()
     yield _folder_of_code()
-    from ansible import constants  # slow; only an installed package outside of a checkout needs it
-
-    for path in constants.COLLECTIONS_PATHS:
+    # Slow; only an installed package outside of a checkout needs it.
+    for path in ansible_constants().COLLECTIONS_PATHS:
         yield Path(path) / COLLECTION
 
 
@@ -94,7 +94,7 @@ def result_folder(kit: Path, name: str, given: str = "") -> Path:
     installs another version.
     """
     if given:
-        return Path(given).expanduser().absolute()
+        return expanded(Path(given)).absolute()
     return (kit if (kit / "galaxy.yml").exists() else Path.cwd()) / name
 
 

@@ -1,6 +1,6 @@
-"""Checks whether the nodes see the checkout at the path that it has on this machine.
+"""Checks whether the nodes see the checkout and the runs at their paths on this machine.
 
-The scripts of jobs and steps are in the checkout, and the nodes run them there.
+The scripts of jobs and steps are in the folder of the run, and the nodes run them there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import shlex
 from pathlib import Path
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.nodesets import folded, short_name
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.preflight import Finding
@@ -30,21 +30,30 @@ if test -r "$1"; then sha256sum <"$1"; else echo none; fi
 WHAT = "checkout: seen by the nodes"
 
 
-def check_shared(site: Site, kit: Path) -> None:
-    """Refuse a checkout in a folder that only this machine can see, if other hosts must see it.
+def unseen(site: Site, folder: Path) -> InputError | None:
+    """Return the error of a `folder` that only this machine can see, if other hosts must see it.
 
     Virtual nodes are on this machine.
-
-    Raises:
-        BadInput: the checkout is in such a folder.
     """
     hosts = other_hosts(site)
     if not hosts or site.partition.origin == "emulated":
-        return
-    path = kit.resolve()
-    if reason := only_here(path, MOUNTS.read_text(encoding="utf-8", errors="replace")):
-        found = f"a checkout {reason}, which {folded(hosts)} cannot see"
-        raise bad_input(path, "", found, ACCEPTED)
+        return None
+    path = folder.resolve()
+    reason = only_here(path, MOUNTS.read_text(encoding="utf-8", errors="replace"))
+    if not reason:
+        return None
+    found = f"a folder {reason}, which {folded(hosts)} cannot see"
+    return InputError(f"{path}", "", found, ACCEPTED)
+
+
+def refuse_unseen(site: Site, folder: Path) -> None:
+    """Refuse to run steps of `site` from a `folder` that its hosts cannot see.
+
+    Raises:
+        BadInput: the folder is one that only this machine can see.
+    """
+    if mistake := unseen(site, folder):
+        raise BadInput(mistake)
 
 
 def other_hosts(site: Site) -> list[str]:

@@ -37,6 +37,7 @@ class Checked(NamedTuple):
     """A checked site.
 
     Attributes:
+        sites: the partitions without a mistake in their facts.
         plans: the plan of every suite on every partition.
         mistakes: all mistakes.
         limits: a line for each contract limit, by partition: the suites in which it judges figures.
@@ -44,6 +45,7 @@ class Checked(NamedTuple):
         not_here: a line for each suite that has no step for a partition, with the reasons.
     """
 
+    sites: list[Site]
     plans: list[Plan]
     mistakes: list[InputError]
     limits: dict[str, list[str]]
@@ -68,7 +70,6 @@ def validate(
         limit: pattern of hosts, as in Ansible's ``-l``.
         benchmarks: all cases and suites.
         checks: further checks of a site by the fact that they check, a dotted key of the partition.
-            A check with an empty key gives its mistakes their file and key itself.
         packages: the packages of a site.
         job_mistakes: what keeps the jobs of a site from running.
         suite: the only suite, whose packages must not be lacking; None for all suites, of which one
@@ -87,7 +88,7 @@ def validate(
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
-        return Checked([], [*mistakes, *error.mistakes], {}, [], [])
+        return Checked([], [], [*mistakes, *error.mistakes], {}, [], [])
     mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
@@ -114,7 +115,7 @@ def validate(
         if not mistakes:
             lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
             limits[site.partition_name] = lines
-    return Checked(plans, list(dict.fromkeys(mistakes)), limits, lacks, not_here)
+    return Checked(sites, plans, list(dict.fromkeys(mistakes)), limits, lacks, not_here)
 
 
 def _without_limits(site: Site) -> Site:
@@ -130,8 +131,7 @@ def _wrong_facts(
             check(site)
         except BadInput as error:
             for each in error.mistakes:
-                own = InputError("", f"partition.{key}", each.found, each.accepted)
-                yield own if key else each
+                yield InputError("", f"partition.{key}", each.found, each.accepted)
     yield from _duplicates(site)
     yield from preinstalled_mistakes(benchmarks, site)
     yield from limit_mistakes(benchmarks, site)

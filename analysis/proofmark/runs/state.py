@@ -39,6 +39,8 @@ from proofmark.runs.run import Run
 STATE_OF_ROOT = Path("/var/lib/proofmark")
 VARIABLE = "PROOFMARK_STATE"
 """Environment variable with another folder for the state of root."""
+XDG_STATE = "XDG_STATE_HOME"
+"""Environment variable with another folder for the state of another user."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -141,7 +143,7 @@ def state_of_root(environment: Mapping[str, str] = os.environ) -> Path:
 
 def state_of_user(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of the state of a user other than root."""
-    return Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "proofmark"
+    return Path(environment.get(XDG_STATE) or Path.home() / ".local/state") / "proofmark"
 
 
 def site_folder(site: str) -> Path:
@@ -315,7 +317,8 @@ def made(folder: Path) -> Path:
             path.chmod(0o755)  # the run user reads it, whatever the umask is
     except OSError as error:
         found = f"cannot be created: {error.strerror}"
-        raise bad_input(folder, "", found, f"a writable folder; {VARIABLE} names another") from None
+        variable = VARIABLE if os.geteuid() == 0 else XDG_STATE
+        raise bad_input(folder, "", found, f"a writable folder; {variable} names another") from None
     _check(folder)
     return folder
 

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import Field, SecretStr, TypeAdapter
 
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.home import ansible_constants
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
@@ -86,7 +87,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
     check_files(inventory)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        from ansible import constants
+        constants = ansible_constants()
         from ansible.cli import CLI
         from ansible.errors import AnsibleError
         from ansible.inventory.manager import InventoryManager

@@ -21,6 +21,7 @@ from proofmark.site.firmware import SSH
 from proofmark.site.groups import ALIASES, PARTITION, PartitionGroup, read_groups
 from proofmark.site.partition import PREDICTED, Partition
 from proofmark.site.questions import unanswered
+from proofmark.site.storage import with_uid
 from proofmark.site.tuned import TUNED, Tuned, with_tuned
 
 
@@ -242,7 +243,7 @@ def read_sites(
         except ValidationError as error:
             mistakes += (_mistake(file, item, TUNED) for item in error.errors())
             continue
-        raw = _override(own, overrides or {})
+        raw = _of_user(_override(own, overrides or {}))
         questions = dict(unanswered(raw))
         mistakes += (_question(file, place, text) for place, text in questions.items())
         if questions:
@@ -321,6 +322,22 @@ def _mistake(facts: Path, item: ErrorDetails, variable: str = PARTITION) -> Inpu
         return InputError(str(file), key, found, f"one of {', '.join(words)}")
     found = "nothing" if item["type"] == "missing" else repr(item["input"])
     return InputError(str(file), key, found, item["msg"])
+
+
+def _of_user(raw: Any) -> Any:
+    """Return the facts `raw` with the paths of the user who runs the benchmarks."""
+    if not isinstance(raw, dict):
+        return raw
+    user, scratch, further = (raw.get(key) for key in ("run_user", "scratch", "file_systems"))
+
+    def own(entry: Any) -> Any:
+        wanted = isinstance(entry, dict) and "path" in entry
+        return {**entry, "path": with_uid(entry["path"], user)} if wanted else entry
+
+    changed = {"scratch": own(scratch)} if scratch is not None else {}
+    if isinstance(further, list):
+        changed["file_systems"] = [own(each) for each in further]
+    return {**raw, **changed}
 
 
 def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+import os
+import pwd
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -42,6 +44,7 @@ class Scratch(StrictModel):
     """The directory in which benchmarks write, and the checks of it.
 
     Attributes:
+        path: where it is. `UID` in it is replaced before it is read (`with_uid`).
         type: the required file system type, as in ``/proc/mounts``; None accepts any.
         source: the required source, as in ``/proc/mounts``; None accepts any.
         off_root: the directory must not be on the root file system.
@@ -78,3 +81,25 @@ class Scratch(StrictModel):
         if isinstance(known, int):
             return list(range(known))
         return list(dict.fromkeys(known or ()))
+
+
+UID = "{uid}"
+"""Stands for the number of the user who runs the benchmarks, in the path of a file system.
+
+So each user has a directory of their own in a folder in which all users write.
+"""
+
+
+def with_uid(path: Any, run_user: Any) -> Any:
+    """Return `path` of an inventory without `UID`; another value than a text is returned as it is.
+
+    `run_user` is the user who runs the benchmarks, a user of this machine; without one it is the
+    user of this process.
+    """
+    if not isinstance(path, str) or UID not in path:
+        return path
+    try:
+        number = pwd.getpwnam(run_user).pw_uid
+    except (KeyError, TypeError):  # `validate` refuses an unknown user
+        number = os.geteuid()
+    return path.replace(UID, f"{number}")

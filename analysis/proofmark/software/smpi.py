@@ -16,6 +16,7 @@ from urllib.request import urlopen
 from pydantic import Field
 
 from proofmark.cases.models import Text
+from proofmark.common.archives import unpack
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import sha256_of
 from proofmark.common.strict_model import StrictModel
@@ -141,7 +142,7 @@ def build(
 def _compiled(release: Release, package: str, folder: Path, mirror: Path | None, say: Say) -> Path:
     """Return a folder below `folder` with the compiled programs in ``bin``."""
     archive = _archive(release, package, folder, mirror, say)
-    shutil.unpack_archive(archive, folder)  # its checksum is right
+    unpack(archive, folder)  # its checksum is right
     source = folder / release.folder
     say(f"{package}: {release.spec}")
     log = folder / "build.log"

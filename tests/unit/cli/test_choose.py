@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.fixtures.checkout import seen_by_all
 from tests.folders import ROOT
 
 from proofmark.cli.init import _choose
@@ -26,7 +25,6 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "inventory" / name).symlink_to(ROOT / "inventory" / name)
     monkeypatch.setenv(VARIABLE, f"{tmp_path}")
     monkeypatch.chdir("/")
-    seen_by_all(monkeypatch)
     return tmp_path
 
 

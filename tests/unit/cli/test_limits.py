@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.fixtures.checkout import seen_by_all
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
@@ -35,7 +34,6 @@ RIGHT: list[dict[str, Any]] = [{"where": {"nodes": 16}}, {"where": {"memory": "d
 def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a site with the partition skl of paper P1."""
     monkeypatch.chdir(ROOT)
-    seen_by_all(monkeypatch)
     shutil.copytree(ROOT / "inventory" / "nurion", tmp_path / "nurion")
     return tmp_path / "nurion"
 

@@ -97,54 +97,48 @@ def test_a_mask_has_a_bit_for_each_cpu(cpus: tuple[int, ...]) -> None:
 
 
 class TestOpenMpi:
-    def test_each_rank_has_a_line_in_the_rankfile(self) -> None:
-        script = text("openmpi", launch([(0, (0, 1)), (1, (4, 5))]))
-        assert document_lines("rankfile", script) == ["rank 0=n1 slot=0,1", "rank 1=n2 slot=4,5"]
-        assert document_lines("hostfile", script) == ["n1 slots=1", "n2 slots=1"]
+    @pytest.mark.parametrize(
+        ("cpus", "settings"),
+        [
+            (UNEVEN, LaunchSettings()),
+            ([(0, (0,)), (0, (0,)), (1, (1,))], LaunchSettings()),
+            (UNEVEN, LaunchSettings(binding="wrapper")),
+        ],
+    )
+    def test_the_wrapper_binds_each_rank(self, cpus: Ranks, settings: LaunchSettings) -> None:
+        """The numbers of a rankfile have another meaning in version 5 than in version 4."""
+        script = text("openmpi", launch(cpus, settings=settings))
+        assert document_lines("hostfile", script) == ["n1", "n1", "n2"]
         words = command(script)
-        assert words[:3] == ["/opt/my mpi/bin/mpirun", "-np", "2"]
-        assert words[words.index("--rankfile") + 1] == "rankfile"
-        assert "--rank" in words
+        assert words[:3] == ["/opt/my mpi/bin/mpirun", "-np", "3"]
+        assert words[words.index("--map-by") + 1] == "seq"
+        assert words[words.index("--bind-to") + 1] == "none"
+        assert "--bind" in words
+        assert "rankfile" not in script
 
-    def test_one_node_needs_no_hostfile(self) -> None:
+    def test_one_node_exports_no_variables(self) -> None:
         one = replace(launch([(0, (0,))]), hosts=["@NODE@", "@PEER@"])
         assert "-machinefile" not in command(text("hydra", one))
-        words = command(text("openmpi", one))
-        assert "--hostfile" not in words
-        assert "-x" not in words
+        script = text("openmpi", one)
+        assert document_lines("hostfile", script) == ["@NODE@ slots=1"]
+        assert "-x" not in command(script)
+        assert command(script)[command(script).index("--map-by") + 1] == "slot"
 
     def test_other_nodes_get_the_environment(self) -> None:
         def exported(concurrent: bool) -> set[str]:
             words = command(text("openmpi", launch(ALIKE, concurrent=concurrent)))
             return {name for flag, name in pairwise(words) if flag == "-x"}
 
-        assert {"BINDING", "NAME", "OMPI_MCA_rmaps_rank_file_physical"} == exported(
-            concurrent=False
-        )
+        assert exported(concurrent=False) == {"BINDING", "NAME"}
         assert {"FIRST_RANK", "RANK_STRIDE"} < exported(concurrent=True)
 
-    @pytest.mark.parametrize(
-        ("cpus", "settings"),
-        [
-            ([(0, (0,)), (0, (0,)), (1, (1,))], LaunchSettings()),
-            (UNEVEN, LaunchSettings(binding="wrapper")),
-        ],
-    )
-    def test_the_wrapper_binds_if_a_rankfile_cannot(
-        self, cpus: Ranks, settings: LaunchSettings
-    ) -> None:
-        script = text("openmpi", launch(cpus, settings=settings))
-        assert document_lines("hostfile", script) == ["n1", "n1", "n2"]
-        words = command(script)
-        assert words[words.index("--map-by") + 1] == "seq"
-        assert words[words.index("--bind-to") + 1] == "none"
-        assert "--bind" in words
-
     def test_the_site_chooses_the_program_that_starts_remote_ranks(self) -> None:
-        assert "OMPI_MCA_plm=rsh" in text(
-            "openmpi", launch(ALIKE, settings=LaunchSettings(bootstrap="ssh"))
-        )
-        assert "OMPI_MCA_plm" not in text("openmpi", launch(ALIKE))
+        """Version 4 reads OMPI_MCA_…, version 5 reads PRTE_MCA_…."""
+        script = text("openmpi", launch(ALIKE, settings=LaunchSettings(bootstrap="ssh")))
+        for setting in ("OMPI_MCA_plm=rsh", "PRTE_MCA_plm=ssh", "OMPI_MCA_ras", "PRTE_MCA_ras"):
+            assert f"export {setting}" in script
+        usual = text("openmpi", launch(ALIKE))
+        assert "MCA_plm" not in usual and "MCA_ras" not in usual
 
 
 class TestHydra:
@@ -235,7 +229,8 @@ class TestSrun:
         assert 'export SLURM_HOSTFILE="$PWD/hostfile"' in script
         arguments = self.options(launch(cpus, hosts=hosts))
         assert arguments["--distribution"] == "arbitrary"
-        assert "--nodelist" not in arguments
+        assert not {"--nodelist", "--nodes"} & arguments.keys()  # Slurm 24.11 refuses them
+        assert "unset SLURM_NNODES SLURM_JOB_NUM_NODES" in script
 
     def test_several_cpus_of_a_rank_are_a_mask(self) -> None:
         assert self.options(launch([(0, (0, 1)), (0, (4, 5))]))["--cpu-bind"] == "mask_cpu:0x3,0x30"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.fixtures.kit import Kit, make_kit
 
+from proofmark.cli.main import main
+from proofmark.machine import checkout
 from proofmark.machine.checkout import checkout_findings, only_here, other_hosts
 from proofmark.site.inventory import Site
 
@@ -75,3 +77,22 @@ def test_a_site_of_this_machine_needs_no_check(kit: Kit) -> None:
 )
 def test_folders_that_only_one_machine_sees(path: str, reason: str) -> None:
     assert only_here(Path(path), NFS) == reason
+
+
+@pytest.mark.fault("checkout-on-one-machine")
+@pytest.mark.parametrize("connection", ["ssh", "local"])
+@pytest.mark.parametrize("command", [["execute"], ["rerun", "1"]])
+def test_a_run_in_a_folder_of_this_machine_is_not_executed(
+    kit: Kit,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    connection: str,
+) -> None:
+    """The run may have been copied there. The control is a site of this machine."""
+    monkeypatch.setattr(checkout, "OF_ONE_MACHINE", (f"{kit.folder}",))
+    run = kit.run(site=site_with(kit, connection=connection))
+    name, *steps = command
+    main([name, f"{run.folder}", *steps])
+    refused = f"proofmark: {run.folder}: found a folder below {kit.folder}, which n[1-2] cannot see"
+    assert (refused in capsys.readouterr().err) == (connection == "ssh")

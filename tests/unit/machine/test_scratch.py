@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -176,6 +177,7 @@ def test_a_directory_that_squashes_root_is_refused_for_root(world: World, user: 
     else:
         text = refusal(run)
         assert "not writable by root" in text and "Permission denied" in text
+        assert "token" not in text, "a consequence"
 
 
 @pytest.mark.fault("scratch-full")
@@ -453,6 +455,50 @@ def test_a_link_of_another_user_is_not_followed(tmp_path: Path, linked: bool) ->
     assert target.read_text() == "precious"
     assert (scratch / ".proofmark-known").is_symlink() == linked
     assert (scratch / ".proofmark-known").exists()
+
+
+@pytest.mark.fault("scratch-of-another-user")
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("kind", ["folder", "link", "own"])
+def test_a_folder_of_another_user_among_those_of_all_users_is_refused(
+    tmp_path: Path, kind: str, shared: bool
+) -> None:
+    """The controls: a folder of the user, and a parent in which only its owner writes."""
+    parent = tmp_path / "parent"
+    parent.mkdir()
+    (tmp_path / "target").mkdir()
+    scratch = parent / "scratch"
+    if kind == "link":
+        scratch.symlink_to(tmp_path / "target")
+    else:
+        scratch.mkdir()
+    os.chown(scratch, 65534 if kind == "own" else 4711, -1, follow_symlinks=False)
+    parent.chmod(0o1777 if shared else 0o755)
+    for option in ([], ["-w"]):
+        words = ["-u", "nobody", *option, f"{scratch}"]
+        probe = ["sh", f"{SCRIPTS / 'scratch-probe.sh'}", *words]
+        done = subprocess.run(probe, capture_output=True, text=True, check=True)
+        refused = f"| result: it belongs to UNKNOWN, and all users can write in {parent}"
+        assert (refused in done.stdout) == (shared and kind != "own"), done.stdout
+
+
+@pytest.mark.parametrize("user", [0, 65533])
+def test_a_folder_that_is_made_is_private(user: int) -> None:
+    """The second user has no entry in the user database."""
+    with TemporaryDirectory(prefix="proofmark-test-", dir="/tmp") as folder:
+        os.chown(folder, user, -1)
+        made = Path(folder) / "made"
+        done = subprocess.run(
+            ["sh", "-s", "--", "-c", "-w", made],
+            input=(SCRIPTS / "scratch-probe.sh").read_text(encoding="utf-8"),
+            user=user,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert (done.stderr, "| result: ok" in done.stdout) == ("", True), done.stdout
+        assert (made.stat().st_mode, made.stat().st_uid) == (0o40700, user)
 
 
 @pytest.mark.fault("link-in-shared-scratch")

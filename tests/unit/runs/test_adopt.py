@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tarfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.folders import BENCHMARKS, DATA
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
+from proofmark.common.archives import unpack
 from proofmark.common.errors import BadInput
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
@@ -166,8 +166,7 @@ class TestRuns:
         assert len({record.node for record in judged(run)[0]}) == 3
 
     def test_an_own_run_gives_the_same_values(self, benchmarks: Benchmarks, tmp_path: Path) -> None:
-        with tarfile.open(DATA / "runs" / "local-quick.tar.xz") as archive:
-            archive.extractall(tmp_path)
+        unpack(DATA / "runs" / "local-quick.tar.xz", tmp_path)
         own = open_run(tmp_path / RUN)
         cases = ("stream", "imb-pingpong")
         steps = [step for step in own.plan.steps_to_run() if step.case in cases]

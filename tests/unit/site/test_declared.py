@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.fixtures.checkout import seen_by_all
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
@@ -31,11 +30,6 @@ from proofmark.site.storage import FileSystem
 from proofmark.software.spack.lock_check import read_target
 
 EXAMPLES = ("example-xeon", "example-epyc", "example-grace")
-
-
-@pytest.fixture(autouse=True)
-def any_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen_by_all(monkeypatch)
 
 
 @cache

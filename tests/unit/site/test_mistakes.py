@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from tests.emulators.bmc.server import Emulator
-from tests.fixtures.checkout import seen_by_all
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
@@ -21,9 +20,8 @@ Edits = dict[str, str]
 
 @pytest.fixture
 def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the template, for a checkout that all nodes see."""
+    """Return a copy of the template."""
     monkeypatch.chdir(ROOT)
-    seen_by_all(monkeypatch)
     shutil.copytree(ROOT / "inventory" / "template", tmp_path / "mysite")
     return tmp_path / "mysite"
 
@@ -273,7 +271,7 @@ def test_swapped_letters_are_preferred(capsys: pytest.CaptureFixture[str]) -> No
     ("mounts", "folders", "reason"),
     [
         ("none / tmpfs rw 0 0", (), "on a file system in memory (tmpfs)"),
-        ("/dev/sda / ext4 rw 0 0", (str(ROOT.parent),), f"below {ROOT.parent}"),
+        ("/dev/sda / ext4 rw 0 0", ("/",), "below /"),
     ],
 )
 def test_a_checkout_that_only_this_machine_sees(
@@ -289,9 +287,18 @@ def test_a_checkout_that_only_this_machine_sees(
     monkeypatch.setattr(checkout, "MOUNTS", tmp_path / "mounts")
     monkeypatch.setattr(checkout, "IN_MEMORY", frozenset({"tmpfs"}))
     monkeypatch.setattr(checkout, "OF_ONE_MACHINE", folders)
-    (line,) = mistakes(capsys, inventory)
-    assert line.startswith(f"{ROOT}: found a checkout {reason}, which ")
+    site = ["-i", str(inventory), "-l", "cluster"]
+    for command in (["plan", *site], ["validate", *site]):
+        assert main(command) == 0
+    *table, line = capsys.readouterr().out.splitlines()
+    assert any(row.split()[:2] == ["cluster", "quick"] for row in table)
+    assert line.startswith(f"no run from here: {ROOT}/runs: found a folder {reason}, which ")
+    create = ["plan", *site, "--create", "--runs", str(tmp_path / "runs")]
+    assert main(create) == 3
+    assert f": found a folder {reason}, which node" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
     hosts = inventory / "hosts.yml"
     text = hosts.read_text(encoding="utf-8")
     hosts.write_text(text + "  vars: {ansible_connection: local}\n", encoding="utf-8")
-    assert mistakes(capsys, inventory) == []  # the control: no other machine
+    assert main(["validate", *site]) == 0  # the control: no other machine
+    assert "no run from here" not in capsys.readouterr().out

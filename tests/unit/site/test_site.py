@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,23 @@ class TestFacts:
         facts(inventory, "a", {**PARTITION, "scratch": {"path": "/scratch/{{ user }}"}})
         path = load_site(inventory, "a").partition.scratch.path
         assert (path, type(path)) == ("/scratch/me", str)
+
+    def test_a_path_has_the_number_of_the_user_who_runs_the_benchmarks(
+        self, inventory: Path
+    ) -> None:
+        shared = {"scratch": {"path": "/tmp/p-{uid}"}}
+        further = {"file_systems": [{"name": "fast", "path": "/fast/{uid}"}]}
+        for user, number in (
+            ({}, os.geteuid()),
+            ({"run_user": "nobody"}, pwd.getpwnam("nobody").pw_uid),
+            ({"run_user": "no-such-user"}, os.geteuid()),  # `validate` refuses it
+        ):
+            facts(inventory, "a", {**PARTITION, **shared, **further, **user})
+            partition = load_site(inventory, "a").partition
+            assert partition.scratch.path == f"/tmp/p-{number}"
+            assert partition.scratches["fast"].path == f"/fast/{number}"
+            given = load_site(inventory, "a", {"scratch_dir": "/x/{uid}"}).partition
+            assert given.scratch.path == f"/x/{number}"
 
     def test_extra_variables_replace_values_of_the_inventory(self, inventory: Path) -> None:
         changed = {"provision_from": "spack", "scratch_dir": "/other"}

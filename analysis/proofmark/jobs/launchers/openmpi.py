@@ -1,4 +1,4 @@
-"""Open MPI's mpirun: a rankfile of physical CPU numbers (mpirun(1), "Rankfiles")."""
+"""Open MPI's mpirun, of version 4 and 5."""
 
 from __future__ import annotations
 
@@ -7,44 +7,36 @@ from dataclasses import replace
 
 from proofmark.jobs.launcher import Launch, Launcher
 
+NO_ALLOCATION = "^slurm,tm,pbs,gridengine,lsf,loadleveler,alps,flux"
+"""Leaves out what reads the allocation of a scheduler, by its name in version 4 or 5."""
+
 
 class OpenMpi(Launcher):
     """Open MPI's mpirun."""
 
     def lines(self, launch: Launch) -> list[str]:
-        """Return the lines that write a rankfile and start one rank per entry.
+        """Return the lines that write a hostfile and start the ranks on its hosts.
 
-        A rankfile cannot give one CPU to two ranks. If ranks share CPUs, or the site has ``binding:
-        wrapper``, a hostfile has the host of each rank and the wrapper binds.
+        The wrapper binds each rank. A rankfile would bind to other CPUs in version 5 than in
+        version 4: there its numbers are logical cores of hwloc, here the numbers of the system.
         """
-        by_wrapper = launch.shared or launch.settings.binding == "wrapper"
         mpirun = shlex.quote(f"{launch.prefix}/bin/mpirun")
-        if by_wrapper:
-            names = [host for host, ranks in launch.by_host for _ in ranks]
-            before = [launch.hostfile(names)]
-            options = ["--hostfile", "hostfile", "--map-by", "seq", "--bind-to", "none"]
-            settings: dict[str, str] = {}
+        one_node = len(launch.by_host) == 1
+        if one_node:  # by slots: the mapper seq of version 4 does not know localhost
+            hosts = [f"{host} slots={len(ranks)}" for host, ranks in launch.by_host]
         else:
-            ranks = [
-                f"rank {number}={launch.hosts[rank.node]} slot={','.join(map(str, rank.cpus))}\n"
-                for number, rank in enumerate(launch.cpus)
-            ]
-            before = [f"cat >rankfile <<'END'\n{''.join(ranks)}END"]
-            options = ["--rankfile", "rankfile"]
-            settings = {"OMPI_MCA_rmaps_rank_file_physical": "1"}
-            if len(launch.by_host) > 1:
-                # The hosts of a rankfile must be in the hostfile as well.
-                slots = [f"{host} slots={len(ranks)}" for host, ranks in launch.by_host]
-                before.append(launch.hostfile(slots))
-                options = ["--hostfile", "hostfile", *options]
-        settings |= replace(launch, mpi="openmpi").yielding()
-        if len(launch.by_host) == 1 or launch.settings.bootstrap == "ssh":
+            hosts = [host for host, ranks in launch.by_host for _ in ranks]
+        options = ["--hostfile", "hostfile", "--map-by", "slot" if one_node else "seq"]
+        options += ["--bind-to", "none"]
+        settings = replace(launch, mpi="openmpi").yielding()
+        # Version 5 ignores OMPI_MCA_ras and OMPI_MCA_plm: its launcher is PRRTE (PRTE_MCA_…).
+        if one_node or launch.settings.bootstrap == "ssh":
             # Slurm gives a per-node step one task of each node, and Open MPI would start no more.
-            settings["OMPI_MCA_ras"] = "^slurm"
-        if launch.settings.bootstrap:
-            manager = launch.settings.bootstrap
-            settings["OMPI_MCA_plm"] = {"ssh": "rsh"}.get(manager, manager)
-        if len(launch.by_host) > 1:
+            settings |= {"OMPI_MCA_ras": NO_ALLOCATION, "PRTE_MCA_ras": NO_ALLOCATION}
+        if manager := launch.settings.bootstrap:
+            settings |= {"OMPI_MCA_plm": {"ssh": "rsh"}.get(manager, manager)}
+            settings |= {"PRTE_MCA_plm": manager}
+        if not one_node:
             # mpirun exports only the variables named with -x to other nodes.
             wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.concurrent else [])]
             exported = [*wrapper, *{**settings, **launch.environment}]
@@ -55,7 +47,7 @@ class OpenMpi(Launcher):
             'if [ "$(id -u)" = 0 ]; then',
             "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
             "fi",
-            *before,
+            launch.hostfile(hosts),
             f"exec {mpirun} -np {len(launch.cpus)} {shlex.join(options)} "
-            f"{launch.ranked(bind=by_wrapper)}",
+            f"{launch.ranked(bind=True)}",
         ]

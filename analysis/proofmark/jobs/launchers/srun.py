@@ -27,16 +27,19 @@ class Srun(Launcher):
         options = ["--kill-on-bad-exit=1", "--export=ALL", "--overlap"]
         if launch.settings.mpi:
             options.append(f"--mpi={launch.settings.mpi}")
-        options += [f"--nodes={len(launch.by_host)}", f"--ntasks={len(launch.cpus)}"]
+        options.append(f"--ntasks={len(launch.cpus)}")
         before: list[str] = []
         if launch.regular:
             (hosts,) = fold(launch.hosts)
             per_node = len(launch.by_host[0][1])
-            options += [f"--nodelist={hosts}", "--distribution=block"]
+            options += [f"--nodes={len(launch.by_host)}", f"--nodelist={hosts}"]
+            options.append("--distribution=block")
             options += [f"--ntasks-per-node={per_node}"]
         else:
             names = [host for host, ranks in launch.by_host for _ in ranks]
             before = [launch.hostfile(names), 'export SLURM_HOSTFILE="$PWD/hostfile"']
+            # The file has the nodes. Slurm 24.11 refuses a number of nodes beside it.
+            before.append("unset SLURM_NNODES SLURM_JOB_NUM_NODES")
             options.append("--distribution=arbitrary")
         if launch.shared:
             options.append("--overcommit")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.nodesets import short_name
-from proofmark.machine.scheduler import Request, Scheduler, SchedulerError, ask_scheduler, ssh_to
+from proofmark.machine.scheduler import (
+    Request,
+    Scheduler,
+    SchedulerError,
+    ask_scheduler,
+    ssh_to,
+    user_name,
+)
 from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")
@@ -162,7 +168,7 @@ def _continued(statement: str) -> list[str]:
 def _queue() -> list[tuple[str, str, str]]:
     """Return id, state and name of every job; jobs of the kit have one job step, number 0."""
     fields = ("%id", "%st", "%jn")
-    output = ask_scheduler("llq", "-u", getpass.getuser(), "-r", *fields, unavailable=_UNAVAILABLE)
+    output = ask_scheduler("llq", "-u", user_name(), "-r", *fields, unavailable=_UNAVAILABLE)
     if _NO_JOBS in output:
         return []
     rows = (line.split("!") for line in output.splitlines() if line.count("!") == 2)

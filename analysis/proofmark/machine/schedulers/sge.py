@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from proofmark.machine.scheduler import (
     as_argument,
     ask_scheduler,
     one_by_one,
+    user_name,
 )
 from proofmark.runs.job_state import JobStatus, State
 
@@ -137,7 +137,7 @@ class GridEngine(Scheduler):
 
 def _queue() -> list[tuple[str, str, str]]:
     """Return number, state letters and name of every job of this user."""
-    output = ask_scheduler("qstat", "-xml", "-u", getpass.getuser(), unavailable=_UNAVAILABLE)
+    output = ask_scheduler("qstat", "-xml", "-u", user_name(), unavailable=_UNAVAILABLE)
     try:
         jobs = ElementTree.fromstring(output).iter("job_list")
     except ElementTree.ParseError:

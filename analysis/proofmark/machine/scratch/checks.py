@@ -174,7 +174,7 @@ def judge_scratch(
     refuse(
         lambda node: node.written not in (None, "ok") and not missing(node),
         lambda node: f"not writable by {node.user}: {_without_name(node)}",
-        "a directory that the run user can write, read and empty",
+        "a directory that the run user can write, read and empty; scratch_dir names another",
     )
     systems = _nodes_by(facts, lambda node: f"{node.kind} ({node.source})")
     if len(systems) > 1:
@@ -228,8 +228,10 @@ def refuse_scratch(
         mistakes.append(
             InputError(demand.path, "", f"written by {', '.join(others)}", f"by {user}")
         )
+    # Without write permission there is no file of another node.
+    readers = [] if any(node.written not in (None, "ok") for node in facts) else facts
     for value, nodes in _nodes_by(
-        (node for node in facts if node.shared != token),
+        (node for node in readers if node.shared != token),
         lambda node: _without_token(node.shared or "nothing", token),
     ).items():
         accepted = "the text that another node of the run wrote: one file system on all nodes"

@@ -11,7 +11,7 @@ set -u
 LC_ALL=C
 export LC_ALL
 usage() { echo 'usage: scratch-probe.sh [-u USER] [-cw] [-s SET] [-g GET] [-krd NAME] DIRECTORY' >&2; exit 3; }
-me=$(id -un)
+me=$(id -un 2>/dev/null) # without an entry in the user database: the number
 user=$me create='' write='' set='' get='' shared='' name=''
 while getopts u:cws:g:k:r:d: option; do
     case $option in
@@ -35,7 +35,7 @@ absent() { printf '! %s: %s\n' "$1" "$2"; }
 one_line() { tr '\n' ' ' | sed 's/ *$//'; }
 
 # shellcheck disable=SC2016 # expanded by the shell of USER
-make_text='mkdir "$path"'
+make_text='mkdir -m 700 "$path"'
 # shellcheck disable=SC2016
 write_text='
     file=$(mktemp "$path/.proofmark-XXXXXXXX" 2>&1) || { echo "$file"; exit 1; }
@@ -61,8 +61,18 @@ as_user() { # SH-TEXT: runs it as USER, with its stdout and stderr on stdout
 
 # Prints why USER cannot do anything; nothing if USER can.
 why_not() {
-    if ! id "$user" >/dev/null 2>&1; then echo "no such user: $user"
-    elif [ "$user" != "$me" ] && [ "$(id -u)" != 0 ]; then echo "$me cannot become $user"; fi
+    if [ "$user" = "$me" ]; then foreign "$(id -u)"
+    elif ! id "$user" >/dev/null 2>&1; then echo "no such user: $user"
+    elif [ "$(id -u)" != 0 ]; then echo "$me cannot become $user"
+    else foreign "$(id -u "$user")"; fi
+}
+
+# Prints whose DIRECTORY it is, if all users can write in its parent and it is neither of UID nor of root:
+# another user may have made it, or a link of its name.
+foreign() { # UID
+    case $(ls -ld "${path%/*}/." 2>/dev/null) in ????????w*) ;; *) return ;; esac
+    owner=$(stat -c '%u %U' "$path" 2>/dev/null) || return
+    case ${owner% *} in 0 | "$1") ;; *) echo "it belongs to ${owner#* }, and all users can write in ${path%/*}" ;; esac
 }
 
 make_directory() {
@@ -72,7 +82,7 @@ make_directory() {
     # write in the parent.
     why=$(as_user "$make_text")
     if [ ! -d "$path" ] && [ "$(id -u)" = 0 ]; then
-        why=$(mkdir "$path" 2>&1) && why=$(chown -h "$user" "$path" 2>&1)
+        why=$(mkdir -m 700 "$path" 2>&1) && why=$(chown -h "$user" "$path" 2>&1)
     fi
     if [ -d "$path" ]; then fact created "$path"
     else absent directory.created "$(printf '%s' "$why" | one_line)"; fi
@@ -132,8 +142,8 @@ if ! command -v quota >/dev/null; then absent quota 'no such tool: quota'
 elif [ -n "$barred" ]; then absent quota "$barred"
 else as_user 'quota -w -p' | sed 's/^/| /'; fi
 section write
-if [ -z "$write" ]; then absent write 'not tried'
-elif [ -n "$barred" ]; then fact result "$barred"
+if [ -n "$barred" ]; then fact result "$barred"
+elif [ -z "$write" ]; then absent write 'not tried'
 elif [ ! -d "$path" ]; then fact result 'no such directory'
 else try_to_write; fi
 [ -z "$get" ] || [ -n "$barred" ] || report layout "$get"

@@ -27,7 +27,7 @@ PARALLEL = (
 SHARED = ("nfs4", "nfs")
 FOLDER = "proofmark"
 """The folder of the benchmarks on a scratch file system."""
-LOCAL_SCRATCH = "/var/tmp/proofmark"
+LOCAL_SCRATCH = "/var/tmp/proofmark-{uid}"
 UNKNOWN = "unknown"
 """The model of a processor whose ``/proc/cpuinfo`` has no name."""
 USUAL_NB = 192
