@@ -56,6 +56,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "stdin": {"type": "str", "default": ""},
                 "groups": {"type": "bool", "default": False},
                 "beside": {"type": "list", "elements": "str", "default": []},
+                "beside_options": {"type": "dict", "default": {}},
                 "beside_stdin": {"type": "str", "default": ""},
             }
         )
@@ -74,8 +75,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 groups = ends.enter_context(_in_memory(self._groups(task_vars or {})))
                 words.append(f"--groups-fd={groups.fileno()}")
                 handed.append(groups)
-            beside = (options["beside"], options["beside_stdin"])
-            ends.enter_context(_running_beside(*beside, self._show, self._display.warning))
+            if options["beside"]:
+                beside = options["beside"] + _option_words(options["beside_options"])
+                groups = ends.enter_context(_in_memory(self._groups(task_vars or {})))
+                second = (beside, options["beside_stdin"], groups)
+                ends.enter_context(_running_beside(*second, self._show, self._display.warning))
             child = _Child(words, options["user"], stdout, options["stdin"], handed)
             code, errors = child.wait(self._show)
             text, nodes = _text(stdout), _text(failures)
@@ -275,18 +279,26 @@ class _Child:
 
 @contextlib.contextmanager
 def _running_beside(
-    argv: Sequence[str], text: str, show: Callable[[str], None], warn: Callable[[str], None]
+    argv: Sequence[str],
+    text: str,
+    groups: IO[bytes],
+    show: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> Iterator[None]:
     """Run a second command during the block, as the user of this process.
 
-    At its end its lines of progress are passed to `show`, and its errors to `warn`. An empty `argv`
-    runs no command.
+    At its end its lines of progress are passed to `show`, and its errors to `warn`.
+
+    Args:
+        argv: its arguments.
+        text: its standard input.
+        groups: the partitions of the inventory.
+        show: gets each line of progress.
+        warn: gets each error.
     """
-    if not argv:
-        yield
-        return
     with tempfile.TemporaryFile() as stdout:
-        child = _Child(argv, "", stdout, text)
+        words = [*argv, f"--groups-fd={groups.fileno()}"]
+        child = _Child(words, "", stdout, text, [groups])
         try:
             yield
         finally:

@@ -29,7 +29,6 @@ from proofmark.machine.gate import NodeGate
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import reserving, user_name
 from proofmark.runs.checks import Check, last_checks, read_checks, vendor_file
-from proofmark.runs.files import RunFiles
 from proofmark.runs.gates import GateState, begin_gate, gates, open_gate, unnamed_gate
 from proofmark.runs.lock import is_lock_held
 from proofmark.runs.nodes import nodes_of
@@ -153,7 +152,7 @@ def _release(options: Namespace) -> int:
         held = state.held()
         if not held:
             continue
-        if is_lock_held(RunFiles(Path(state.gate.run)).lock):
+        if is_lock_held(Path(state.gate.run)):
             accepted = "a gate whose run has ended, or was stopped"
             raise bad_input("gate", "", f"{state.id}: its jobs are watched now", accepted)
         site = load_site(inventory, options.limit or state.gate.partition)

@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 from proofmark.common.kit import code_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.plan.plan import Plan
 
 SCRIPT = "missing-programs.sh"
 """The file of ``machine/shell/`` that prints those of its arguments that cannot be executed."""
@@ -63,15 +62,16 @@ def called(file: Path | None = None) -> dict[str, Called]:
     return load(file or code_folder() / "requirements" / "programs.yml", Programs).programs
 
 
-def plan_programs(plan: Plan) -> dict[str, Called]:
-    """Return the programs that a node needs for the steps of `plan`, by name.
+def step_programs(*, bound_memory: bool) -> dict[str, Called]:
+    """Return the programs that a node needs for steps, by name.
+
+    Args:
+        bound_memory: whether a step binds memory.
 
     Raises:
         BadInput: ``programs.yml`` is wrong.
     """
-    conditions = {""}
-    if any(step.membind for step in plan.programs()):
-        conditions.add(BOUND_MEMORY)
+    conditions = {"", BOUND_MEMORY} if bound_memory else {""}
     return {
         name: program
         for name, program in called().items()

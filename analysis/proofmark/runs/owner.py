@@ -12,9 +12,45 @@ import pwd
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.common.errors import bad_input
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The numbers of a user, of its first group and of all of its groups."""
+
+    user: int
+    group: int
+    groups: list[int]
+
+
+def foreign_owner(folder: Path) -> Owner | None:
+    """Return the other user who owns the folder of a run, if this is root; else None.
+
+    A folder that does not exist has no owner.
+
+    Raises:
+        BadInput: root owns the folder, and another user can replace it.
+    """
+    if os.geteuid() != 0 or not folder.is_dir():
+        return None
+    status = _owner(folder.resolve())
+    return Owner(status.st_uid, status.st_gid, _groups(status)) if status.st_uid else None
+
+
+def refuse_root(folder: Path) -> None:
+    """Refuse to open a run with the rights of root if another user can write its files.
+
+    Raises:
+        BadInput: another user owns the folder, or can replace it.
+    """
+    if owner := foreign_owner(folder):
+        name = user_name(owner.user)
+        found = f"{folder}: a run of the user {name}; root reads nothing that {name} can write"
+        raise bad_input("RUN", "", found, f"the same command as {name}, or a run of root")
 
 
 @contextmanager
@@ -51,18 +87,14 @@ def drop_rights(folders: Sequence[Path]) -> None:
     """
     if os.geteuid() != 0:
         return
-    others = {
-        owner.st_uid: owner
-        for folder in folders
-        if folder.is_dir() and (owner := _owner(folder.resolve())).st_uid != 0
-    }
+    others = {owner.user: owner for folder in folders if (owner := foreign_owner(folder))}
     if len(others) > 1:
         found = f"folders of {', '.join(sorted(map(user_name, others)))}"
         raise bad_input("RUN", "", found, "runs of one user")
     for owner in others.values():
-        os.setgroups(_groups(owner))
-        os.setresgid(owner.st_gid, owner.st_gid, owner.st_gid)
-        os.setresuid(owner.st_uid, owner.st_uid, owner.st_uid)
+        os.setgroups(owner.groups)
+        os.setresgid(owner.group, owner.group, owner.group)
+        os.setresuid(owner.user, owner.user, owner.user)
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -71,8 +103,8 @@ def refuse_foreign(folder: Path) -> None:
     Raises:
         BadInput: another user owns the folder, or can replace it.
     """
-    if os.geteuid() == 0 and (owner := _owner(folder)).st_uid != 0:
-        name = user_name(owner.st_uid)
+    if owner := foreign_owner(folder):
+        name = user_name(owner.user)
         found = f"{folder}: a folder of the user {name}, whose files root would execute"
         raise bad_input("RUN", "", found, f"the same command as {name}, or a run of root")
 

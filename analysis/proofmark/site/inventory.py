@@ -118,6 +118,10 @@ class Inventory:
         return cls(inventory) if isinstance(inventory, Path) else inventory
 
 
+SITE = "PROOFMARK_SITE"
+"""Environment variable with the name of the site."""
+
+
 def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.environ) -> Path:
     """Return the inventory that ``-i`` or ``PROOFMARK_SITE`` names.
 
@@ -125,7 +129,7 @@ def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.e
         BadInput: no site or more than one site is named, or the folder does not exist.
     """
     sites = [item for text in given for item in text.split(",") if item]
-    site = environment.get("PROOFMARK_SITE")
+    site = environment.get(SITE)
     if site and [Path(item).name for item in sites] != [site]:
         sites.append(f"inventory/{site}")
     if len(sites) != 1:

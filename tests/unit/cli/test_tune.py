@@ -28,8 +28,9 @@ HARDWARE = {
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Kit:
+def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     made = make_kit(tmp_path)
+    monkeypatch.setenv("PROOFMARK_KIT", f"{tmp_path}")
     search = {"metric": "rate", "axes": ["size"], "facts": FACTS}
     made.case(sweep={"size": [1, 3, 2]}, suites={"quick": {"search": search}})
     made.program(PROGRAM)

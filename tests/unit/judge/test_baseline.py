@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.fixtures.fleet import fleet_run
+from tests.fixtures.fleet import fleet_run, write_inventory
 
 from proofmark.cases.models import Required
 from proofmark.cli.main import main
@@ -38,6 +38,7 @@ from proofmark.site.baseline import (
 
 HOSTS = tuple(f"n{number:02}" for number in range(12))
 REPEATS = 5
+HERE = ("-i", "inventory/here")
 LIMIT = {
     "case": "fake",
     "metric": "rate",
@@ -91,14 +92,14 @@ def accept(run: Run, keys: Path, *options: str) -> int:
     """Sign a run and accept it; return the exit code."""
     assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
     arguments = ["baseline", "accept", f"{run.folder}", "--signers", f"{keys / 'signers'}"]
-    return main([*arguments, *options])
+    return main([*arguments, *HERE, *options])
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder in which ``inventory/here`` of the runs lies."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "inventory/here").mkdir(parents=True)
+    write_inventory(tmp_path / "inventory/here", HOSTS)
     return tmp_path
 
 
@@ -245,12 +246,12 @@ class TestAccepting:
     ) -> None:
         run = run_of(site, "first", rates(1))
         signers = ["--signers", f"{keys / 'signers'}"]
-        assert main(["baseline", "accept", f"{run.folder}", *signers]) == 3
+        assert main(["baseline", "accept", f"{run.folder}", *HERE, *signers]) == 3
         assert "unsigned" in capsys.readouterr().err
         assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
         output = next(run.folder.glob("steps/*/n03/execution-1/stdout"))
         output.write_text(output.read_text().replace("rate 1", "rate 2"))
-        assert main(["baseline", "accept", f"{run.folder}", *signers]) == 3
+        assert main(["baseline", "accept", f"{run.folder}", *HERE, *signers]) == 3
         assert "stdout" in capsys.readouterr().err
         assert not Path("inventory/here/baselines").exists()
 
@@ -268,7 +269,7 @@ class TestAccepting:
         assert accept(run, keys) == 3
         assert "--reason" in capsys.readouterr().err
         assert accept(run, keys, "--reason", "the first run of the machine") == 0
-        assert main(["baseline", "show", f"{run.folder}"]) == 0
+        assert main(["baseline", "show", f"{run.folder}", *HERE]) == 0
         assert "the first run of the machine" in capsys.readouterr().out
 
     def test_a_run_is_accepted_once(
@@ -280,7 +281,7 @@ class TestAccepting:
         assert accept(run, keys, "--replace") == 0
         assert accept(run, keys, "--label", "a vendor") == 3
         assert "only for imported runs" in capsys.readouterr().err
-        assert main(["baseline", "remove", f"{run.folder}"]) == 0
+        assert main(["baseline", "remove", f"{run.folder}", *HERE]) == 0
         assert not accepted.exists()
 
 
