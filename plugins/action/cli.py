@@ -165,9 +165,19 @@ def _parse(text: str, command_line: str) -> Any:
 
 
 def _contents(patterns: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of every file that the absolute `patterns` match."""
-    paths = {path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))}
-    return {f"{path}": digest for path in paths if (digest := _digest(path))}
+    """Return the SHA-256 of every file that the absolute `patterns` match.
+
+    Files in the folder of another user are read with the rights of that user: any part of their
+    path may be a link to a file of root.
+    """
+    from proofmark.api import as_writer  # not before the check of it
+
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        with as_writer(Path(pattern)):
+            paths = Path("/").glob(pattern.lstrip("/"))
+            found |= {f"{path}": digest for path in paths if (digest := _digest(path))}
+    return found
 
 
 def _digest(path: Path) -> str:

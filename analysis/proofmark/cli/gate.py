@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from proofmark.cli.checkout import site_arguments, suite_argument
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
@@ -22,6 +25,7 @@ from proofmark.common.messages import say
 from proofmark.common.nodesets import HostName, folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.text import one_line
 from proofmark.judge.gate.decisions import LONGEST, NOT_MEASURED, Action, decide
 from proofmark.judge.gate.evidence import evidence_of, vendor_entry
 from proofmark.judge.judging import judge_run
@@ -39,16 +43,27 @@ from proofmark.site.inventory import Site, choose_inventory, load_site
 FAILED, STOPPED = 1, 130
 
 
+MOST_LETTERS = 2000
+
+
+def _line(text: str) -> str:
+    return one_line(text)[:MOST_LETTERS]
+
+
+Words = Annotated[str, AfterValidator(_line)]
+"""A text of the run user: one line for the scheduler, the journals and the list for the vendor."""
+
+
 class DecidedNode(StrictModel):
     """The decision about one node, as ``gate-decide`` prints and ``gate conclude`` reads it."""
 
     node: HostName
     action: Action
-    reason: str
+    reason: Words
     fault: bool = False
-    serial_number: str = ""
-    slot: str = ""
-    evidence: str = ""
+    serial_number: Words = ""
+    slot: Words = ""
+    evidence: Words = ""
 
 
 class Decided(StrictModel):

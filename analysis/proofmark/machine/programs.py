@@ -6,12 +6,13 @@ or collection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from proofmark.common.errors import bad_input
 from proofmark.common.kit import code_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
@@ -77,6 +78,20 @@ def step_programs(*, bound_memory: bool) -> dict[str, Called]:
         for name, program in called().items()
         if "step" in program.needed and program.package and program.only in conditions
     }
+
+
+def known_packages(names: Iterable[str]) -> list[str]:
+    """Return `names`, which are Debian packages that steps need; root installs them.
+
+    Raises:
+        BadInput: ``programs.yml`` does not have one of them, or is wrong.
+    """
+    known = {program.debian for program in called().values() if "step" in program.needed}
+    asked = sorted(set(names))
+    if unknown := [name for name in asked if name not in known - {""}]:
+        found = ", ".join(map(repr, unknown))
+        raise bad_input("RUN", "step_packages", found, ", ".join(sorted(known - {""})))
+    return asked
 
 
 def lacking(printed: str, programs: Mapping[str, Called]) -> str:

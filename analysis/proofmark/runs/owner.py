@@ -62,7 +62,37 @@ def as_owner(folder: Path) -> Iterator[None]:
     Raises:
         BadInput: `folder` is a link, or root owns it and another user can replace it.
     """
-    if os.geteuid() != 0 or (owner := _owner(folder)).st_uid == 0:
+    status = _owner(folder) if os.geteuid() == 0 else None
+    with _rights_of(status if status and status.st_uid else None):
+        yield
+
+
+@contextmanager
+def as_writer(path: Path) -> Iterator[None]:
+    """Run the block with the rights of the first other user on the way to `path`, if this is root.
+
+    That user can replace all that is below its part of `path`, which need not exist.
+    """
+    with _rights_of(_first_foreign(path) if os.geteuid() == 0 else None):
+        yield
+
+
+def _first_foreign(path: Path) -> os.stat_result | None:
+    """Return the status of the first part of `path` that another user owns; None if none does."""
+    for part in (*reversed(path.parents), path):
+        try:
+            status = part.lstat()
+        except OSError:
+            return None
+        if status.st_uid not in _trusted():
+            return status
+    return None
+
+
+@contextmanager
+def _rights_of(owner: os.stat_result | None) -> Iterator[None]:
+    """Run the block with the user and the groups of `owner`; None changes nothing."""
+    if owner is None:
         yield
         return
     group, groups = os.getegid(), os.getgroups()
@@ -124,7 +154,7 @@ def _owner(folder: Path) -> os.stat_result:
         BadInput: a part of the path is a link, or root owns the folder and another user owns or can
             write a folder above it. The owner of the kit's own code is trusted.
     """
-    trusted = {0, Path(__file__).stat().st_uid}
+    trusted = _trusted()
     foreign: Path | None = None
     for path in (*reversed(folder.parents), folder):
         status = path.lstat()
@@ -137,6 +167,11 @@ def _owner(folder: Path) -> os.stat_result:
         found = f"a folder of root in {foreign}, where another user can replace it"
         raise bad_input(folder, "", found, "a folder of root in folders of root")
     return status
+
+
+def _trusted() -> set[int]:
+    """Return root and the owner of the kit's own code, which root executes."""
+    return {0, Path(__file__).stat().st_uid}
 
 
 def _groups(owner: os.stat_result) -> list[int]:
