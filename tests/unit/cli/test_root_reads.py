@@ -275,7 +275,7 @@ class TestAnswers:
         monkeypatch.setenv("PROOFMARK_BMC_PASSWORD", PASSWORD)
         monkeypatch.setenv("PYTHONPATH", "/of-root")
         monkeypatch.setattr("proofmark.runs.answer._CODE", SHOW)
-        shown = answer(attacked.folder, names_of, _Shown)  # type: ignore[type-var]
+        shown = answer(attacked.folder, names_of, _Shown)  # type: ignore[arg-type]
         assert shown.ids == [NOBODY.pw_uid] * 3
         assert shown.groups == [NOBODY.pw_gid]
         assert not {"PROOFMARK_BMC_PASSWORD", "PYTHONPATH"} & {*shown.variables}

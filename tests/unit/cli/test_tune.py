@@ -207,6 +207,7 @@ def test_a_template_in_the_plan_of_the_run_user_is_not_written(
     assert re.search("accepted: numbers and words|accepted: block, double", capsys.readouterr().err)
     assert not file_of(kit).exists()
     shown = ["-m", "ansible.builtin.debug", "-a", "msg={{ partition_tuned | default('') }}"]
-    command = [Path(sys.executable).parent / "ansible", "-i", kit.folder / "here", "all", *shown]
+    program, inventory = Path(sys.executable).parent / "ansible", kit.folder / "here"
+    command = [f"{program}", "-i", f"{inventory}", "all", *shown]
     subprocess.run(command, capture_output=True, check=True)
     assert not proof.exists()

@@ -38,7 +38,8 @@ def read_by_ansible(folder: Path, text: str) -> Any:
     (folder / "group_vars").mkdir(exist_ok=True)
     (folder / "hosts.yml").write_text("all: {hosts: {n1: {ansible_connection: local}}}\n")
     (folder / "group_vars/all.yml").write_text(text)
-    command = [Path(sys.executable).parent / "ansible", "-i", folder / "hosts.yml", "n1", "-o"]
+    program = Path(sys.executable).parent / "ansible"
+    command = [f"{program}", "-i", f"{folder / 'hosts.yml'}", "n1", "-o"]
     shown = ["-m", "ansible.builtin.debug", "-a", "msg={{ found | to_json | b64encode }}"]
     done = subprocess.run([*command, *shown], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
