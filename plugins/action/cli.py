@@ -56,6 +56,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "stdin": {"type": "str", "default": ""},
                 "groups": {"type": "bool", "default": False},
                 "beside": {"type": "list", "elements": "str", "default": []},
+                "beside_options": {"type": "dict", "default": {}},
                 "beside_stdin": {"type": "str", "default": ""},
             }
         )
@@ -74,8 +75,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 groups = ends.enter_context(_in_memory(self._groups(task_vars or {})))
                 words.append(f"--groups-fd={groups.fileno()}")
                 handed.append(groups)
-            beside = (options["beside"], options["beside_stdin"])
-            ends.enter_context(_running_beside(*beside, self._show, self._display.warning))
+            if options["beside"]:
+                beside = options["beside"] + _option_words(options["beside_options"])
+                groups = ends.enter_context(_in_memory(self._groups(task_vars or {})))
+                second = (beside, options["beside_stdin"], groups)
+                ends.enter_context(_running_beside(*second, self._show, self._display.warning))
             child = _Child(words, options["user"], stdout, options["stdin"], handed)
             code, errors = child.wait(self._show)
             text, nodes = _text(stdout), _text(failures)
@@ -163,9 +167,19 @@ def _parse(text: str, command_line: str) -> Any:
 
 
 def _contents(patterns: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of every file that the absolute `patterns` match."""
-    paths = {path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))}
-    return {f"{path}": digest for path in paths if (digest := _digest(path))}
+    """Return the SHA-256 of every file that the absolute `patterns` match.
+
+    Files in the folder of another user are read with the rights of that user: any part of their
+    path may be a link to a file of root.
+    """
+    from proofmark.api import as_writer  # not before the check of it
+
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        with as_writer(Path(pattern)):
+            paths = Path("/").glob(pattern.lstrip("/"))
+            found |= {f"{path}": digest for path in paths if (digest := _digest(path))}
+    return found
 
 
 def _digest(path: Path) -> str:
@@ -277,18 +291,26 @@ class _Child:
 
 @contextlib.contextmanager
 def _running_beside(
-    argv: Sequence[str], text: str, show: Callable[[str], None], warn: Callable[[str], None]
+    argv: Sequence[str],
+    text: str,
+    groups: IO[bytes],
+    show: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> Iterator[None]:
     """Run a second command during the block, as the user of this process.
 
-    At its end its lines of progress are passed to `show`, and its errors to `warn`. An empty `argv`
-    runs no command.
+    At its end its lines of progress are passed to `show`, and its errors to `warn`.
+
+    Args:
+        argv: its arguments.
+        text: its standard input.
+        groups: the partitions of the inventory.
+        show: gets each line of progress.
+        warn: gets each error.
     """
-    if not argv:
-        yield
-        return
     with tempfile.TemporaryFile() as stdout:
-        child = _Child(argv, "", stdout, text)
+        words = [*argv, f"--groups-fd={groups.fileno()}"]
+        child = _Child(words, "", stdout, text, [groups])
         try:
             yield
         finally:

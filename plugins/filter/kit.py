@@ -13,6 +13,7 @@ from ansible.errors import AnsibleFilterError
 from proofmark.api import (
     BadInput,
     candidate_kernels,
+    known_packages,
     parse_probe,
     system_needs,
 )
@@ -45,6 +46,15 @@ def system_packages(names: Iterable[str], file: str, prefixes: str) -> list[dict
     """
     entries = system_needs(Path(file), [str(name) for name in names], Path(prefixes))
     return [entry.model_dump(mode="json") for entry in entries]
+
+
+@_input_errors
+def step_packages(names: Iterable[str]) -> list[str]:
+    """Return `names`, Debian packages that steps need, sorted.
+
+    The run user can have changed `names`. A name that the kit does not have is an error.
+    """
+    return known_packages(f"{name}" for name in names)
 
 
 def probes(results: Iterable[Mapping[str, Any]], node: str) -> str:
@@ -83,6 +93,7 @@ class FilterModule:
         """Return the filters by name."""
         return {
             "system_packages": system_packages,
+            "step_packages": step_packages,
             "probes": probes,
             "module_outputs": module_outputs,
             "blas_kernels": blas_kernels,

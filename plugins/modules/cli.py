@@ -64,9 +64,14 @@ options:
     description:
       - The arguments of a second command that runs while the command runs, and is then terminated.
       - It runs as the user of C(ansible-playbook). Its errors are warnings.
+      - It gets the partitions of the inventory as this play resolves them, as with O(groups).
     type: list
     elements: str
     default: []
+  beside_options:
+    description: Options of the second command, as in O(options).
+    type: dict
+    default: {}
   beside_stdin:
     description:
       - Text that the second command reads from its standard input. Never shown or returned.

@@ -16,7 +16,7 @@ from proofmark.common.errors import BadInput, InputError
 from proofmark.common.text import duration
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Group, Plan
-from proofmark.plan.resets import resets_s
+from proofmark.plan.resets import nodes_to_reset, resets_s
 from proofmark.runs.cost_history import measured_cost
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site
@@ -108,7 +108,9 @@ def duration_line(ahead: Ahead, runs: Path) -> str:
     cost = measured_cost(shown, runs)
     steps = sum(len(job.steps) for group in shown.groups for job in group.jobs)
     entered = [group for group in shown.groups if group.mode != shown.current_mode]
-    changes = resets_s(shown, ahead.firmware) + MODE_S * (len(entered) + bool(entered))
+    changes = resets_s(nodes_to_reset(shown), ahead.firmware) + MODE_S * (
+        len(entered) + bool(entered)
+    )
     source = f"{cost.steps} of them from earlier runs" if cost.steps else "estimated by the plan"
     return (
         f"expected duration without a fault: about {duration(START_S + changes + cost.wall_s)}"

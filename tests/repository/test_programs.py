@@ -23,9 +23,10 @@ from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.node_scripts import check_programs
 from proofmark.machine.preflight import preflight
-from proofmark.machine.programs import BOUND_MEMORY, Called, Place, called, plan_programs
+from proofmark.machine.programs import BOUND_MEMORY, Called, Place, called, step_programs
 from proofmark.machine.scheduler import SCHEDULERS, Request, scheduler
 from proofmark.runs.run import site_of
+from proofmark.runs.run_names import names_of
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 
@@ -365,19 +366,19 @@ def test_a_run_does_not_begin_if_a_node_lacks_a_program(
     write_case(kit, binds)
     run = kit.run(site=site_without(kit, {"n1": program} if injected else {}))
     if not injected:
-        check_programs(run, site_of(run), [])
+        check_programs(names_of(run), site_of(run), [])
         return
     wanted = re.escape(f"on n1: found UNEXPECTED: no such program: {program} (Debian: {package})")
     with pytest.raises(BadInput, match=wanted):
-        check_programs(run, site_of(run), [])
+        check_programs(names_of(run), site_of(run), [])
 
 
 def test_numactl_is_required_only_if_memory_is_bound(tmp_path: Path) -> None:
     kit = make_kit(tmp_path, mcdram=True)
     write_case(kit, False)
     run = kit.run(site=site_without(kit, {"n1": "numactl", "n2": "numactl"}))
-    check_programs(run, site_of(run), [])
-    assert "numactl" not in plan_programs(run.plan)
+    check_programs(names_of(run), site_of(run), [])
+    assert "numactl" not in step_programs(bound_memory=run.plan.binds_memory())
 
 
 @pytest.mark.parametrize("binds", [False, True])

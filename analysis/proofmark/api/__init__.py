@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from proofmark.machine.bmc.model import Host as Host
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
+    from proofmark.machine.programs import known_packages as known_packages
     from proofmark.machine.scheduler import DrainingScheduler as DrainingScheduler
     from proofmark.machine.scheduler import NodeStatus as NodeStatus
     from proofmark.machine.scheduler import Request as Request
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from proofmark.report.plot import PlotContext as PlotContext
     from proofmark.runs.job_state import JobStatus as JobStatus
     from proofmark.runs.job_state import State as State
+    from proofmark.runs.owner import as_writer as as_writer
     from proofmark.runs.run import Run as Run
     from proofmark.runs.run import open_run as open_run
     from proofmark.site.ansible_access import connection_variables as connection_variables
@@ -90,11 +92,13 @@ MODULES = {
     "State": "proofmark.runs.job_state",
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
+    "as_writer": "proofmark.runs.owner",
     "candidate_kernels": "proofmark.software.blas",
     "connection_variables": "proofmark.site.ansible_access",
     "judge_run": "proofmark.judge.judging",
     "keywords_of": "proofmark.site.ansible_access",
     "limit_of_names": "proofmark.site.limit",
+    "known_packages": "proofmark.machine.programs",
     "of_another_user": "proofmark.common.environment",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.cli.checkout import site_arguments, site_of_own_run
+from proofmark.cli.checkout import site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.judge.judging import read_and_judge
 from proofmark.runs import checksums
-from proofmark.runs.nodes import nodes_of
-from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
+from proofmark.runs.answer import answer
+from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.site.baseline import (
     ACCEPTED,
-    COLUMNS,
     STATE,
     baseline_folder,
     known_baselines,
     read_baseline,
-    refuse_predicted,
     write_baseline,
 )
 from proofmark.site.inventory import Site
-from proofmark.software.software import software_of
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -55,32 +50,37 @@ def baseline(options: Namespace) -> int:
 def _accept(options: Namespace) -> None:
     """Add a signed run to a baseline of its partition."""
     # scipy takes a quarter of a second; other uses of this module do not need it.
-    from proofmark.judge.accepting import Acceptance, accepted_baseline, extended
-    from proofmark.judge.baseline.circumstances import Circumstances
-
-    run = open_run(options.folder.resolve())
-    site = site_of_own_run(options, run)
-    refuse_predicted(run.files.site, site_of(run).partition.origin)
-    signer = _signer(run, options.signers or site.inventory / SIGNERS)
-    _, verdict = read_and_judge(run)
-    nodes = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
-    about = Circumstances(site_of(run), nodes, software_of(run))
-    values = about.values(verdict.results.aggregates, benchmarks_of(run))
-    sums = hashlib.sha256((run.folder / checksums.NAME).read_bytes()).hexdigest()
-    stated = Acceptance(
-        options.name, datetime.now(UTC), signer, sums, options.reason, options.label
+    from proofmark.judge.accepting import (
+        Acceptance,
+        JudgedFigures,
+        accepted_baseline,
+        extended,
+        judged_figures,
     )
-    made, figures = accepted_baseline(run.id, verdict, values, about, stated), values
+
+    run = open_names(options.folder)
+    site = site_of_run(options, run)
+    signed = _signed(run, options.signers or site.inventory / SIGNERS)
+    judged = answer(run.folder, judged_figures, JudgedFigures)
+    stated = Acceptance(
+        options.name,
+        datetime.now(UTC),
+        signed.signer,
+        signed.sha256,
+        options.reason,
+        options.label,
+    )
+    made, figures = accepted_baseline(run.id, judged, site, stated)
     folder = baseline_folder(site.inventory, site.partition_name, made.name)
     if (folder / STATE).exists() and not options.replace:
-        made, figures = extended(*read_baseline(folder), made, values)
-    write_baseline(folder, made, figures.select(*COLUMNS))
-    print_line(f"accepted: {run.id}, signed by {signer}, {made.runs[-1].verdict}")
+        made, figures = extended(*read_baseline(folder), made, figures)
+    write_baseline(folder, made, figures)
+    print_line(f"accepted: {run.id}, signed by {signed.signer}, {made.runs[-1].verdict}")
     print_line(f"baseline {made.name}: {len(made.runs)} runs in {folder}")
 
 
-def _signer(run: Run, signers: Path) -> str:
-    """Return the signer of `run`.
+def _signed(run: NamedRun, signers: Path) -> checksums.Checked:
+    """Return the signer and the checksums of `run`.
 
     Raises:
         BadInput: the run is not signed by one of `signers`, or differs from what was signed.
@@ -89,12 +89,12 @@ def _signer(run: Run, signers: Path) -> str:
     if checked.wrong:
         accepted = f"as signed by {checked.signer}"
         raise BadInput(*(InputError(str(run.folder), "", line, accepted) for line in checked.wrong))
-    return checked.signer
+    return checked
 
 
 def _show(options: Namespace) -> None:
     """Print the baselines of the partition of a run."""
-    site = site_of_own_run(options, open_run(options.folder.resolve()))
+    site = site_of_run(options, open_names(options.folder))
     rows = [
         row
         for name in known_baselines(site.inventory, site.partition_name)
@@ -121,7 +121,7 @@ def _rows(site: Site, name: str) -> list[tuple[str, ...]]:
 
 def _remove(options: Namespace) -> None:
     """Remove a baseline of the partition of a run; the runs stay."""
-    site = site_of_own_run(options, open_run(options.folder.resolve()))
+    site = site_of_run(options, open_names(options.folder))
     names = known_baselines(site.inventory, site.partition_name)
     if options.name not in names:
         raise bad_input("--name", "", options.name, ", ".join(names) or "no baseline exists")
@@ -138,7 +138,7 @@ VERBS = {"accept": _accept, "remove": _remove, "show": _show}
 COMMANDS = {
     "baseline": Command(
         baseline,
-        "baseline accept runs/latest --signers allowed_signers",
+        "baseline accept runs/latest -i inventory/nurion",
         arguments,
         rights=Rights.OF_ROOT,
         traced=False,

@@ -18,11 +18,11 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.adopted import refuse_imported
-from proofmark.runs.owner import refuse_foreign
-from proofmark.runs.run import Run, open_run, site_of
+from proofmark.runs.run_names import NamedRun, names_of, open_names
 from proofmark.runs.start import start_or_continue
+from proofmark.site.choice import LINK, chosen_site
 from proofmark.site.groups import COMPUTE
-from proofmark.site.inventory import Site, load_site, read_sites
+from proofmark.site.inventory import Inventory, Site, load_site, read_sites
 from proofmark.site.machines import machines_of
 
 
@@ -77,7 +77,15 @@ def site_of_inventory(
     Raises:
         BadInput: no site is named, or the inventory or the limit does not have the partition.
     """
-    inventory = inventory_of(options)
+    return _site_in(inventory_of(options), options, partition, overrides)
+
+
+def _site_in(
+    inventory: Inventory,
+    options: Namespace,
+    partition: str,
+    overrides: Mapping[str, str | None] | None,
+) -> Site:
     if options.limit:
         site = load_site(inventory, options.limit, overrides)
         if site.partition_name != partition:
@@ -94,33 +102,56 @@ def site_of_inventory(
     raise bad_input(inventory.folder, "compute", f"no partition {partition!r} of the run", names)
 
 
-def site_of_own_run(
-    options: Namespace, run: Run, overrides: Mapping[str, str | None] | None = None
+def site_of_run(
+    options: Namespace, run: NamedRun, overrides: Mapping[str, str | None] | None = None
 ) -> Site:
-    """Return the site of the inventory; without ``-i``, the one in the folder of an own run.
+    """Return the site of `run`, which has all of its nodes, from the inventory.
+
+    It is the site that ``-i`` names, or that of the same name in this checkout: the chosen one, or
+    one of ``inventory/``. The folder that the
+    run remembers may be that of another checkout, and is not read.
 
     Raises:
-        BadInput: there is no ``-i``, and another user owns the folder.
+        BadInput: there is no such site, the run remembers another one than that of this checkout,
+            or the site does not have the partition or a node of the run.
     """
-    refuse_imported(run)
-    if options.inventory:
-        site = site_of_inventory(options, run.plan.partition, overrides)
-        refuse_other_hosts(run, site)
-        return site
-    refuse_foreign(run.folder)
-    return site_of(run)
+    named = options.inventory
+    inventory = inventory_of(options) if named else Inventory.of(_site_in_checkout(run))
+    site = _site_in(inventory, options, run.names.partition, overrides)
+    refuse_other_hosts(run, site)
+    return site
 
 
-def refuse_other_hosts(run: Run, site: Site) -> None:
+def _site_in_checkout(run: NamedRun) -> Path:
+    """Return the folder of the site of `run` in this checkout.
+
+    Raises:
+        BadInput: there is none, or the run remembers another folder: the user has to choose.
+    """
+    here, remembered = kit_folder() / "inventory" / run.names.site, run.names.inventory
+    link = kit_folder() / LINK
+    if link.is_symlink() and link.resolve().name == run.names.site:
+        here = chosen_site(kit_folder())
+    accepted = f"-i FOLDER, the site {run.names.site}"
+    if not here.is_dir():
+        found = f"nothing; the run was planned with {remembered}, and {here} does not exist"
+        raise bad_input("-i", "", found, accepted)
+    if f"{here.resolve()}" != remembered:
+        found = f"nothing; the run was planned with {remembered}, and this checkout has {here}"
+        raise bad_input("-i", "", found, accepted)
+    return here
+
+
+def refuse_other_hosts(run: NamedRun, site: Site) -> None:
     """Refuse a plan with nodes that `site` does not select.
 
     Raises:
         BadInput: it names these nodes.
     """
-    if run.plan.site != site.name:
+    if run.names.site != site.name:
         found = f"the site {site.name}"
-        raise bad_input("-i", "", found, f"{run.plan.site}, the site of the run")
-    if others := sorted(set(run.plan.nodes()) - set(site.hosts)):
+        raise bad_input("-i", "", found, f"{run.names.site}, the site of the run")
+    if others := sorted(set(run.names.nodes) - set(site.hosts)):
         found = f"nodes that {site.limit!r} does not select: {folded(others)}"
         raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
 
@@ -128,19 +159,16 @@ def refuse_other_hosts(run: Run, site: Site) -> None:
 @contextmanager
 def open_or_plan_run(
     options: Namespace, scratch_dir: str | None = None
-) -> Iterator[tuple[Run, Site]]:
+) -> Iterator[tuple[NamedRun, Site]]:
     """Yield the run in ``options.folder`` or a planned one, which is removed later, and its site.
 
     Raises:
         BadInput: the run does not exist, or the options to plan one are missing.
     """
     if options.folder:
-        run = open_run(options.folder)
+        run = open_names(options.folder)
         refuse_imported(run)
-        overrides = {"scratch_dir": scratch_dir}
-        site = site_of_inventory(options, run.plan.partition, overrides)
-        refuse_other_hosts(run, site)
-        yield run, site
+        yield run, site_of_run(options, run, {"scratch_dir": scratch_dir})
         return
     if not options.limit:
         raise bad_input("RUN", "", "nothing", "a run's folder, or -i and -l to plan one")
@@ -150,5 +178,5 @@ def open_or_plan_run(
     machines, probe = machines_of(site)
     plan = make_plan(benchmarks, options.suite, site, machines)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
-        run, _ = start_or_continue(Path(folder), plan, benchmarks, site, probe, run_id="new")
-        yield run, site
+        made, _ = start_or_continue(Path(folder), plan, benchmarks, site, probe, run_id="new")
+        yield NamedRun(made.folder, names_of(made)), site

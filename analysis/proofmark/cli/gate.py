@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from proofmark.cli.checkout import site_arguments, suite_argument
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
@@ -22,6 +25,7 @@ from proofmark.common.messages import say
 from proofmark.common.nodesets import HostName, folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.text import one_line
 from proofmark.judge.gate.decisions import LONGEST, NOT_MEASURED, Action, decide
 from proofmark.judge.gate.evidence import evidence_of, vendor_entry
 from proofmark.judge.judging import judge_run
@@ -29,7 +33,6 @@ from proofmark.machine.gate import NodeGate
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import reserving, user_name
 from proofmark.runs.checks import Check, last_checks, read_checks, vendor_file
-from proofmark.runs.files import RunFiles
 from proofmark.runs.gates import GateState, begin_gate, gates, open_gate, unnamed_gate
 from proofmark.runs.lock import is_lock_held
 from proofmark.runs.nodes import nodes_of
@@ -40,16 +43,27 @@ from proofmark.site.inventory import Site, load_site
 FAILED, STOPPED = 1, 130
 
 
+MOST_LETTERS = 2000
+
+
+def _line(text: str) -> str:
+    return one_line(text)[:MOST_LETTERS]
+
+
+Words = Annotated[str, AfterValidator(_line)]
+"""A text of the run user: one line for the scheduler, the journals and the list for the vendor."""
+
+
 class DecidedNode(StrictModel):
     """The decision about one node, as ``gate-decide`` prints and ``gate conclude`` reads it."""
 
     node: HostName
     action: Action
-    reason: str
+    reason: Words
     fault: bool = False
-    serial_number: str = ""
-    slot: str = ""
-    evidence: str = ""
+    serial_number: Words = ""
+    slot: Words = ""
+    evidence: Words = ""
 
 
 class Decided(StrictModel):
@@ -153,7 +167,7 @@ def _release(options: Namespace) -> int:
         held = state.held()
         if not held:
             continue
-        if is_lock_held(RunFiles(Path(state.gate.run)).lock):
+        if is_lock_held(Path(state.gate.run)):
             accepted = "a gate whose run has ended, or was stopped"
             raise bad_input("gate", "", f"{state.id}: its jobs are watched now", accepted)
         site = load_site(inventory, options.limit or state.gate.partition)

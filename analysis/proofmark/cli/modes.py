@@ -11,7 +11,7 @@ from pathlib import Path
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
 from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import open_or_plan_run, refuse_other_hosts, site_of_inventory
+from proofmark.cli.checkout import open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command import Command, Rights, verb_argument
 from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
@@ -36,11 +36,12 @@ from proofmark.machine.node_scripts import run_text
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
 from proofmark.plan.resets import resets_s
+from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.claims import claims_of
 from proofmark.runs.journal import RESTORED, Journal, journals
 from proofmark.runs.lock import Busy, lock
-from proofmark.runs.progress import waiting_nodes
-from proofmark.runs.run import Run, enter_mode, open_run
+from proofmark.runs.run import enter_mode
+from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.runs.state import RunState, adopt, begin, find, planned
 from proofmark.site.inventory import Site
 
@@ -76,11 +77,11 @@ def run(options: Namespace) -> int:
     return VERBS[options.verb](options)
 
 
-def _check(options: Namespace, opened: Run, site: Site) -> int:
+def _check(options: Namespace, opened: NamedRun, site: Site) -> int:
     """Print the changes that the mode needs on each node, and their duration; change nothing."""
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
-    nodes = waiting_nodes(opened, goal.mode)
+    nodes = opened.waiting(goal.mode)
     with _rollout(options, planned(opened), site) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
         good, bad = rollout.check(nodes, lambda _: goal)
@@ -88,8 +89,8 @@ def _check(options: Namespace, opened: Run, site: Site) -> int:
     for line in [*lines, *summary(bad)]:
         say(line)
     say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
-    resets = resets_s(opened.plan, firmware)
-    whole = duration(opened.plan.totals.wall_s + resets)
+    resets = resets_s(opened.names.resets, firmware)
+    whole = duration(opened.names.wall_s + resets)
     say(f"the whole plan: about {whole}, of which {duration(resets)} for resets and the restore")
     return FAILED if bad else 0
 
@@ -99,11 +100,11 @@ def _enter(options: Namespace) -> int:
     opened, site = _opened(options)
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
-    nodes = waiting_nodes(opened, goal.mode)
+    nodes = opened.waiting(goal.mode)
     with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}")
         if nodes:
-            enter_mode(opened, goal.mode)
+            enter_mode(opened.folder, goal.mode)
         return _conclude(rollout.enter(nodes, goal), firmware.max_failures)
 
 
@@ -112,7 +113,7 @@ def _verify(options: Namespace) -> int:
     opened, site = _opened(options)
     firmware = firmware_of(site)
     goal = target_mode(site, options.mode or site.partition.current_mode)
-    nodes = waiting_nodes(opened, goal.mode)
+    nodes = opened.waiting(goal.mode)
     with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
         # One process starts the probes of all nodes. A thread for each node needs more CPU time.
         probes, unreachable = run_text(site, nodes, PROBE, timeout_s=firmware.timeout_s)
@@ -185,11 +186,10 @@ VERBS: Mapping[str, Callable[[Namespace], int]] = {
 }
 
 
-def _opened(options: Namespace) -> tuple[Run, Site]:
-    opened = open_run(options.folder)
-    site = site_of_inventory(options, opened.plan.partition)
-    refuse_other_hosts(opened, site)
-    return opened, site
+def _opened(options: Namespace) -> tuple[NamedRun, Site]:
+    opened = open_names(options.folder)
+    refuse_imported(opened)
+    return opened, site_of_run(options, opened)
 
 
 def _state(options: Namespace) -> RunState | None:
@@ -199,9 +199,9 @@ def _state(options: Namespace) -> RunState | None:
     state = find(site, folder)
     if state and (journals(state.folder) or not folder.is_dir()):
         return state
-    opened = open_run(folder)
-    if opened.plan.site != site:
-        raise bad_input("-i", "", f"the site {site}", f"{opened.plan.site}, the site of the run")
+    opened = open_names(folder)
+    if opened.names.site != site:
+        raise bad_input("-i", "", f"the site {site}", f"{opened.names.site}, the site of the run")
     try:
         return adopt(opened, _old_reasons(opened)) or state
     except BadInput as error:
@@ -211,9 +211,9 @@ def _state(options: Namespace) -> RunState | None:
         return state
 
 
-def _begun(opened: Run) -> RunState:
+def _begun(opened: NamedRun) -> RunState:
     """Return the state of a run whose plan has not changed; the first call creates it."""
-    state = find(opened.plan.site, opened.folder, replace=True)
+    state = find(opened.names.site, opened.folder, replace=True)
     if state is None or not journals(state.folder):
         try:
             adopt(opened, _old_reasons(opened))
@@ -222,9 +222,9 @@ def _begun(opened: Run) -> RunState:
     return begin(opened)
 
 
-def _old_reasons(opened: Run) -> list[str]:
+def _old_reasons(opened: NamedRun) -> list[str]:
     """Return the reasons with which version 0.1.0 drained nodes for this run."""
-    modes = {group.mode for group in opened.plan.groups} | {RESTORED}
+    modes = {group.mode for group in opened.names.groups} | {RESTORED}
     words = [*(f"to {mode}" for mode in sorted(modes)), *Outcome]
     return [f"proofmark:{opened.id} {word}" for word in words]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import open_or_plan_run, site_of_own_run
+from proofmark.cli.checkout import open_or_plan_run
 from proofmark.cli.command import Command, Rights
 from proofmark.machine.node_scripts import check_programs
-from proofmark.runs.run import open_run
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -23,12 +22,8 @@ def programs(options: Namespace) -> int:
     Raises:
         BadInput: a node lacks a program.
     """
-    if options.folder:
-        run = open_run(options.folder)
-        check_programs(run, site_of_own_run(options, run), options.program)
-        return 0
     with open_or_plan_run(options) as (run, site):
-        check_programs(run, site, options.program)
+        check_programs(run.names, site, options.program)
     return 0
 
 

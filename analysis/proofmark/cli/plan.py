@@ -8,8 +8,6 @@ from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 
-import yaml
-
 from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
@@ -32,6 +30,7 @@ from proofmark.runs.start import start_or_continue
 from proofmark.site.baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import Site, load_site, load_sites
+from proofmark.site.literals import literal_yaml
 from proofmark.site.machines import machines_of
 from proofmark.site.questions import comments
 from proofmark.software.provider import check_provider
@@ -280,7 +279,7 @@ def fabric(options: Namespace) -> int:
     top = list(levels)[-1]
     near = [{"name": name, "switches": levels[name]} for name in levels if name != top]
     facts = {"fabric": {"levels": near, "top": top, "source": f"{options.file.name} of the site"}}
-    print(yaml.safe_dump(facts, sort_keys=False), end="")
+    print(literal_yaml(facts), end="")
     return 0
 
 

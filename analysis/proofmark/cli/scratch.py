@@ -7,15 +7,16 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 
 from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import open_or_plan_run, site_of_inventory
+from proofmark.cli.checkout import open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command import Command, Rights, verb_argument
 from proofmark.cli.site import site_name
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
 from proofmark.machine.scratch.clean import clean
 from proofmark.machine.scratch.stage import ScratchTarget, check, nodes_of, unmount, verify
+from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.lock import lock
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.runs.state import RunState, begin, find, planned
 from proofmark.site.inventory import Site
 
@@ -71,8 +72,9 @@ def _unmount(options: Namespace) -> list[str]:
 
 def _clean(options: Namespace) -> list[str]:
     """Remove the files that the run left in scratch."""
-    opened = open_run(options.folder)
-    site = site_of_inventory(options, opened.plan.partition, {"scratch_dir": options.scratch_dir})
+    opened = open_names(options.folder)
+    refuse_imported(opened)
+    site = site_of_run(options, opened, {"scratch_dir": options.scratch_dir})
     with lock(opened.folder):
         return clean(opened, site)
 
@@ -85,7 +87,7 @@ VERBS: Mapping[str, Callable[[Namespace], list[str]]] = {
 }
 
 
-def _nodes(opened: Run, state: RunState, site: Site, options: Namespace) -> ScratchTarget:
+def _nodes(opened: NamedRun, state: RunState, site: Site, options: Namespace) -> ScratchTarget:
     return nodes_of(
         opened,
         state.folder,

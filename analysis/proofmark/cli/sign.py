@@ -8,11 +8,11 @@ from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_line
-from proofmark.judge.judging import judge_run
-from proofmark.judge.written import WrittenVerdict, check_written, read_written
+from proofmark.judge.written import Signable, WrittenVerdict, read_written, signable
 from proofmark.runs import checksums
+from proofmark.runs.answer import answer
 from proofmark.runs.files import RunFiles
-from proofmark.runs.run import open_run
+from proofmark.runs.owner import as_owner
 
 
 def _sign_arguments(parser: ArgumentParser) -> None:
@@ -22,9 +22,8 @@ def _sign_arguments(parser: ArgumentParser) -> None:
 
 def sign(options: Namespace) -> int:
     """Judge a run, compare with its written verdict, write its checksums and sign them."""
-    run = open_run(options.folder)
-    check_written(run, judge_run(run))
-    print_line(f"{checksums.sign(run.folder, options.key)}")
+    answer(options.folder, signable, Signable)
+    print_line(f"{checksums.sign(options.folder.resolve(), options.key)}")
     return 0
 
 
@@ -53,7 +52,8 @@ def verify(options: Namespace) -> int:
     """
     folder = options.folder.resolve()
     checked = checksums.verify(folder, options.signers, options.revoked)
-    verdict = read_written(RunFiles(folder).verdict)
+    with as_owner(folder):
+        verdict = read_written(RunFiles(folder).verdict)
     wrong = [*checked.wrong, *_unfit(folder.name, verdict)]
     for line in wrong:
         print_line(line)

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.cli.checkout import site_arguments, site_of_own_run
+from proofmark.cli.checkout import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json
@@ -16,10 +16,11 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
+from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.owner import as_owner
-from proofmark.runs.run import open_run
+from proofmark.runs.run_names import RunNames, open_names
 from proofmark.software.own_programs import build, not_built, own_packages, with_own
-from proofmark.software.provider import PROVIDERS, programs_of
+from proofmark.software.provider import PROVIDERS
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
@@ -91,11 +92,12 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
 
 def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
-    run, kit = open_run(options.folder), kit_folder()
+    run, kit = open_names(options.folder), kit_folder()
+    refuse_imported(run)
     modules = read_stdin(dict[str, str]) if options.modules else {}
     # The site has folders of locks, and names of modules.
-    site = site_of_own_run(options, run, {"provision_from": options.origin})
-    programs, environments = programs_of(run.plan), kit / "environments"
+    site = site_of_run(options, run, {"provision_from": options.origin})
+    programs, environments = _programs(run.names), kit / "environments"
     own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
     prefixes = _prefixes(options, kit)
     request = ProvisionRequest(
@@ -119,8 +121,9 @@ def install(options: Namespace) -> int:
         installed = with_own(installed, environments, compiled, prefixes)
         target = run.files.installed
         text = installed.model_dump_json(indent=1) + "\n"
-        if not options.check and not (target.exists() and read_regular(target) == text.encode()):
-            with as_owner(run.folder):
+        with as_owner(run.folder):
+            same = target.exists() and read_regular(target) == text.encode()
+            if not options.check and not same:
                 write_private(target, text)
     print_json(
         {
@@ -130,6 +133,18 @@ def install(options: Namespace) -> int:
         }
     )
     return 0
+
+
+def _programs(names: RunNames) -> dict[str, list[str]]:
+    """Return the programs of a run, by package.
+
+    Raises:
+        BadInput: a package is in no case of the kit.
+    """
+    known = {case.package for case in kit_benchmarks().cases.values()}
+    if unknown := sorted(names.programs.keys() - known):
+        raise bad_input("RUN", "package", ", ".join(unknown), "packages of the cases of the kit")
+    return names.programs
 
 
 def _build_arguments(parser: ArgumentParser) -> None:

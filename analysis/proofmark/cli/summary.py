@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proofmark.common.text import duration, size
-from proofmark.machine.programs import plan_programs
+from proofmark.machine.programs import step_programs
 from proofmark.plan.plan import Plan
 
 
@@ -20,12 +20,12 @@ def plan_summary(plan: Plan) -> dict[str, Any]:
     Raises:
         BadInput: ``requirements/programs.yml`` is wrong.
     """
-    programs = plan_programs(plan).values()
+    programs = step_programs(bound_memory=plan.binds_memory()).values()
     return {
         "suite": plan.suite,
         "nodes": len(plan.nodes()),
         "modes": [group.mode for group in plan.groups],
-        "packages": sorted({step.package for step in plan.programs()}),
+        "packages": list(plan.packages()),
         "step_packages": sorted({program.debian for program in programs} - {""}),
         "cost": cost_line(plan),
     }

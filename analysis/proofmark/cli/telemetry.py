@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
+from proofmark.cli.checkout import site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
@@ -17,7 +18,7 @@ from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.stage import firmware_of, hosts_of
 from proofmark.runs.bmc_telemetry import append_look
 from proofmark.runs.lock import is_locked
-from proofmark.runs.run import Run, open_run, site_of
+from proofmark.runs.run_names import NamedRun, open_names
 
 EVERY_S = 60.0
 WAIT_S = 0.5
@@ -28,6 +29,7 @@ NODES_OF_A_LOOK = 1000
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     run_argument(parser)
+    site_arguments(parser)
     credentials_argument(parser)
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--once", action="store_true", help="read once, also if the run does not run")
@@ -47,8 +49,9 @@ def run(options: Namespace) -> int:
     Raises:
         BadInput: the partition has no Redfish BMCs, or the credentials cannot be used.
     """
-    opened = open_run(options.folder)
-    site = site_of(opened)
+    opened = open_names(options.folder)
+    # The addresses of the BMCs get a password. The run user can write those in the run.
+    site = site_of_run(options, opened)
     firmware = firmware_of(site)
     given = credentials_of(options)
     if firmware.back_end != "redfish":
@@ -69,7 +72,7 @@ def run(options: Namespace) -> int:
         firmware.auth == "session",
     )
     sensors = BmcSensors(ConnectionPool(settings))
-    nodes = set(opened.plan.nodes())
+    nodes = set(opened.names.nodes)
     hosts = [host for node, host in hosts_of(site, firmware).items() if node in nodes]
     answered = -1
     for begin in _times(opened, EVERY_S * -(-len(hosts) // NODES_OF_A_LOOK), options):
@@ -86,7 +89,7 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _times(run: Run, pause: float, options: Namespace) -> Iterator[float]:
+def _times(run: NamedRun, pause: float, options: Namespace) -> Iterator[float]:
     """Yield the time of each look."""
     if options.once:
         yield time.time()
@@ -101,6 +104,9 @@ def _times(run: Run, pause: float, options: Namespace) -> Iterator[float]:
 
 COMMANDS = {
     "telemetry": Command(
-        run, "telemetry runs/latest --credentials -", arguments, rights=Rights.OF_ROOT
+        run,
+        "telemetry runs/latest -i inventory/nurion --credentials -",
+        arguments,
+        rights=Rights.OF_ROOT,
     )
 }

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
 
-import yaml
-
-from proofmark.cli.checkout import site_arguments, site_of_inventory
+from proofmark.cli.checkout import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.files import text_or_empty, write_whole
 from proofmark.common.yaml_models import load
-from proofmark.judge.tuning import tuned_facts
-from proofmark.runs.run import open_run
+from proofmark.judge.tuning import TunedFacts, tuned_facts
+from proofmark.runs.answer import answer
+from proofmark.runs.run_names import open_names
+from proofmark.site.literals import literal_yaml
 from proofmark.site.tuned import FILE, TUNED, Tuned, TunedFile
 
 HEAD = """\
@@ -43,11 +43,9 @@ def tune(options: Namespace) -> int:
 
 def _accept(options: Namespace) -> None:
     """Write the best values of the searches of a run into the facts of its partition."""
-    run = open_run(options.folder)
-    site = site_of_inventory(options, run.plan.partition)
-    if site.name != run.plan.site:
-        raise bad_input("-i", "", f"the site {site.name}", f"{run.plan.site}, the site of the run")
-    accepted = tuned_facts(run)
+    site = site_of_run(options, open_names(options.folder))
+    accepted = answer(options.folder, tuned_facts, TunedFacts).cases
+    _refuse_other_facts(accepted)
     path = site.facts / FILE
     before = text_or_empty(path)
     after = with_accepted(before, path, accepted)
@@ -69,6 +67,21 @@ def _accept(options: Namespace) -> None:
         print_line(f"{case}: {facts}; source: {tuned.source}")
 
 
+def _refuse_other_facts(accepted: Mapping[str, Tuned]) -> None:
+    """Refuse facts that no search of the kit has. The run user can write the cases of the run.
+
+    Raises:
+        BadInput: it names the case and the facts.
+    """
+    cases = kit_benchmarks().cases
+    for case, tuned in accepted.items():
+        uses = cases[case].uses() if case in cases else ()
+        known = {name for use in uses if use.search for name in use.search.facts}
+        if others := sorted(tuned.facts.keys() - known):
+            names = ", ".join(sorted(known)) or "no fact"
+            raise bad_input("RUN", case, ", ".join(others), f"{names}, as the case of the kit")
+
+
 def with_accepted(text: str, path: Path, accepted: Mapping[str, Tuned]) -> str:
     """Return the content of `FILE` with `accepted` in place of earlier facts of the same cases.
 
@@ -83,7 +96,7 @@ def with_accepted(text: str, path: Path, accepted: Mapping[str, Tuned]) -> str:
     known = load(path, TunedFile).partition_tuned if text else {}
     merged = {**known, **accepted}
     plain = {TUNED: {case: tuned.model_dump() for case, tuned in sorted(merged.items())}}
-    return HEAD + yaml.safe_dump(plain, sort_keys=False, width=100)
+    return HEAD + literal_yaml(plain, width=100)
 
 
 VERBS = {"accept": _accept}

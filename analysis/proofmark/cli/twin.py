@@ -36,7 +36,7 @@ from proofmark.site.discovery import probe_here
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.facts import parse_probe
-from proofmark.software.provider import PROVIDERS, programs_of
+from proofmark.software.provider import PROVIDERS
 from proofmark.software.provision import Probes, ProgramProbe, provide_software
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.smpi import SOURCES, Release, releases
@@ -214,7 +214,7 @@ def _provide(run: Run, kit: Path, options: Namespace) -> None:
     request = ProvisionRequest(
         kit=kit,
         arch=PROVIDER,
-        programs=programs_of(run.plan),
+        programs=run.plan.packages(),
         prefixes=(options.prefixes or result_folder(kit, ".provision")).resolve(),
         sources=Sources(mirror=options.sources.resolve() if options.sources else None),
     )

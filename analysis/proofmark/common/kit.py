@@ -40,7 +40,8 @@ def kit_folder(environment: Mapping[str, str] = os.environ) -> Path:
     folder, the checkout or collection of this code, the collection that Ansible finds.
 
     Raises:
-        BadInput: there is none, or it is a collection of another version than this package.
+        BadInput: there is none, it is a collection of another version than this package, or this
+            is root and the current folder is the checkout of another user than that of this code.
     """
     if given := environment.get(VARIABLE):
         if not _has_cases(Path(given)):
@@ -49,6 +50,7 @@ def kit_folder(environment: Mapping[str, str] = os.environ) -> Path:
         return _of_this_version(Path(given))
     for folder in _candidates():
         if _has_cases(folder):
+            _refuse_foreign(folder)
             return _of_this_version(folder)
     accepted = (
         f"a checkout as the current folder, the collection proofmark.kit in a path of "
@@ -62,6 +64,21 @@ def _has_cases(folder: Path) -> bool:
         return (folder / SUITES).exists()
     except OSError:  # a folder of another user
         return False
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse the cases of another user in the current folder, if this is root.
+
+    The environments of a kit have commands that root executes.
+
+    Raises:
+        BadInput: neither root nor the owner of this code owns `folder` or its file of suites.
+    """
+    owners = {path.stat().st_uid for path in (folder, folder / SUITES)}
+    if os.geteuid() == 0 and owners - {0, Path(__file__).stat().st_uid}:
+        found = f"{folder}: a checkout of another user, in the current folder"
+        accepted = f"another current folder; {VARIABLE} names a checkout"
+        raise bad_input("the kit", "", found, accepted)
 
 
 def _candidates() -> Iterator[Path]:

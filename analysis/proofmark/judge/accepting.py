@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, Any, Literal
 
 import polars as pl
+from pydantic import ConfigDict, PlainSerializer, PlainValidator
 
 from proofmark.common.errors import bad_input
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.strict_model import StrictModel
 from proofmark.judge.baseline.changes import capacity_of, node_states
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.ending import MEANING
-from proofmark.judge.verdict import Verdict
+from proofmark.judge.judging import read_and_judge
+from proofmark.runs.nodes import nodes_of
+from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.site.adopted import IMPORTED
-from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline, refuse_predicted
+from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline, NodeState, refuse_predicted
+from proofmark.site.inventory import Site
+from proofmark.software.software import software_of
 
-ACCEPTABLE = {0: "PASS", 4: "UNJUDGED"}
+ACCEPTABLE: Mapping[int, Literal["PASS", "UNJUDGED"]] = {0: "PASS", 4: "UNJUDGED"}
 """The exit codes of verdicts that can be accepted; the second one only with a reason."""
+
+
+def _as_table(value: Any) -> pl.DataFrame:
+    """Return the figures of an answer, a table or its JSON, with the columns `COLUMNS`.
+
+    Raises:
+        ValueError: it is no such table.
+    """
+    if isinstance(value, pl.DataFrame):
+        return value
+    try:
+        return pl.read_json(str(value).encode(), schema=dict(COLUMNS))
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"no table of figures: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -41,53 +63,95 @@ class Acceptance:
     label: str = ""
 
 
+class JudgedFigures(StrictModel):
+    """What a baseline takes from a run. The owner of the folder of the run can write all of it.
+
+    Attributes:
+        origin: of the partition of the run.
+        origins: of its figures.
+        code: the exit code of its verdict.
+        libraries: versions or packages of the libraries by program.
+        nodes: the state of its nodes.
+        figures: their values, with the columns `COLUMNS`.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    origin: str
+    origins: list[str]
+    code: int
+    libraries: dict[str, str]
+    nodes: tuple[NodeState, ...]
+    figures: Annotated[
+        pl.DataFrame, PlainValidator(_as_table), PlainSerializer(pl.DataFrame.write_json)
+    ]
+
+
+def judged_figures(run: Run) -> JudgedFigures:
+    """Judge `run`, and return what a baseline takes from it."""
+    _, verdict = read_and_judge(run)
+    site = site_of(run)
+    nodes = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
+    about = Circumstances(site, nodes, software_of(run))
+    aggregates = verdict.results.aggregates
+    capacities = {host: capacity_of(facts) for host, facts in about.nodes.items()}
+    return JudgedFigures(
+        origin=site.partition.origin,
+        origins=sorted({each.origin for each in aggregates.records.measurands}),
+        code=verdict.exit_code(),
+        libraries=about.libraries(),
+        nodes=node_states(about.traits(), capacities),
+        figures=about.values(aggregates, benchmarks_of(run)).select(*COLUMNS),
+    )
+
+
 def accepted_baseline(
-    run: str, verdict: Verdict, values: pl.DataFrame, about: Circumstances, stated: Acceptance
-) -> Baseline:
-    """Return a baseline of one run, without the digest of its figures.
+    run: str, judged: JudgedFigures, site: Site, stated: Acceptance
+) -> tuple[Baseline, pl.DataFrame]:
+    """Return a baseline of one run, without the digest of its figures, and the figures.
 
     Args:
         run: the id of the run.
-        verdict: of the run.
-        values: of the run (`proofmark.judge.baseline.table`).
-        about: its nodes and programs.
+        judged: its figures and nodes.
+        site: of the inventory.
         stated: what the person who accepts it states.
 
     Raises:
         BadInput: the figures are predicted, the verdict is FAIL or INVALID, a reason or a label is
-            missing, or the run has no figure that can be compared.
+            missing, the run has no figure that can be compared, or a node is not one of `site`.
     """
-    for origin in sorted({each.origin for each in verdict.results.aggregates.records.measurands}):
+    for origin in (judged.origin, *judged.origins):
         refuse_predicted("RUN", origin)
-    code = verdict.exit_code()
+    code = judged.code
     if code not in ACCEPTABLE:
-        raise bad_input("RUN", "verdict", MEANING[code], "PASS, or UNJUDGED with --reason")
+        raise bad_input("RUN", "verdict", MEANING.get(code, ""), "PASS, or UNJUDGED with --reason")
     if code and not stated.reason:
         raise bad_input("--reason", "", "nothing", "the reason to accept an UNJUDGED run")
-    origin = _origin(set(values["origin"].unique()), stated)
-    capacities = {host: capacity_of(facts) for host, facts in about.nodes.items()}
-    return Baseline(
+    figures = judged.figures.with_columns(run=pl.lit(run))
+    origin = _origin(set(figures["origin"].unique()), stated)
+    hosts = {host for state in judged.nodes for host in hosts_of(state.nodes)}
+    if others := sorted(hosts - {*site.hosts}):
+        raise bad_input("RUN", "nodes", folded(others), f"hosts of {site.partition_name}")
+    accepted = AcceptedRun(
+        run=run,
+        accepted=stated.when,
+        signer=stated.signer,
+        checksums=stated.checksums,
+        verdict=ACCEPTABLE[code],
+        reason=stated.reason,
+        libraries=judged.libraries,
+    )
+    made = Baseline(
         name=stated.name,
-        site=about.site.name,
-        partition=about.site.partition_name,
+        site=site.name,
+        partition=site.partition_name,
         origin=origin,
         label=stated.label,
-        runs=(
-            AcceptedRun.model_validate(
-                {
-                    "run": run,
-                    "accepted": stated.when,
-                    "signer": stated.signer,
-                    "checksums": stated.checksums,
-                    "verdict": ACCEPTABLE[code],
-                    "reason": stated.reason,
-                    "libraries": about.libraries(),
-                }
-            ),
-        ),
-        nodes=node_states(about.traits(), capacities),
+        runs=(accepted,),
+        nodes=judged.nodes,
         figures=NO_DIGEST,
     )
+    return made, figures
 
 
 NO_DIGEST = "not written yet"

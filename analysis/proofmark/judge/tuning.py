@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from pydantic import ValidationError
+
+from proofmark.cases.models import Slug
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
+from proofmark.common.strict_model import StrictModel
 from proofmark.plan.plan import Step
 from proofmark.plan.search import Search, available, decide
 from proofmark.records.figures import figures_of
@@ -15,14 +19,21 @@ from proofmark.site.partition import PREDICTED
 from proofmark.site.tuned import Tuned
 
 
-def tuned_facts(run: Run) -> dict[str, Tuned]:
-    """Return the facts that follow from the searches of `run`, by the name of the case.
+class TunedFacts(StrictModel):
+    """The facts that follow from the searches of a run, by the name of the case."""
+
+    cases: dict[Slug, Tuned]
+
+
+def tuned_facts(run: Run) -> TunedFacts:
+    """Return the facts that follow from the searches of `run`.
 
     The outputs are read again: the decisions of the controller are not used.
 
     Raises:
         BadInput: the run is that of a twin, no search of the run has facts, a search with facts is
-            unfinished or has no valid figure, or two searches of one case have facts.
+            unfinished or has no valid figure, two searches of one case have facts, or a fact is
+            neither a number nor a word.
     """
     if site_of(run).partition.origin == PREDICTED:
         raise bad_input(run.files.site, "partition.origin", PREDICTED, "a run on real nodes")
@@ -36,7 +47,7 @@ def tuned_facts(run: Run) -> dict[str, Tuned]:
         facts[search.case] = _tuned(run, search)
     if not facts:
         raise bad_input(run.id, "searches", "no search with facts", "a run of the suite tune")
-    return facts
+    return TunedFacts(cases=facts)
 
 
 def _tuned(run: Run, search: Search) -> Tuned:
@@ -58,7 +69,13 @@ def _tuned(run: Run, search: Search) -> Tuned:
     figure = f"{search.rule.metric} {decision.value:.5g} {search.unit}"
     size = f", n {best.planned['n']}" if "n" in best.planned else ""
     source = f"run {run.id}, {_date(run, best)}, step {best.id}: {figure}{size}"
-    return Tuned(source=source, facts=values)
+    try:
+        return Tuned(source=source, facts=values)
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_input=False)
+        found = f"{source!r}, {values!r} ({first['msg']})"
+        accepted = "numbers and words, without a template of Ansible"
+        raise bad_input(run.id, f"{search.id}.facts", found, accepted) from None
 
 
 def _date(run: Run, step: Step) -> str:

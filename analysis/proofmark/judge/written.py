@@ -8,13 +8,19 @@ from tempfile import TemporaryDirectory
 
 from pydantic import BaseModel, ValidationError
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import read_regular
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.translation import ENGLISH, in_language
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.ending import MEANING, counts_line
 from proofmark.judge.files import write_verdict
+from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.runs.run import Run
+
+MAX_VERDICT_BYTES = 2 << 30
+"""Bytes of ``verdict.json``: 8,305 nodes with 100 figures each have 700 MB."""
 
 
 class _Coverage(BaseModel):
@@ -59,9 +65,23 @@ class WrittenVerdict(BaseModel):
 def read_written(path: Path) -> WrittenVerdict | None:
     """Return the verdict in ``verdict.json``; None if the file is missing or not a verdict."""
     try:
-        return WrittenVerdict.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
+        return WrittenVerdict.model_validate_json(read_regular(path, MAX_VERDICT_BYTES))
+    except (BadInput, OSError, ValidationError):
         return None
+
+
+class Signable(StrictModel):
+    """The answer about a run that may be signed: its folder has the verdict of its outputs."""
+
+
+def signable(run: Run) -> Signable:
+    """Return the answer about `run`.
+
+    Raises:
+        BadInput: the run must not be signed (`check_written`).
+    """
+    check_written(run, judge_run(run))
+    return Signable()
 
 
 def check_written(run: Run, verdict: Verdict) -> None:

@@ -17,9 +17,9 @@ from proofmark.common.signals import stop_signals
 from proofmark.machine.node_commands import NodeProcess, NodeResult, run_commands
 from proofmark.machine.node_shell import node_command
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.programs import SCRIPT, lacking, plan_programs
+from proofmark.machine.programs import SCRIPT, lacking, step_programs
 from proofmark.machine.remote_shell import node_output
-from proofmark.runs.run import Run
+from proofmark.runs.run_names import RunNames
 from proofmark.site.inventory import Site
 
 TIMEOUT_S = 120.0
@@ -142,18 +142,18 @@ def _nodes_by_reason(failed: Mapping[str, NodeError]) -> dict[str, list[str]]:
     return nodes
 
 
-def check_programs(run: Run, site: Site, paths: Sequence[str]) -> None:
+def check_programs(run: RunNames, site: Site, paths: Sequence[str]) -> None:
     """Check that every node of `run` can execute the programs at `paths` and those of its steps.
 
     Args:
-        run: the run.
+        run: the names of the run.
         site: how its nodes are reached.
         paths: absolute paths of programs.
 
     Raises:
         BadInput: a node lacks one.
     """
-    names, needed = run.plan.nodes(), plan_programs(run.plan)
+    names, needed = run.nodes, step_programs(bound_memory=run.bound_memory)
     outputs, failed = run_on_nodes(site, names, (SCRIPT, [*paths, *needed]))
     failed |= {
         node: NodeError(Outcome.UNEXPECTED, f"{node}: {missing}")

@@ -21,11 +21,11 @@ from proofmark.machine.node_commands import NodeProcess
 from proofmark.machine.node_scripts import run_on_nodes, run_text
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT as MISSING_PROGRAMS
-from proofmark.machine.programs import Called, lacking, plan_programs
+from proofmark.machine.programs import Called, lacking, step_programs
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining, scheduler
 from proofmark.plan.plan import Plan
-from proofmark.plan.resets import resets_s
+from proofmark.plan.resets import nodes_to_reset, resets_s
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site
 
@@ -94,7 +94,7 @@ def preflight(
     changing = any(group.mode != plan.current_mode for group in plan.groups)
     return [
         *_nodes(site, user),
-        *_programs(site, plan_programs(plan)),
+        *_programs(site, step_programs(bound_memory=plan.binds_memory())),
         *_bmcs(site, firmware if changing else None, credentials),
         _drain_permission(site, firmware if changing else None),
         _window(plan, firmware, window_end),
@@ -205,7 +205,7 @@ def _drain_permission(site: Site, firmware: Firmware | None) -> Finding:
 
 
 def _window(plan: Plan, firmware: Firmware | None, end: datetime | None) -> Finding:
-    needed_s = plan.totals.wall_s + resets_s(plan, firmware)
+    needed_s = plan.totals.wall_s + resets_s(nodes_to_reset(plan), firmware)
     text = f"the plan takes about {duration(needed_s)}, resets included"
     if end is None:
         return Finding("maintenance window", "NOT_GIVEN", f"{text}; --window-ends sets the end")

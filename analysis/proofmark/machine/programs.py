@@ -6,16 +6,16 @@ or collection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from proofmark.common.errors import bad_input
 from proofmark.common.kit import code_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.plan.plan import Plan
 
 SCRIPT = "missing-programs.sh"
 """The file of ``machine/shell/`` that prints those of its arguments that cannot be executed."""
@@ -63,20 +63,35 @@ def called(file: Path | None = None) -> dict[str, Called]:
     return load(file or code_folder() / "requirements" / "programs.yml", Programs).programs
 
 
-def plan_programs(plan: Plan) -> dict[str, Called]:
-    """Return the programs that a node needs for the steps of `plan`, by name.
+def step_programs(*, bound_memory: bool) -> dict[str, Called]:
+    """Return the programs that a node needs for steps, by name.
+
+    Args:
+        bound_memory: whether a step binds memory.
 
     Raises:
         BadInput: ``programs.yml`` is wrong.
     """
-    conditions = {""}
-    if any(step.membind for step in plan.programs()):
-        conditions.add(BOUND_MEMORY)
+    conditions = {"", BOUND_MEMORY} if bound_memory else {""}
     return {
         name: program
         for name, program in called().items()
         if "step" in program.needed and program.package and program.only in conditions
     }
+
+
+def known_packages(names: Iterable[str]) -> list[str]:
+    """Return `names`, which are Debian packages that steps need; root installs them.
+
+    Raises:
+        BadInput: ``programs.yml`` does not have one of them, or is wrong.
+    """
+    known = {program.debian for program in called().values() if "step" in program.needed}
+    asked = sorted(set(names))
+    if unknown := [name for name in asked if name not in known - {""}]:
+        found = ", ".join(map(repr, unknown))
+        raise bad_input("RUN", "step_packages", found, ", ".join(sorted(known - {""})))
+    return asked
 
 
 def lacking(printed: str, programs: Mapping[str, Called]) -> str:

@@ -113,6 +113,17 @@ class Plan(StrictModel):
             if step.load:
                 yield step.load.step
 
+    def packages(self) -> dict[str, list[str]]:
+        """Return the names of the programs of the plan, by package; both sorted."""
+        found: dict[str, set[str]] = {}
+        for step in self.programs():
+            found.setdefault(step.package, set()).add(step.program)
+        return {package: sorted(names) for package, names in sorted(found.items())}
+
+    def binds_memory(self) -> bool:
+        """Return whether a program of the plan binds memory."""
+        return any(step.membind for step in self.programs())
+
     def to_run(self) -> list[Group]:
         """Return the needed groups of the current mode and of the modes that the run may enter."""
         modes = {self.current_mode, *self.allowed_modes}

@@ -10,6 +10,7 @@ from proofmark.common.files import read_json
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.files import RunFiles
 from proofmark.runs.run import Run
+from proofmark.runs.run_names import NamedRun
 
 
 class AdoptedFile(StrictModel):
@@ -57,13 +58,13 @@ def adopted_files(files: RunFiles) -> Mapping[str, AdoptedFile]:
     return read_json(files.adopted, Adopted).files
 
 
-def refuse_imported(run: Run) -> None:
+def refuse_imported(run: Run | NamedRun) -> None:
     """Refuse to run steps of `run` if others produced its outputs.
 
     Raises:
         BadInput: the run is imported.
     """
-    if run.plan.imported:
+    if run.imported:
         found = f"{run.id}: outputs that others produced"
         raise bad_input("RUN", "", found, "a run of this kit, which has commands")
 

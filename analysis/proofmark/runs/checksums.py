@@ -11,14 +11,15 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import sha256_of, write_whole_bytes
+from proofmark.common.files import read_regular, sha256_of, write_whole_bytes
 from proofmark.common.parallel import parallel_map
 from proofmark.common.text import one_line
 from proofmark.runs.files import RunFiles
@@ -40,10 +41,17 @@ _ONE_PROCESS = 2000
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of `verify`: the signer, and each file that differs from the signed one."""
+    """The result of `verify`.
+
+    Attributes:
+        signer: the principal that signed.
+        wrong: each file that differs from the signed one.
+        sha256: of the signed checksums, in hexadecimal digits.
+    """
 
     signer: str
     wrong: tuple[str, ...]
+    sha256: str
 
 
 def checksums_of(folder: Path) -> dict[str, str]:
@@ -180,7 +188,8 @@ def sign(folder: Path, key: Path) -> Path:
         raise bad_input(
             "--key", "", f"{key}: no such file", "a private ssh key, or an agent's .pub"
         )
-    sums = checksums_of(folder)
+    with as_owner(folder):
+        sums = checksums_of(folder)
     odd = {name: kind for name, kind in sums.items() if kind in (_LINK, _SPECIAL)}
     if odd:
         accepted = "only files: the target of a link can change after the signature"
@@ -217,24 +226,61 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
         BadInput: the run is unsigned, its signer is not among `signers` or not at this time, or the
             key is revoked.
     """
-    old = not (folder / SIGNATURE).exists() and (folder / OLD_SIGNATURE).exists()
-    path, signature = (
-        (folder / OLD_MANIFEST, folder / OLD_SIGNATURE)
-        if old
-        else (folder / NAME, folder / SIGNATURE)
-    )
     _check_outside(folder, "--signers", signers, "an allowed_signers file")
     if revoked:
         _check_outside(folder, "--revoked", revoked, "a list of revoked keys, or a KRL")
-    for each in (path, signature):
-        if each.is_symlink():
-            raise bad_input(each, "", _LINK, "a file of the run")
-        if not each.is_file():
-            raise bad_input(each, "", "no such file: the run is unsigned", "proofmark sign RUN")
-    names = ("-f", str(signers), "-s", str(signature), "-n", NAMESPACE)
+    with as_owner(folder):
+        old = not (folder / SIGNATURE).exists() and (folder / OLD_SIGNATURE).exists()
+        path, signature = (
+            (folder / OLD_MANIFEST, folder / OLD_SIGNATURE)
+            if old
+            else (folder / NAME, folder / SIGNATURE)
+        )
+        raw, signed = (_content(each) for each in (path, signature))
+    with tempfile.NamedTemporaryFile() as copy:  # ssh-keygen has the rights of root
+        copy.write(signed)
+        copy.flush()
+        names = ("-f", str(signers), "-s", copy.name, "-n", NAMESPACE)
+        signer, changed = _checked(raw, names, path, signature, revoked)
+    sha256 = hashlib.sha256(raw).hexdigest()
+    if changed:
+        return Checked(signer, (changed,), sha256)
+    with as_owner(folder):
+        present = checksums_of(folder)
+        wrong, listed, now = _signed_files(folder, path, raw, present, old=old)
+        return Checked(signer, (*wrong, *_differences(listed, now), *_moved(folder)), sha256)
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file with checksums, or of a signature.
+
+    Raises:
+        BadInput: it is missing, or not a regular file.
+    """
+    try:
+        return read_regular(path)
+    except FileNotFoundError:
+        found = "no such file: the run is unsigned"
+        raise bad_input(path, "", found, "proofmark sign RUN") from None
+
+
+def _checked(
+    raw: bytes, names: Sequence[str], path: Path, signature: Path, revoked: Path | None
+) -> tuple[str, str]:
+    """Return the signer of the checksums `raw`, and the error if they changed since.
+
+    Args:
+        raw: the content of `path`.
+        names: the words of ssh-keygen that name signers, signature and namespace.
+        path: the file with the checksums.
+        signature: the signature, for messages.
+        revoked: see `verify`.
+
+    Raises:
+        BadInput: see `verify`.
+    """
     principals = _keygen("find-principals", *names[:4], place=str(signature)).splitlines()
     signer = principals[0].strip()
-    raw = path.read_bytes()
     revocations = ("-r", str(revoked)) if revoked else ()
     good = _run("verify", "-I", signer, *names, *revocations, content=raw)
     if good.returncode:
@@ -242,21 +288,35 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
             found = f"{revoked}: {one_line(good.stderr) or f'the key of {signer} is revoked'}"
             raise bad_input("--revoked", "", found, "a signature by a key that is not revoked")
         if _run("check-novalidate", *names[2:], content=raw).returncode:
-            return Checked(signer, (f"{path.name}: changed after it was signed",))
+            return signer, f"{path.name}: changed after it was signed"
         problem = one_line(good.stderr) or "a signature that is not accepted"
-        raise bad_input(signers, "", problem, f"a signer of {NAMESPACE}")
-    present = checksums_of(folder)
+        raise bad_input(names[1], "", problem, f"a signer of {NAMESPACE}")
+    return signer, ""
+
+
+def _signed_files(
+    folder: Path, path: Path, raw: bytes, present: dict[str, str], *, old: bool
+) -> tuple[list[str], Mapping[str, str], Mapping[str, str]]:
+    """Return the links of a run, the checksums that were signed, and those of the files now.
+
+    Args:
+        folder: the run.
+        path: the file with the checksums.
+        raw: its content.
+        present: the checksums of the files and links now.
+        old: whether the run is of format 1.
+
+    Raises:
+        BadInput: the file is damaged.
+    """
     if old:
-        wrong = list(_leaving(folder, present))
-        listed, present = read_old_manifest(path, folder, present)
-    else:
-        wrong = [f"{_shown(name)}: {_LINK}" for name in present if present[name] == _LINK]
-        present = {name: checksum for name, checksum in present.items() if checksum != _LINK}
-        try:
-            listed = read_checksums(os.fsdecode(raw))
-        except (ValueError, KeyError) as error:
-            raise bad_input(path, "", str(error), "the output of sha256sum") from None
-    return Checked(signer, (*wrong, *_differences(listed, present), *_moved(folder)))
+        return list(_leaving(folder, present)), *read_old_manifest(path, folder, present)
+    wrong = [f"{_shown(name)}: {_LINK}" for name in present if present[name] == _LINK]
+    present = {name: checksum for name, checksum in present.items() if checksum != _LINK}
+    try:
+        return wrong, read_checksums(os.fsdecode(raw)), present
+    except (ValueError, KeyError) as error:
+        raise bad_input(path, "", str(error), "the output of sha256sum") from None
 
 
 def _check_outside(folder: Path, option: str, file: Path, accepted: str) -> None:

@@ -19,6 +19,7 @@ from proofmark.common.files import open_to_append
 from proofmark.runs.files import RunFiles
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run import Run
+from proofmark.runs.run_names import NamedRun
 
 _MAX_NOTE = 200
 """Characters of the lock that name the process."""
@@ -52,15 +53,22 @@ def lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def is_locked(run: Run) -> bool:
+def is_locked(run: Run | NamedRun) -> bool:
     """Return whether a process holds the lock of `run`. It writes nothing."""
-    return is_lock_held(run.files.lock)
+    return is_lock_held(run.folder)
 
 
-def is_lock_held(path: Path) -> bool:
-    """Return whether a process holds the lock in the file `path`. It writes nothing."""
+def is_lock_held(folder: Path) -> bool:
+    """Return whether a process holds the lock of the run in `folder`. It writes nothing.
+
+    Raises:
+        BadInput: root owns the folder, and another user can replace it.
+    """
+    resolved = folder.resolve()
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with as_owner(resolved):
+            number = os.open(RunFiles(resolved).lock, flags)
     except OSError:
         return False
     with os.fdopen(number) as file:

@@ -12,9 +12,45 @@ import pwd
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.common.errors import bad_input
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The numbers of a user, of its first group and of all of its groups."""
+
+    user: int
+    group: int
+    groups: list[int]
+
+
+def foreign_owner(folder: Path) -> Owner | None:
+    """Return the other user who owns the folder of a run, if this is root; else None.
+
+    A folder that does not exist has no owner.
+
+    Raises:
+        BadInput: root owns the folder, and another user can replace it.
+    """
+    if os.geteuid() != 0 or not folder.is_dir():
+        return None
+    status = _owner(folder.resolve())
+    return Owner(status.st_uid, status.st_gid, _groups(status)) if status.st_uid else None
+
+
+def refuse_root(folder: Path) -> None:
+    """Refuse to open a run with the rights of root if another user can write its files.
+
+    Raises:
+        BadInput: another user owns the folder, or can replace it.
+    """
+    if owner := foreign_owner(folder):
+        name = user_name(owner.user)
+        found = f"{folder}: a run of the user {name}; root reads nothing that {name} can write"
+        raise bad_input("RUN", "", found, f"the same command as {name}, or a run of root")
 
 
 @contextmanager
@@ -26,7 +62,37 @@ def as_owner(folder: Path) -> Iterator[None]:
     Raises:
         BadInput: `folder` is a link, or root owns it and another user can replace it.
     """
-    if os.geteuid() != 0 or (owner := _owner(folder)).st_uid == 0:
+    status = _owner(folder) if os.geteuid() == 0 else None
+    with _rights_of(status if status and status.st_uid else None):
+        yield
+
+
+@contextmanager
+def as_writer(path: Path) -> Iterator[None]:
+    """Run the block with the rights of the first other user on the way to `path`, if this is root.
+
+    That user can replace all that is below its part of `path`, which need not exist.
+    """
+    with _rights_of(_first_foreign(path) if os.geteuid() == 0 else None):
+        yield
+
+
+def _first_foreign(path: Path) -> os.stat_result | None:
+    """Return the status of the first part of `path` that another user owns; None if none does."""
+    for part in (*reversed(path.parents), path):
+        try:
+            status = part.lstat()
+        except OSError:
+            return None
+        if status.st_uid not in _trusted():
+            return status
+    return None
+
+
+@contextmanager
+def _rights_of(owner: os.stat_result | None) -> Iterator[None]:
+    """Run the block with the user and the groups of `owner`; None changes nothing."""
+    if owner is None:
         yield
         return
     group, groups = os.getegid(), os.getgroups()
@@ -51,18 +117,14 @@ def drop_rights(folders: Sequence[Path]) -> None:
     """
     if os.geteuid() != 0:
         return
-    others = {
-        owner.st_uid: owner
-        for folder in folders
-        if folder.is_dir() and (owner := _owner(folder.resolve())).st_uid != 0
-    }
+    others = {owner.user: owner for folder in folders if (owner := foreign_owner(folder))}
     if len(others) > 1:
         found = f"folders of {', '.join(sorted(map(user_name, others)))}"
         raise bad_input("RUN", "", found, "runs of one user")
     for owner in others.values():
-        os.setgroups(_groups(owner))
-        os.setresgid(owner.st_gid, owner.st_gid, owner.st_gid)
-        os.setresuid(owner.st_uid, owner.st_uid, owner.st_uid)
+        os.setgroups(owner.groups)
+        os.setresgid(owner.group, owner.group, owner.group)
+        os.setresuid(owner.user, owner.user, owner.user)
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -71,8 +133,8 @@ def refuse_foreign(folder: Path) -> None:
     Raises:
         BadInput: another user owns the folder, or can replace it.
     """
-    if os.geteuid() == 0 and (owner := _owner(folder)).st_uid != 0:
-        name = user_name(owner.st_uid)
+    if owner := foreign_owner(folder):
+        name = user_name(owner.user)
         found = f"{folder}: a folder of the user {name}, whose files root would execute"
         raise bad_input("RUN", "", found, f"the same command as {name}, or a run of root")
 
@@ -92,7 +154,7 @@ def _owner(folder: Path) -> os.stat_result:
         BadInput: a part of the path is a link, or root owns the folder and another user owns or can
             write a folder above it. The owner of the kit's own code is trusted.
     """
-    trusted = {0, Path(__file__).stat().st_uid}
+    trusted = _trusted()
     foreign: Path | None = None
     for path in (*reversed(folder.parents), folder):
         status = path.lstat()
@@ -105,6 +167,11 @@ def _owner(folder: Path) -> os.stat_result:
         found = f"a folder of root in {foreign}, where another user can replace it"
         raise bad_input(folder, "", found, "a folder of root in folders of root")
     return status
+
+
+def _trusted() -> set[int]:
+    """Return root and the owner of the kit's own code, which root executes."""
+    return {0, Path(__file__).stat().st_uid}
 
 
 def _groups(owner: os.stat_result) -> list[int]:

@@ -20,7 +20,7 @@ from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import check_inputs, format_of
-from proofmark.runs.owner import as_owner
+from proofmark.runs.owner import as_owner, refuse_root
 from proofmark.site.inventory import Site
 
 
@@ -37,6 +37,11 @@ class Run:
         return self.folder.name
 
     @property
+    def imported(self) -> bool:
+        """Whether others produced the outputs."""
+        return self.plan.imported
+
+    @property
     def files(self) -> RunFiles:
         """The files in the folder."""
         return RunFiles(self.folder)
@@ -45,11 +50,15 @@ class Run:
 def open_run(folder: Path) -> Run:
     """Open the run in `folder` (``runs/latest`` is followed).
 
+    Root opens only its own runs. For the run of another user, a command gives up the rights of root
+    (`proofmark.cli.command.Rights`), or takes only names (`proofmark.runs.run_names`).
+
     Raises:
-        BadInput: `folder` is not a run, is of a later version, or has an unreadable plan; or its
-            inputs were changed after its start.
+        BadInput: `folder` is not a run, is of a later version, or has an unreadable plan; its
+            inputs were changed after its start; or this is root, and another user owns it.
     """
     resolved = folder.resolve()
+    refuse_root(resolved)
     files = RunFiles(resolved)
     if not files.plan.is_file():
         newest = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
@@ -70,12 +79,13 @@ def with_decisions(run: Run) -> Run:
     return replace(run, plan=run.plan.model_copy(update=_left_out(run.files)))
 
 
-def enter_mode(run: Run, mode: str) -> None:
-    """Allow `run` to enter `mode`. Its steps are expected from now on."""
-    known = _entered(run.files)
-    if mode not in known:
-        with as_owner(run.folder):
-            write_whole(run.files.entered, "".join(f"{each}\n" for each in [*known, mode]))
+def enter_mode(folder: Path, mode: str) -> None:
+    """Allow the run in `folder` to enter `mode`. Its steps are expected from now on."""
+    files = RunFiles(folder)
+    with as_owner(folder):
+        known = _entered(files)
+        if mode not in known:
+            write_whole(files.entered, "".join(f"{each}\n" for each in [*known, mode]))
 
 
 def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
@@ -122,7 +132,12 @@ def benchmarks_of(run: Run) -> Benchmarks:
 
 
 def benchmarks_in(folder: Path) -> Benchmarks:
-    """Return the cases of the run in `folder`, as they were at its start."""
+    """Return the cases of the run in `folder`, as they were at its start.
+
+    Raises:
+        BadInput: the cases are wrong; or this is root, and another user owns the run.
+    """
+    refuse_root(folder)
     return load_benchmarks(RunFiles(folder).benchmarks, _context(folder) or STORED)
 
 

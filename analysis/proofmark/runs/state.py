@@ -35,6 +35,7 @@ from proofmark.runs.files import RunFiles
 from proofmark.runs.journal import Journal, journals
 from proofmark.runs.owner import as_owner, user_name
 from proofmark.runs.run import Run
+from proofmark.runs.run_names import NamedRun
 
 STATE_OF_ROOT = Path("/var/lib/proofmark")
 VARIABLE = "PROOFMARK_STATE"
@@ -156,20 +157,21 @@ def site_folder(site: str) -> Path:
     return Path(os.path.realpath(base)) / word(site, "the name of the site")
 
 
-def begin(run: Run) -> RunState:
+def begin(run: NamedRun) -> RunState:
     """Return the state of `run`. The first call creates it.
 
     Raises:
         BadInput: another run has this id, the plan has changed since a node was changed, or the
             folder is not safe.
     """
-    site = site_folder(run.plan.site)
-    digest = hashlib.sha256(read_regular(run.files.plan)).hexdigest()
+    site = site_folder(run.names.site)
+    with as_owner(run.folder):
+        digest = hashlib.sha256(read_regular(run.files.plan)).hexdigest()
     known = _known(site, run.folder, replace=True)
     if known is None:
         folder = made(site / "runs" / word(run.id, "the run id"))
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        partition = run.plan.partition
+        partition = run.names.partition
         begun = Begun(folder=f"{run.folder}", partition=partition, plan=digest, since=now)
         made(RunFiles(folder).journal)
         identity = RunFiles(folder).identity
@@ -186,15 +188,15 @@ def begin(run: Run) -> RunState:
     return known
 
 
-def planned(run: Run) -> RunState:
+def planned(run: NamedRun) -> RunState:
     """Return the state that `run` has, or would have. Nothing is written.
 
     Raises:
         BadInput: another run has this id, or the folder of the state is not safe.
     """
-    site = site_folder(run.plan.site)
+    site = site_folder(run.names.site)
     folder = site / "runs" / word(run.id, "the run id")
-    return _known(site, run.folder) or RunState(folder, site, run.folder, run.plan.partition)
+    return _known(site, run.folder) or RunState(folder, site, run.folder, run.names.partition)
 
 
 def find(site: str, run: Path, *, replace: bool = False) -> RunState | None:
@@ -225,7 +227,7 @@ def proofs_of(run: Run) -> Path:
     return own / "runs" / run.id
 
 
-def adopt(run: Run, reasons: Iterable[str]) -> RunState | None:
+def adopt(run: NamedRun, reasons: Iterable[str]) -> RunState | None:
     """Take the journals of a run of an earlier version into the state, once.
 
     That version kept the journals in the folder of the run. They are accepted only if no other user

@@ -73,6 +73,8 @@ class PartitionGroup(StrictModel):
         )
 
 
+NO_HOSTS = rb"^(locks|baselines|allowed_signers)$"
+"""The files of a site that are no inventory, as in the ansible.cfg of the checkout."""
 RESOLVED = TypeAdapter(dict[str, PartitionGroup])
 """Reads the groups that a play has resolved, by name."""
 
@@ -90,7 +92,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         constants = ansible_constants()
         from ansible.cli import CLI
         from ansible.errors import AnsibleError
-        from ansible.inventory.manager import InventoryManager
+        from ansible.inventory.manager import IGNORED_PATTERNS, InventoryManager
         from ansible.parsing.dataloader import DataLoader
         from ansible.parsing.vault import VaultSecretsContext
         from ansible.plugins.loader import init_plugin_loader
@@ -98,6 +100,8 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         from ansible.vars.hostvars import HostVars
         from ansible.vars.manager import VariableManager
 
+        if NO_HOSTS not in IGNORED_PATTERNS:  # whatever ansible.cfg is in use
+            IGNORED_PATTERNS.append(NO_HOSTS)
         if AnsibleCollectionConfig.collection_finder is None:
             init_plugin_loader()  # variables may contain lookups and filters
         loader = DataLoader()

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
-from proofmark.cases.models import Slug
+from proofmark.cases.models import Name, Slug
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.hardware import Facts
+from proofmark.site.literals import is_template
 
 TUNED = "partition_tuned"
 """The variable of a group with the accepted facts, by the case that measured them."""
@@ -21,11 +21,26 @@ FILE = "tuned.yml"
 """The file with this variable, in the folder of the variables of the partition."""
 
 
-class Tuned(StrictModel):
-    """Accepted facts; ``source`` has the run, its date and the figure."""
+def _literal(text: str) -> str:
+    if is_template(text) or not text.isprintable():
+        raise ValueError("a template of Ansible, or a character that is not printable")
+    return text
 
-    source: Annotated[str, Field(min_length=1)]
-    facts: Facts
+
+Source = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_literal)]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
+"""A word without a special character of Ansible, of a shell and of a path."""
+
+
+class Tuned(StrictModel):
+    """Accepted facts; ``source`` has the run, its date and the figure.
+
+    The run user has produced both. A fact becomes a part of commands, also of commands of root: it
+    is a number or a word.
+    """
+
+    source: Source
+    facts: dict[Name, Word | int | float]
 
 
 class TunedFile(StrictModel):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.plugins import Plugins
-from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
@@ -106,11 +105,3 @@ def packages_at(kit: Path, site: Site) -> Collection[str] | None:
         return packages_of_system(kit / "environments", environment)
     packages = PROVIDERS.get(name).packages(kit, site)
     return None if packages is None else {*packages, *own_packages(kit / "environments")}
-
-
-def programs_of(plan: Plan) -> dict[str, set[str]]:
-    """Return the programs that the steps of `plan` call, by package."""
-    programs: dict[str, set[str]] = {}
-    for step in plan.programs():
-        programs.setdefault(step.package, set()).add(step.program)
-    return dict(sorted(programs.items()))

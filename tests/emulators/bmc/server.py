@@ -64,6 +64,7 @@ class Emulator:
 
     Attributes:
         mutations: changes the answers, if it is set.
+        logins: the headers ``Authorization`` and the texts of log-ins that were received.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Emulator:
         self.timing = timing or Timing()
         self.port, self._hook, self._network = port, hook, network
         self.mutations: Mutations | None = None
+        self.logins: list[str] = []
         self._service_root = service_root or {}
         self.nodes = folder / "nodes"
         self.machines = {
@@ -206,8 +208,10 @@ class Emulator:
         content: dict[str, Any] = json.loads(raw) if raw else {}
         password = PASSWORD + "!" if machine.fault == "wrong-password" else PASSWORD
         if (method, path) == ("POST", SESSIONS):
+            self.logins.append(raw.decode(errors="replace"))
             return self._log_in(content, password)
-        sent = headers.get("authorization", "")
+        if sent := headers.get("authorization", ""):
+            self.logins.append(sent)
         expected = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
         if machine.fault == "leak":
             plain = base64.b64decode(sent.removeprefix("Basic ")).decode()

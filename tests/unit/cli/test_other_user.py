@@ -18,7 +18,8 @@ from proofmark.common.errors import BadInput
 from proofmark.runs.files import RunFiles
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.owner import as_owner
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Run
+from proofmark.runs.run_names import open_names
 from proofmark.runs.state import begin, find, proofs_of
 
 pytestmark = pytest.mark.root
@@ -115,7 +116,7 @@ def test_a_node_that_is_no_host_of_the_inventory_is_refused(
     text = run.files.plan.read_text()
     run.files.plan.write_text(text.replace('"n[1-2]"', '"n1", "login1"'))
     phi.forge(run)
-    assert set(open_run(run.folder).plan.nodes()) == {"n1", "login1"}
+    assert set(open_names(run.folder).names.nodes) == {"n1", "login1"}
     for verb in (["modes", "verify"], ["scratch", "verify"]):
         assert phi.main(*verb, run.folder) == 3
         assert "does not select: login1" in capsys.readouterr().err
@@ -248,7 +249,7 @@ def test_the_run_user_reads_the_proofs_of_root(phi: Phi) -> None:
 @pytest.mark.parametrize("how", ["mode", "owner", "link"])
 def test_a_state_that_others_can_change_is_refused(phi: Phi, place: str, how: str) -> None:
     run = phi.run()
-    begin(run)
+    begin(open_names(run.folder))
     folder = phi.folder / place
     if how == "mode":
         folder.chmod(0o777)

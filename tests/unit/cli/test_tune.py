@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +13,13 @@ from typing import Any
 import pytest
 import yaml
 from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.fixtures.phi import NOBODY
+from tests.folders import let_all_enter
 
 from proofmark.cli.main import BAD_INPUT, main
 from proofmark.jobs.execute import execute
 from proofmark.records.figures import figures_of
+from proofmark.runs.format import write_identity
 from proofmark.runs.run import Run
 from proofmark.site.partition import Partition
 
@@ -28,8 +34,9 @@ HARDWARE = {
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Kit:
+def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     made = make_kit(tmp_path)
+    monkeypatch.setenv("PROOFMARK_KIT", f"{tmp_path}")
     search = {"metric": "rate", "axes": ["size"], "facts": FACTS}
     made.case(sweep={"size": [1, 3, 2]}, suites={"quick": {"search": search}})
     made.program(PROGRAM)
@@ -154,3 +161,53 @@ def test_a_mistake_in_the_file_names_its_place(
     assert accept(kit, run) == BAD_INPUT
     assert "tuned.yml:1" in (shown := capsys.readouterr().err)
     assert "source" in shown
+
+
+def of_nobody(kit: Kit, run: Run) -> Run:
+    """Give a run to another user, who writes the digests of the changed inputs."""
+    let_all_enter(kit.folder)
+    write_identity(run.folder)
+    for path in (run.folder, *run.folder.rglob("*")):
+        os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
+    return run
+
+
+@pytest.mark.root
+def test_the_facts_of_a_run_of_another_user_are_accepted(kit: Kit) -> None:
+    """Control: no fault is injected."""
+    assert accept(kit, of_nobody(kit, ended(kit))) == 0
+    assert partition_of(kit).facts == {"block": 3, "double": 6, "other": 8}
+
+
+def evil_unit(plan: dict[str, Any], evil: str) -> None:
+    plan["searches"][0]["unit"] = evil
+
+
+def evil_fact(plan: dict[str, Any], evil: str) -> None:
+    plan["searches"][0]["rule"]["facts"] = {"block": "$(id -u)"}  # a part of commands of root
+
+
+def evil_name(plan: dict[str, Any], evil: str) -> None:
+    plan["searches"][0]["rule"]["facts"] = {"other": 1}
+
+
+@pytest.mark.root
+@pytest.mark.fault("run-user-template")
+@pytest.mark.parametrize("change", [evil_unit, evil_fact, evil_name])
+def test_a_template_in_the_plan_of_the_run_user_is_not_written(
+    kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Any
+) -> None:
+    """The next command of Ansible as root executed the template."""
+    run = ended(kit)
+    proof = tmp_path / "executed"
+    plan: dict[str, Any] = json.loads(run.files.plan.read_text())
+    change(plan, f"{{{{ lookup('ansible.builtin.pipe', 'id -u >{proof}') }}}}")
+    run.files.plan.write_text(json.dumps(plan))
+    assert accept(kit, of_nobody(kit, run)) == BAD_INPUT
+    assert re.search("accepted: numbers and words|accepted: block, double", capsys.readouterr().err)
+    assert not file_of(kit).exists()
+    shown = ["-m", "ansible.builtin.debug", "-a", "msg={{ partition_tuned | default('') }}"]
+    program, inventory = Path(sys.executable).parent / "ansible", kit.folder / "here"
+    command = [f"{program}", "-i", f"{inventory}", "all", *shown]
+    subprocess.run(command, capture_output=True, check=True)
+    assert not proof.exists()

@@ -22,6 +22,7 @@ from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.progress import progress
 from proofmark.runs.run import Run, open_run
+from proofmark.runs.run_names import open_names
 
 PROGRAM = """
 cd "$3" || exit 9
@@ -196,13 +197,13 @@ class TestClean:
         (left := kit.folder / "scratch" / run.id / "0001-fake").mkdir(parents=True)
         (left / "data").touch()
         (kit.folder / "scratch" / "other").mkdir()
-        assert clean(run, kit.site(hosts=("n1", "n2"))) == ["n1"]
+        assert clean(open_names(run.folder), kit.site(hosts=("n1", "n2"))) == ["n1"]
         assert files(kit) == ["other"]
-        assert clean(run, kit.site(hosts=("n1", "n2"))) == []
+        assert clean(open_names(run.folder), kit.site(hosts=("n1", "n2"))) == []
 
     def test_a_run_whose_job_may_run_is_refused(self, tmp_path: Path) -> None:
         kit = dependent(tmp_path)
         run = run_of(kit)
         JobFolder(run, run.plan.groups[0].jobs[0]).create("slurm", "name")
         with pytest.raises(BadInput, match="may still be in the queue"):
-            clean(run, kit.site(hosts=("n1", "n2")))
+            clean(open_names(run.folder), kit.site(hosts=("n1", "n2")))

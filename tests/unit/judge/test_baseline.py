@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +14,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.fixtures.fleet import fleet_run
+from tests.fixtures.fleet import fleet_run, write_inventory
+from tests.fixtures.phi import NOBODY
+from tests.folders import let_all_enter
 
 from proofmark.cases.models import Required
 from proofmark.cli.main import main
@@ -27,6 +31,7 @@ from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
 from proofmark.report.write import write_report
 from proofmark.runs.checksums import write_checksums
+from proofmark.runs.format import write_identity
 from proofmark.runs.run import Run, open_run
 from proofmark.site.baseline import (
     FIGURES,
@@ -38,6 +43,7 @@ from proofmark.site.baseline import (
 
 HOSTS = tuple(f"n{number:02}" for number in range(12))
 REPEATS = 5
+HERE = ("-i", "inventory/here")
 LIMIT = {
     "case": "fake",
     "metric": "rate",
@@ -91,14 +97,14 @@ def accept(run: Run, keys: Path, *options: str) -> int:
     """Sign a run and accept it; return the exit code."""
     assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
     arguments = ["baseline", "accept", f"{run.folder}", "--signers", f"{keys / 'signers'}"]
-    return main([*arguments, *options])
+    return main([*arguments, *HERE, *options])
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder in which ``inventory/here`` of the runs lies."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "inventory/here").mkdir(parents=True)
+    write_inventory(tmp_path / "inventory/here", HOSTS)
     return tmp_path
 
 
@@ -245,12 +251,12 @@ class TestAccepting:
     ) -> None:
         run = run_of(site, "first", rates(1))
         signers = ["--signers", f"{keys / 'signers'}"]
-        assert main(["baseline", "accept", f"{run.folder}", *signers]) == 3
+        assert main(["baseline", "accept", f"{run.folder}", *HERE, *signers]) == 3
         assert "unsigned" in capsys.readouterr().err
         assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
         output = next(run.folder.glob("steps/*/n03/execution-1/stdout"))
         output.write_text(output.read_text().replace("rate 1", "rate 2"))
-        assert main(["baseline", "accept", f"{run.folder}", *signers]) == 3
+        assert main(["baseline", "accept", f"{run.folder}", *HERE, *signers]) == 3
         assert "stdout" in capsys.readouterr().err
         assert not Path("inventory/here/baselines").exists()
 
@@ -268,7 +274,7 @@ class TestAccepting:
         assert accept(run, keys) == 3
         assert "--reason" in capsys.readouterr().err
         assert accept(run, keys, "--reason", "the first run of the machine") == 0
-        assert main(["baseline", "show", f"{run.folder}"]) == 0
+        assert main(["baseline", "show", f"{run.folder}", *HERE]) == 0
         assert "the first run of the machine" in capsys.readouterr().out
 
     def test_a_run_is_accepted_once(
@@ -280,8 +286,94 @@ class TestAccepting:
         assert accept(run, keys, "--replace") == 0
         assert accept(run, keys, "--label", "a vendor") == 3
         assert "only for imported runs" in capsys.readouterr().err
-        assert main(["baseline", "remove", f"{run.folder}"]) == 0
+        assert main(["baseline", "remove", f"{run.folder}", *HERE]) == 0
         assert not accepted.exists()
+
+
+class TestCopiedRun:
+    """A run remembers the folder of its site. A copy of the run belongs to another checkout."""
+
+    @pytest.fixture
+    def checkouts(self, site: Path, keys: Path) -> list[Path]:
+        """Two checkouts with a site of the same name, and a signed run of the first in both."""
+        run = run_of(site, "first", rates(1))
+        made = [site / "one", site / "two"]
+        for folder in made:
+            shutil.copytree(site / "first/benchmarks", folder / "benchmarks")
+            write_inventory(folder / "inventory/here", HOSTS)
+        old = json.loads(run.files.site.read_text())
+        run.files.site.write_text(json.dumps({**old, "inventory": f"{made[0]}/inventory/here"}))
+        write_identity(run.folder)
+        write_report(run, judge_and_write(open_run(run.folder)))
+        write_checksums(run.folder)
+        assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
+        for folder in made:
+            shutil.copytree(run.folder, folder / "runs/first")
+        return made
+
+    def call(self, checkout: Path, keys: Path, verb: str, *options: str) -> int:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PROOFMARK_KIT", f"{checkout}")
+            signers = ("--signers", f"{keys / 'signers'}")
+            return main(["baseline", verb, f"{checkout / 'runs/first'}", *signers, *options])
+
+    def test_the_site_of_the_checkout_gets_its_own_run(
+        self, checkouts: list[Path], keys: Path
+    ) -> None:
+        """Control: no fault is injected."""
+        assert self.call(checkouts[0], keys, "accept") == 0
+        assert (checkouts[0] / "inventory/here/baselines").is_dir()
+        assert not (checkouts[1] / "inventory/here/baselines").exists()
+
+    @pytest.mark.fault("baseline-of-a-copied-run")
+    @pytest.mark.parametrize("verb", ["accept", "show", "remove"])
+    def test_a_copy_asks_which_site(
+        self, checkouts: list[Path], keys: Path, verb: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        if verb != "accept":
+            assert self.call(checkouts[0], keys, "accept") == 0
+        before = sorted(checkouts[0].rglob("*"))
+        assert self.call(checkouts[1], keys, verb) == 3
+        said = capsys.readouterr().err
+        assert f"the run was planned with {checkouts[0]}/inventory/here" in said
+        assert f"this checkout has {checkouts[1]}/inventory/here; accepted: -i FOLDER" in said
+        assert sorted(checkouts[0].rglob("*")) == before
+        assert not (checkouts[1] / "inventory/here/baselines").exists()
+
+    @pytest.mark.fault("baseline-of-a-copied-run")
+    def test_the_site_that_is_named_is_used(self, checkouts: list[Path], keys: Path) -> None:
+        there = f"{checkouts[1] / 'inventory/here'}"
+        assert self.call(checkouts[1], keys, "accept", "-i", there) == 0
+        assert not (checkouts[0] / "inventory/here/baselines").exists()
+        assert (checkouts[1] / "inventory/here/baselines/local/accepted" / STATE).is_file()
+        assert self.call(checkouts[1], keys, "remove", "-i", there) == 0
+        assert not (checkouts[1] / "inventory/here/baselines/local/accepted").exists()
+
+    @pytest.mark.fault("baseline-of-a-copied-run")
+    def test_another_site_is_refused(
+        self, checkouts: list[Path], keys: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write_inventory(checkouts[1] / "inventory/other", HOSTS)
+        other = f"{checkouts[1] / 'inventory/other'}"
+        assert self.call(checkouts[1], keys, "accept", "-i", other) == 3
+        said = capsys.readouterr().err
+        assert "found the site other; accepted: here, the site of the run" in said
+
+    @pytest.mark.root
+    def test_root_accepts_the_run_of_another_user(
+        self, checkouts: list[Path], keys: Path, tmp_path: Path
+    ) -> None:
+        """The figures of the process of that user are those that root computes itself."""
+        let_all_enter(tmp_path)
+        folders = [checkouts[0] / "inventory/here/baselines/local" / name for name in "ab"]
+        assert self.call(checkouts[0], keys, "accept", "--name", "a") == 0
+        run = checkouts[0] / "runs/first"
+        for path in (run, *run.rglob("*")):
+            os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
+        assert self.call(checkouts[0], keys, "accept", "--name", "b") == 0
+        (first, figures), (second, same) = (read_baseline(folder) for folder in folders)
+        assert figures.equals(same) and first.nodes == second.nodes
+        assert first.runs[0].libraries == second.runs[0].libraries
 
 
 def test_a_name_selects_the_baseline(accepted: Path) -> None:

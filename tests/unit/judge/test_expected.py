@@ -18,7 +18,7 @@ from tests.unit.judge.test_verdict import invalid, record, reference
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.judge.accepting import Acceptance, accepted_baseline
+from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.compare import compare
 from proofmark.judge.expected.counterparts import Counterparts, ExpectedValue
@@ -376,8 +376,9 @@ class TestNeverTogether:
     def test_predicted_figures_are_not_accepted(self, twin: Run) -> None:
         """Also if the inventory states another origin than the figures have."""
         stated = Acceptance("accepted", None, "s", "c", "why")  # type: ignore[arg-type]
+        judged = judged_figures(twin).model_copy(update={"origin": "measured"})
         with pytest.raises(BadInput, match="origin: found predicted"):
-            accepted_baseline("twin", judge_run(twin), None, None, stated)  # type: ignore[arg-type]
+            accepted_baseline("twin", judged, None, stated)  # type: ignore[arg-type]
 
     @pytest.fixture
     def baseline(

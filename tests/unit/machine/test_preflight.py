@@ -132,7 +132,7 @@ def test_a_permission_that_cannot_be_read_is_not_ok(
 def test_a_program_that_the_build_installs_is_no_problem(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, origin: str, outcome: str
 ) -> None:
-    monkeypatch.setattr(checks, "plan_programs", lambda _: {"no-such-program": DASH})
+    monkeypatch.setattr(checks, "step_programs", lambda **_: {"no-such-program": DASH})
     site = with_partition(site_with(kit, remote_shell=["sh", "-s"]), provision_from=origin)
     assert outcomes(kit, site)["programs"] == [outcome]
 

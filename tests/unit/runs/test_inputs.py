@@ -34,7 +34,7 @@ def run(kit: Kit) -> Run:
 
 
 def test_control_the_run_is_opened_at_every_stage(run: Run) -> None:
-    enter_mode(run, "")
+    enter_mode(run.folder, "")
     execute(run, "none", lambda line: None)
     for command in ("report", "verdict", "status"):
         assert main([command, f"{run.folder}"]) in (0, 4)  # no limit: UNJUDGED

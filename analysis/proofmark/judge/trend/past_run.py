@@ -24,14 +24,13 @@ from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.judge.fleet.fleet import hardware_kind
 from proofmark.judge.traits import machine_traits, program_traits
-from proofmark.judge.written import WrittenVerdict
+from proofmark.judge.written import MAX_VERDICT_BYTES, WrittenVerdict
 from proofmark.records.columns import Floats, Numbers, Scalar
 from proofmark.runs.files import RunFiles
 from proofmark.runs.nodes import Node
+from proofmark.runs.owner import refuse_root
 from proofmark.software.software import Software
 
-MAX_VERDICT_BYTES = 2 << 30
-"""Bytes of ``verdict.json``: 8,305 nodes with 100 figures each have 700 MB."""
 _RESULTS = b',\n "results": ['
 _END = b"\n ]\n}\n"
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-", re.ASCII)
@@ -160,6 +159,7 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
     """Return the run in `folder`, or why it is left out."""
     files = RunFiles(folder)
     try:
+        refuse_root(folder)
         content = read_regular(files.verdict, MAX_VERDICT_BYTES)
         return _past_run(folder, content)
     except FileNotFoundError:

@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.nodesets import folded
 from proofmark.common.text import size
-from proofmark.runs.run import Run
 from proofmark.site.node.parts import read_mounts
 from proofmark.site.node.probe_text import Stream, read_streams
 from proofmark.site.storage import Scratch
@@ -198,7 +197,7 @@ def _without_name(node: ScratchFacts) -> str:
 
 
 def refuse_scratch(
-    run: Run,
+    peak_bytes: int,
     facts: Sequence[ScratchFacts],
     demand: Scratch,
     user: str | None,
@@ -206,10 +205,10 @@ def refuse_scratch(
     *,
     block_bytes: int | None = None,
 ) -> None:
-    """Check a scratch directory of `run` in which all nodes have tried to write.
+    """Check a scratch directory in which all nodes have tried to write.
 
     Args:
-        run: its plan has the number of bytes.
+        peak_bytes: the most that the plan keeps there at one time.
         facts: the reports of the nodes.
         demand: what the site requires.
         user: the user that must have written; None: any.
@@ -219,7 +218,7 @@ def refuse_scratch(
     Raises:
         BadInput: the run must not start; every reason is named.
     """
-    mistakes = judge_scratch(facts, demand, run.plan.totals.scratch_peak_bytes, may_create=False)
+    mistakes = judge_scratch(facts, demand, peak_bytes, may_create=False)
     if any(node.written is None for node in facts):
         mistakes.append(
             InputError(demand.path, "", "a probe that did not write", "one that did (-w)")

@@ -35,8 +35,7 @@ from proofmark.machine.scratch.mounts import mount_commands
 from proofmark.runs.files import RunFiles
 from proofmark.runs.journal import Journal
 from proofmark.runs.owner import as_owner
-from proofmark.runs.progress import waiting_nodes
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.run_names import NamedRun
 from proofmark.site.inventory import Site
 from proofmark.site.storage import Scratch
 
@@ -64,7 +63,7 @@ class ScratchTarget:
         may_create: whether a missing directory is made.
     """
 
-    run: Run
+    run: NamedRun
     state: Path
     site: Site
     names: Sequence[str]
@@ -84,7 +83,7 @@ class ScratchTarget:
 
         Example: two GPFS file systems with different block sizes.
         """
-        wanted = {step.file_system for step in self.run.plan.steps()}
+        wanted = self.run.names.file_systems
         first = self.site.partition.scratch
         for name, further in self.site.partition.scratches.items():
             if name in wanted and further.path != first.path:
@@ -108,9 +107,9 @@ class ScratchTarget:
         return "scratch-probe.sh", [*(("-u", user) if user else ()), *words, self.demand.path]
 
 
-def _waiting(run: Run, state: Path, mode: str) -> list[str]:
+def _waiting(run: NamedRun, state: Path, mode: str) -> list[str]:
     """Return the nodes on which steps of `mode` wait, without those that failed to enter it."""
-    return [node for node in waiting_nodes(run, mode) if not _failed(Journal(state, node))]
+    return [node for node in run.waiting(mode) if not _failed(Journal(state, node))]
 
 
 def _failed(journal: Journal) -> bool:
@@ -121,7 +120,7 @@ def _failed(journal: Journal) -> bool:
 
 
 def nodes_of(
-    opened: Run,
+    opened: NamedRun,
     state: Path,
     site: Site,
     mode: str = "",
@@ -145,11 +144,11 @@ def nodes_of(
         BadInput: the run was planned with another directory than `scratch_dir`.
     """
     demand = site.partition.scratch
-    planned = site_of(opened).partition.scratch.path
+    planned = opened.names.scratch
     if (scratch_dir or demand.path).rstrip("/") != planned.rstrip("/"):
         found, accepted = scratch_dir or demand.path, f"{planned}, with which the run was planned"
         raise bad_input("scratch_dir", "", found, accepted)
-    names = _waiting(opened, state, mode) if mode else opened.plan.nodes()
+    names = _waiting(opened, state, mode) if mode else opened.names.nodes
     scratches = site.partition.scratches.values()
     block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
     return ScratchTarget(opened, state, site, names, demand, block, user, may_create)
@@ -237,7 +236,12 @@ def _verify_one(
     nodes.check_budget(failed)
     user = nodes.site.partition.run_user
     refuse_scratch(
-        nodes.run, _facts(written.values()), demand, user, token, block_bytes=nodes.block_bytes
+        nodes.run.names.scratch_peak_bytes,
+        _facts(written.values()),
+        demand,
+        user,
+        token,
+        block_bytes=nodes.block_bytes,
     )
     reports += written.values()
     say(f"{demand.path}: verified on {len(written)} of {len(nodes.names)} nodes")
@@ -290,7 +294,7 @@ def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
 
 
 def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:
-    peak = nodes.run.plan.totals.scratch_peak_bytes
+    peak = nodes.run.names.scratch_peak_bytes
     if problems := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
         raise BadInput(*problems)
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-TEMPLATES = ("{{", "{%", "{#")
-"""Ansible evaluates a text with one of these."""
-
 
 @dataclass(frozen=True)
 class Fact:
@@ -41,8 +38,3 @@ class Question:
 Entry = Fact | Assumed | Question
 Found = dict[str, Entry]
 """Entries by dotted key below ``partition``."""
-
-
-def harmless(text: str) -> bool:
-    """Return whether `text` can be a value of an inventory: Ansible must not evaluate it."""
-    return not any(mark in text for mark in TEMPLATES)

@@ -9,10 +9,11 @@ from proofmark.common.errors import BadInput
 from proofmark.common.text import one_line, size
 from proofmark.site.bmc_vendors.model import recognized
 from proofmark.site.limits import processor
+from proofmark.site.literals import is_template
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
 from proofmark.site.node.topology import Topology
-from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question, harmless
+from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
 from proofmark.site.survey.environment import Environment
 from proofmark.site.survey.fabric_findings import fabric_found
 from proofmark.site.survey.further_facts import dimm_texts
@@ -62,7 +63,7 @@ def partition_found(survey: Survey, kind: Kind, environments: Mapping[str, Envir
 
 def _checked(key: str, entry: Entry) -> Entry:
     """Return `entry`, or a question if Ansible would evaluate its value."""
-    if not isinstance(entry, Fact) or harmless(str(entry.value)):
+    if not isinstance(entry, Fact) or not is_template(f"{entry.value}"):
         return entry
     return Question(f"{key}? {entry.source} has characters of a template.")
 

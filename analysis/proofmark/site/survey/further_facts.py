@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from proofmark.common.text import one_line, size
+from proofmark.site.literals import is_template
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.survey.entries import Fact, harmless
+from proofmark.site.survey.entries import Fact
 from proofmark.site.survey.node_tools import modules, versions
 from proofmark.site.survey.report import NodeReport
 
@@ -41,7 +42,7 @@ def further_facts(report: NodeReport) -> dict[str, Fact]:
         found["bmc_address"] = Fact(report.bmc.address, f"{report.bmc.address_source}, of {node}")
     if report.bmc.vendor:
         found["bmc_vendor"] = Fact(report.bmc.vendor, report.bmc.vendor_source)
-    return {name: fact for name, fact in found.items() if harmless(str(fact.value))}
+    return {name: fact for name, fact in found.items() if not is_template(f"{fact.value}")}
 
 
 def _further_facts(facts: NodeFacts, node: str) -> dict[str, Fact]:

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.site.groups import ALIASES
+from proofmark.site.literals import literal_yaml
 from proofmark.site.questions import MARK
 from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
 from proofmark.site.survey.environment import Environment
@@ -164,9 +163,7 @@ def _value(key: str, entry: Entry, comment: str) -> Iterator[str]:
     """Yield the lines of one key with its value, and its source as a comment."""
     note = f"  # {one_line(comment)}" if comment else ""
     if isinstance(entry, Question):
-        # A text in the value of a variable is evaluated by Ansible.
-        text = one_line(entry.text).replace("{", "(").replace("}", ")")
-        yield f"{key}: {_flow(f'{MARK} {text}')}"
+        yield f"{key}: {_flow(f'{MARK} {one_line(entry.text)}')}"
     elif isinstance(entry.value, list) and entry.value and isinstance(entry.value[0], dict):
         yield f"{key}:{note}"
         yield from (f"  {line}" for line in _block(entry.value))
@@ -196,12 +193,8 @@ def _further(report: NodeReport) -> str:
 
 def _flow(value: Any) -> str:
     """Return a value as YAML in one line."""
-    dumped = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
-    return str(dumped).removesuffix("...\n").rstrip("\n")
+    return literal_yaml(value, flow=True).removesuffix("...\n").rstrip("\n")
 
 
 def _block(value: Any) -> list[str]:
-    dumped = yaml.safe_dump(
-        value, default_flow_style=False, sort_keys=False, width=10**6, allow_unicode=True
-    )
-    return str(dumped).splitlines()
+    return literal_yaml(value).splitlines()

@@ -1,0 +1,120 @@
+"""What the kit writes into an inventory is read by Ansible as it was found."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.folders import PACKAGE
+
+from proofmark.site.literals import UNSAFE, is_template, literal_yaml
+from proofmark.site.survey.entries import Assumed, Fact, Question
+from proofmark.site.survey.inventory_files import _section
+from proofmark.site.tuned import Tuned
+
+TOUCH = "lookup('ansible.builtin.pipe', 'touch {file}')"
+TEXTS = [
+    "{{ " + TOUCH + " }}",
+    "a {{ " + TOUCH + " }} b",
+    "{% if " + TOUCH + " %}x{% endif %}",
+    "{# a comment #}x",
+    "#jinja2: variable_start_string:'[[', variable_end_string:']]'\n[[ " + TOUCH + " ]]",
+    "!unsafe x",
+    "{braces}",
+    "'\"\\ \n\t",
+]
+
+
+def read_by_ansible(folder: Path, text: str) -> Any:
+    """Return the variable ``found`` of an inventory, as a template of Ansible reads it."""
+    (folder / "group_vars").mkdir(exist_ok=True)
+    (folder / "hosts.yml").write_text("all: {hosts: {n1: {ansible_connection: local}}}\n")
+    (folder / "group_vars/all.yml").write_text(text)
+    program = Path(sys.executable).parent / "ansible"
+    command = [f"{program}", "-i", f"{folder / 'hosts.yml'}", "n1", "-o"]
+    shown = ["-m", "ansible.builtin.debug", "-a", "msg={{ found | to_json | b64encode }}"]
+    done = subprocess.run([*command, *shown], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (line,) = done.stdout.splitlines()
+    encoded = json.loads(line.partition("=> ")[2])["msg"]
+    code = "import base64, sys; sys.stdout.buffer.write(base64.b64decode(sys.argv[1]))"
+    plain = subprocess.run([sys.executable, "-c", code, encoded], capture_output=True, check=True)
+    return json.loads(plain.stdout)
+
+
+@pytest.mark.fault("template-in-a-fact")
+def test_ansible_evaluates_no_text(tmp_path: Path) -> None:
+    proof = tmp_path / "executed"
+    texts = [text.replace("{file}", f"{proof}") for text in TEXTS]
+    value = {"list": texts, "map": {f"k{n}": text for n, text in enumerate(texts)}, "number": 1.5}
+    for flow in (False, True):
+        written = literal_yaml({"found": value}, flow=flow)
+        assert read_by_ansible(tmp_path, written) == value
+    assert not proof.exists()
+
+
+@pytest.mark.fault("template-in-a-fact")
+@pytest.mark.parametrize("entry", [Fact("x", "{source}"), Question("{source}"), Assumed("x", "r")])
+def test_sources_questions_and_assumptions_of_init_are_literals(tmp_path: Path, entry: Any) -> None:
+    proof = tmp_path / "executed"
+    evil = "{{ " + TOUCH.replace("{file}", f"{proof}") + " }}"
+    for field in ("source", "text", "reason"):
+        if hasattr(entry, field):
+            entry = type(entry)(**{**vars(entry), field: evil})
+    lines = _section("hardware", {"hardware.cpu_model": entry}, {"hardware.x": evil})
+    text = "\n".join(["found:", *(f"  {line}" for line in lines)])
+    assert evil in repr(read_by_ansible(tmp_path, text))
+    assert not proof.exists()
+
+
+def test_a_text_without_a_template_has_no_tag() -> None:
+    """Control: no fault is injected."""
+    value = {"a": ["x y", "{z}", "", "# x", 1, None, True]}
+    assert yaml.safe_load(literal_yaml(value)) == value
+    assert UNSAFE not in literal_yaml(value).replace("'!unsafe", "")
+
+
+@given(text=st.text())
+def test_a_text_is_plain_or_tagged(text: str) -> None:
+    written = literal_yaml({"a": text})
+    assert (f"a: {UNSAFE} " in written) is is_template(text)
+    assert yaml.safe_load(written.replace(f"a: {UNSAFE} ", "a: ")) == {"a": text}
+
+
+def test_one_module_writes_yaml_of_inventories() -> None:
+    """`yaml.dump` is called in no other module, except for the settings of Spack."""
+    found = {
+        f"{path.relative_to(PACKAGE)}"
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in ("dump", "safe_dump", "dump_all")
+        if isinstance(node.value, ast.Name) and node.value.id == "yaml"
+    }
+    assert found == {"site/literals.py", "software/spack/installation.py"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"source": "a run, {{ x }}"},
+        {"source": "#jinja2: x"},
+        {"source": "a\nb"},
+        {"facts": {"block": "{{ x }}"}},
+        {"facts": {"block": "$(id)"}},
+        {"facts": {"block": "../x"}},
+        {"facts": {"a b": 1}},
+    ],
+)
+def test_a_tuned_fact_is_a_number_or_a_word(changes: dict[str, Any]) -> None:
+    good = {"source": "run a, step b: 5 MB/s", "facts": {"block": 3, "size": "256k"}}
+    assert Tuned.model_validate(good)
+    with pytest.raises(ValueError, match=r"validation error"):
+        Tuned.model_validate({**good, **changes})
