@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -214,3 +215,21 @@ def test_preflight_names_the_failed_check(machine: Callable[..., Machine]) -> No
     assert played.printed("TOO_SHORT: maintenance window")
     assert played.printed("OK: BMCs: certificate, log-in, registry: localhost")
     assert emulator.machines[NODE].patches == 0 and kit.files() == before
+
+
+@pytest.mark.fault("node-of-another-controller")
+def test_a_node_of_another_controller_is_held_until_it_is_taken_over(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, emulator = machine()
+    held = emulator.nodes / NODE / "var/lib/proofmark" / f".holder-{os.uname().nodename}"
+    held.parent.mkdir(parents=True)
+    held.write_text("proofmark:acc1 on ctl-a\n2026-11-01T08:00:00+00:00\n")
+    phi = emulator.machines[NODE]
+    refused = play(kit)
+    assert refused.code != 0
+    assert "names another run: proofmark:acc1 on ctl-a since 2026-11-01" in refused.output
+    assert phi.resets == 0 and held.exists()
+    taken = play(kit, "-e", "mode_take_over=true", "-e", "fresh=true")
+    assert taken.code == 0, taken.output
+    assert phi.resets == 3 and not held.exists()

@@ -57,6 +57,11 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--confirm-reboot", action="store_true", help="required for enter and restore"
     )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="take nodes that another run or controller holds, or whose mode it has changed",
+    )
 
 
 def run(options: Namespace) -> int:
@@ -244,7 +249,8 @@ def _rollout(options: Namespace, state: RunState, site: Site) -> Iterator[ModeRo
     login = credentials_of(options)
     try:
         with on_stop_signal(lambda _: stop.set()):
-            yield rollout_of(state.folder, claims_of(state), site, login, say, stop)
+            claims = claims_of(state, take_over=options.take_over)
+            yield rollout_of(state.folder, claims, site, login, say, stop)
     except NodeError as failed:
         raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
 
