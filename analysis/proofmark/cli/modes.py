@@ -40,6 +40,7 @@ from proofmark.runs.journal import RESTORED, Journal, journals
 from proofmark.runs.lock import Busy, lock
 from proofmark.runs.progress import waiting_nodes
 from proofmark.runs.run import Run, enter_mode, open_run
+from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import RunState, adopt, begin, find, planned
 from proofmark.site.inventory import Site, choose_inventory
 
@@ -104,7 +105,8 @@ def _enter(options: Namespace) -> int:
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
     nodes = waiting_nodes(opened, goal.mode)
-    with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
+    name = f"mode {goal.mode}"
+    with _working(options, _begun(opened), lock(opened.folder), site, name) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}")
         if nodes:
             enter_mode(opened, goal.mode)
@@ -117,7 +119,8 @@ def _verify(options: Namespace) -> int:
     firmware = firmware_of(site)
     goal = target_mode(site, options.mode or site.partition.current_mode)
     nodes = waiting_nodes(opened, goal.mode)
-    with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
+    name = f"mode {goal.mode}"
+    with _working(options, _begun(opened), lock(opened.folder), site, name) as rollout:
         # One process starts the probes of all nodes. A thread for each node needs more CPU time.
         probes, unreachable = run_text(site, nodes, PROBE, timeout_s=firmware.timeout_s)
 
@@ -137,8 +140,8 @@ def _verify(options: Namespace) -> int:
             if failed.outcome is not Outcome.STOPPED:  # an earlier verification is no longer valid
                 log = Journal(rollout.run, node)
                 log.result("fail", outcome=failed.outcome, text=failed.text)
-    results = results_of(bad, changed=False)
-    return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.max_failures)
+        results = results_of(bad, changed=False) | dict.fromkeys(good, Result(Outcome.OK))
+        return _conclude(results, firmware.max_failures)
 
 
 def _restore(options: Namespace) -> int:
@@ -149,17 +152,18 @@ def _restore(options: Namespace) -> int:
         return 0
     site = site_of_inventory(options, state.partition)
     firmware_of(site)
-    with _working(options, state, _run_lock(state), site) as rollout:
+    with _working(options, state, _run_lock(state), site, "restore") as rollout:
         nodes, damaged = rollout.to_restore()
         _announce(site, rollout, [*nodes, *damaged], "back to the original state")
         results = rollout.restore()
-    code = _conclude(results)
+        code = _conclude(results)
     for failed in failures(results):
         say(f"not restored: {failed}")
     if code:
         sites = "".join(f" -i {shlex.quote(each)}" for each in options.inventory)
+        limit = f" -l {shlex.quote(options.limit)}" if options.limit else ""
         folder = shlex.quote(f"{options.folder}")
-        say(f"repeat the restore: proofmark modes restore {folder}{sites} --confirm-reboot")
+        say(f"repeat the restore: proofmark modes restore {folder}{sites}{limit} --confirm-reboot")
     return code
 
 
@@ -235,10 +239,23 @@ def _old_reasons(opened: Run) -> list[str]:
 
 @contextmanager
 def _working(
-    options: Namespace, state: RunState, run_lock: AbstractContextManager[None], site: Site
+    options: Namespace,
+    state: RunState,
+    run_lock: AbstractContextManager[None],
+    site: Site,
+    name: str,
 ) -> Iterator[ModeRollout]:
-    """Yield a rollout that changes nodes; the block holds the locks, then exports the journals."""
-    with state.locked(), run_lock, _exported(state), _rollout(options, state, site) as rollout:
+    """Yield a rollout that changes nodes in the stage `name`; the block holds the locks.
+
+    Then the journals are exported. What failed is kept as the faults of the stage.
+    """
+    with (
+        state.locked(),
+        run_lock,
+        noting_faults(state.run, name),
+        _exported(state),
+        _rollout(options, state, site) as rollout,
+    ):
         yield rollout
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from argparse import ArgumentParser, Namespace
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
 from proofmark.runs.owner import as_owner
-from proofmark.runs.run import open_run
+from proofmark.runs.run import Run, open_run
+from proofmark.runs.stage_faults import noting_faults
 from proofmark.software.own_programs import build, not_built, own_packages, with_own
 from proofmark.software.provider import PROVIDERS, programs_of
 from proofmark.software.request import ProvisionRequest, Sources
@@ -91,7 +93,13 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
 
 def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
-    run, kit = open_run(options.folder), kit_folder()
+    run = open_run(options.folder)
+    with nullcontext() if options.check else noting_faults(run.folder, "build"):
+        return _install(options, run)
+
+
+def _install(options: Namespace, run: Run) -> int:
+    kit = kit_folder()
     modules = read_stdin(dict[str, str]) if options.modules else {}
     # The site has folders of locks, and names of modules.
     site = site_of_own_run(options, run, {"provision_from": options.origin})
