@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -214,3 +215,70 @@ def test_preflight_names_the_failed_check(machine: Callable[..., Machine]) -> No
     assert played.printed("TOO_SHORT: maintenance window")
     assert played.printed("OK: BMCs: certificate, log-in, registry: localhost")
     assert emulator.machines[NODE].patches == 0 and kit.files() == before
+
+
+@pytest.mark.fault("node-of-another-controller")
+def test_a_node_of_another_controller_is_held_until_it_is_taken_over(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, emulator = machine()
+    held = emulator.nodes / NODE / "var/lib/proofmark" / f".holder-{os.uname().nodename}"
+    held.parent.mkdir(parents=True)
+    held.write_text("proofmark:acc1 on ctl-a\n2026-11-01T08:00:00+00:00\n")
+    phi = emulator.machines[NODE]
+    refused = play(kit)
+    assert refused.code != 0
+    assert "names another run: proofmark:acc1 on ctl-a since 2026-11-01" in refused.output
+    assert phi.resets == 0 and held.exists()
+    taken = play(kit, "-e", "mode_take_over=true", "-e", "fresh=true")
+    assert taken.code == 0, taken.output
+    assert phi.resets == 3 and not held.exists()
+
+
+@pytest.mark.fault("fault-before-the-jobs")
+def test_a_bmc_that_hangs_is_in_the_verdict_the_report_and_the_last_lines(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, emulator = machine("hang", timeout_s=1, max_attempts=1)
+    played = play(kit, "-e", "repeats=2")
+    assert played.code != 0
+    verdict = kit.verdict()
+    faults = {fault["stage"]: fault for fault in verdict["stage_faults"]}
+    first = faults["mode quadrant-flat"]
+    assert (first["nodes"], first["code"]) == (NODE, "NO_ANSWER")
+    assert "no response within 1 s" in first["text"]
+    assert verdict["coverage"]["measured"] == 0 < verdict["coverage"]["expected"]
+    assert verdict["results"] == []
+    assert played.printed("INVALID, or not every step was measured once")
+    assert played.printed(f"worst: {NODE}: mode quadrant-flat: NO_ANSWER: ")
+    command = f"-l local -e suite=quick -e repeats=2 -e run_id={kit.run().name}"
+    assert played.printed(f"next: ansible-playbook acceptance.yml -i inventory/local {command}")
+    page = (kit.run() / "report.html").read_text()
+    assert "Failures outside the jobs" in page and "NO_ANSWER" in page
+    # The next command, as it was printed, when the BMC answers again.
+    emulator.machines[NODE].fault = ""
+    again = kit.play("acceptance.yml", "-e", f"run_id={kit.run().name}", "-e", "repeats=2")
+    assert again.code == 0, again.output
+    assert "stage_faults" not in kit.verdict()
+
+
+@pytest.mark.fault("fault-before-the-jobs")
+def test_a_scratch_that_fails_ends_with_a_verdict_that_names_the_node(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, _ = machine()
+    (kit.folder.parent / "no-folder").touch()
+    kit.partition(
+        **yaml.safe_load((kit.folder / FACTS).read_text())["partition"]
+        | {"scratch": {"path": f"{kit.folder.parent}/no-folder/scratch"}}
+    )
+    played = kit.play("acceptance.yml")
+    assert played.code != 0
+    verdict = kit.verdict()
+    (fault,) = verdict["stage_faults"]
+    assert (fault["stage"], fault["nodes"]) == ("scratch", NODE)
+    assert fault["code"] and "no-folder" in fault["text"]
+    assert verdict["coverage"]["measured"] == 0 < verdict["coverage"]["expected"]
+    assert played.printed(f"worst: {NODE}: scratch: {fault['code']}: ")
+    assert played.printed("next: ansible-playbook acceptance.yml -i inventory/local -l local ")
+    assert (kit.run() / "report.html").exists()

@@ -62,6 +62,7 @@ def _print_verdict(answer: Verdict) -> None:
         )
     )
     notes = [
+        *map(str, answer.stage_faults),
         *(
             _("not judged: {requirement}").format(requirement=localized(line))
             for line in answer.unmet

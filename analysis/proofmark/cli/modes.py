@@ -42,6 +42,7 @@ from proofmark.runs.journal import RESTORED, Journal, journals
 from proofmark.runs.lock import Busy, lock
 from proofmark.runs.run import enter_mode
 from proofmark.runs.run_names import NamedRun, open_names
+from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import RunState, adopt, begin, find, planned
 from proofmark.site.inventory import Site
 
@@ -58,6 +59,11 @@ def arguments(parser: ArgumentParser) -> None:
     credentials_argument(parser)
     parser.add_argument(
         "--confirm-reboot", action="store_true", help="required for enter and restore"
+    )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="take nodes that another run or controller holds, or whose mode it has changed",
     )
 
 
@@ -101,7 +107,8 @@ def _enter(options: Namespace) -> int:
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
     nodes = opened.waiting(goal.mode)
-    with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
+    name = f"mode {goal.mode}"
+    with _working(options, _begun(opened), lock(opened.folder), site, name) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}")
         if nodes:
             enter_mode(opened.folder, goal.mode)
@@ -114,7 +121,8 @@ def _verify(options: Namespace) -> int:
     firmware = firmware_of(site)
     goal = target_mode(site, options.mode or site.partition.current_mode)
     nodes = opened.waiting(goal.mode)
-    with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
+    name = f"mode {goal.mode}"
+    with _working(options, _begun(opened), lock(opened.folder), site, name) as rollout:
         # One process starts the probes of all nodes. A thread for each node needs more CPU time.
         probes, unreachable = run_text(site, nodes, PROBE, timeout_s=firmware.timeout_s)
 
@@ -134,8 +142,8 @@ def _verify(options: Namespace) -> int:
             if failed.outcome is not Outcome.STOPPED:  # an earlier verification is no longer valid
                 log = Journal(rollout.run, node)
                 log.result("fail", outcome=failed.outcome, text=failed.text)
-    results = results_of(bad, changed=False)
-    return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.max_failures)
+        results = results_of(bad, changed=False) | dict.fromkeys(good, Result(Outcome.OK))
+        return _conclude(results, firmware.max_failures)
 
 
 def _restore(options: Namespace) -> int:
@@ -146,17 +154,18 @@ def _restore(options: Namespace) -> int:
         return 0
     site = site_of_inventory(options, state.partition)
     firmware_of(site)
-    with _working(options, state, _run_lock(state), site) as rollout:
+    with _working(options, state, _run_lock(state), site, "restore") as rollout:
         nodes, damaged = rollout.to_restore()
         _announce(site, rollout, [*nodes, *damaged], "back to the original state")
         results = rollout.restore()
-    code = _conclude(results)
+        code = _conclude(results)
     for failed in failures(results):
         say(f"not restored: {failed}")
     if code:
         sites = "".join(f" -i {shlex.quote(each)}" for each in options.inventory)
+        limit = f" -l {shlex.quote(options.limit)}" if options.limit else ""
         folder = shlex.quote(f"{options.folder}")
-        say(f"repeat the restore: proofmark modes restore {folder}{sites} --confirm-reboot")
+        say(f"repeat the restore: proofmark modes restore {folder}{sites}{limit} --confirm-reboot")
     return code
 
 
@@ -231,10 +240,23 @@ def _old_reasons(opened: NamedRun) -> list[str]:
 
 @contextmanager
 def _working(
-    options: Namespace, state: RunState, run_lock: AbstractContextManager[None], site: Site
+    options: Namespace,
+    state: RunState,
+    run_lock: AbstractContextManager[None],
+    site: Site,
+    name: str,
 ) -> Iterator[ModeRollout]:
-    """Yield a rollout that changes nodes; the block holds the locks, then exports the journals."""
-    with state.locked(), run_lock, _exported(state), _rollout(options, state, site) as rollout:
+    """Yield a rollout that changes nodes in the stage `name`; the block holds the locks.
+
+    Then the journals are exported. What failed is kept as the faults of the stage.
+    """
+    with (
+        state.locked(),
+        run_lock,
+        noting_faults(state.run, name),
+        _exported(state),
+        _rollout(options, state, site) as rollout,
+    ):
         yield rollout
 
 
@@ -245,7 +267,8 @@ def _rollout(options: Namespace, state: RunState, site: Site) -> Iterator[ModeRo
     login = credentials_of(options)
     try:
         with on_stop_signal(lambda _: stop.set()):
-            yield rollout_of(state.folder, claims_of(state), site, login, say, stop)
+            claims = claims_of(state, take_over=options.take_over)
+            yield rollout_of(state.folder, claims, site, login, say, stop)
     except NodeError as failed:
         raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
 

@@ -24,6 +24,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
+from proofmark.runs.asked import write_asked
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.expected import Expected
 from proofmark.runs.start import start_or_continue
@@ -34,6 +35,9 @@ from proofmark.site.literals import literal_yaml
 from proofmark.site.machines import machines_of
 from proofmark.site.questions import comments
 from proofmark.software.provider import check_provider
+
+ASKED = ("repeats", "provision_from", "scratch_dir", "baseline", "expected")
+"""The options of a plan that are extra variables of the playbooks with the same name."""
 
 
 def _plan_arguments(parser: ArgumentParser) -> None:
@@ -108,6 +112,9 @@ def plan(options: Namespace) -> int:
         baseline=chosen_baseline(site.inventory, site.partition_name, options.baseline),
         expected=_expected(options.expected, site) if options.expected else None,
     )
+    if not continued:
+        given = {name: getattr(options, name) for name in ASKED}
+        write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
     for line in without_figures(made, benchmarks, site, machines):

@@ -20,6 +20,7 @@ from proofmark.report.exports.formats import export as export_run
 from proofmark.report.run_data import gather
 from proofmark.report.write import write_page
 from proofmark.report.write_summary import write_summary
+from proofmark.runs.asked import acceptance_command
 from proofmark.runs.checksums import checksums_of, with_summary, write_checksums
 from proofmark.runs.run import open_run
 
@@ -66,7 +67,9 @@ def _report(options: Namespace) -> int:
     code = answer.exit_code(strict=options.strict)
     if code:
         note_failed_nodes(failed_nodes(answer, run.plan))
-    lines = ending(answer, f"{path}", _from_here(run.folder), strict=options.strict)
+    again = "" if run.plan.imported else acceptance_command(run, run_data.site)
+    here = _from_here(run.folder)
+    lines = ending(answer, f"{path}", here, again=again, strict=options.strict)
     print_json({**answer.head(), "exit_code": code, "meaning": MEANING[code], "lines": lines})
     for line in lines:  # the playbook prints stderr
         say(line)

@@ -31,6 +31,7 @@ from proofmark.runs.run import (
     site_of,
     with_decisions,
 )
+from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.inventory import Site
 from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
@@ -61,12 +62,13 @@ def record_software(options: Namespace) -> int:
     """Write ``software.json`` from the probes; stdin has them as JSON."""
     run = open_run(options.folder)
     refuse_imported(run)
-    provide_software(
-        run,
-        kit_folder() / "environments",
-        read_stdin(Probes),
-        by_installed=options.installed,
-    )
+    with noting_faults(run.folder, "programs"):
+        provide_software(
+            run,
+            kit_folder() / "environments",
+            read_stdin(Probes),
+            by_installed=options.installed,
+        )
     return 0
 
 

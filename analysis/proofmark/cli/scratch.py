@@ -17,6 +17,7 @@ from proofmark.machine.scratch.stage import ScratchTarget, check, nodes_of, unmo
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.lock import lock
 from proofmark.runs.run_names import NamedRun, open_names
+from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import RunState, begin, find, planned
 from proofmark.site.inventory import Site
 
@@ -54,7 +55,7 @@ def _verify(options: Namespace) -> list[str]:
     """Mount what is not mounted, and verify that all nodes can use one and the same directory."""
     with open_or_plan_run(options, options.scratch_dir) as (opened, site):
         state = begin(opened)
-        with state.locked(), lock(opened.folder):
+        with state.locked(), lock(opened.folder), noting_faults(opened.folder, _stage(options)):
             changed = verify(_nodes(opened, state, site, options))
             state.export()
         return changed
@@ -66,7 +67,7 @@ def _unmount(options: Namespace) -> list[str]:
     if state is None:
         return []
     site = site_of_inventory(options, state.partition, {"scratch_dir": options.scratch_dir})
-    with state.locked():
+    with state.locked(), noting_faults(state.run, "unmount"):
         return unmount(state.folder, site)
 
 
@@ -85,6 +86,10 @@ VERBS: Mapping[str, Callable[[Namespace], list[str]]] = {
     "unmount": _unmount,
     "clean": _clean,
 }
+
+
+def _stage(options: Namespace) -> str:
+    return f"scratch of mode {options.mode}" if options.mode else "scratch"
 
 
 def _nodes(opened: NamedRun, state: RunState, site: Site, options: Namespace) -> ScratchTarget:

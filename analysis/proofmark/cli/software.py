@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from argparse import ArgumentParser, Namespace
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.owner import as_owner
-from proofmark.runs.run_names import RunNames, open_names
+from proofmark.runs.run_names import NamedRun, RunNames, open_names
+from proofmark.runs.stage_faults import noting_faults
 from proofmark.software.own_programs import build, not_built, own_packages, with_own
 from proofmark.software.provider import PROVIDERS
 from proofmark.software.request import ProvisionRequest, Sources
@@ -92,8 +94,14 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
 
 def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
-    run, kit = open_names(options.folder), kit_folder()
+    run = open_names(options.folder)
     refuse_imported(run)
+    with nullcontext() if options.check else noting_faults(run.folder, "build"):
+        return _install(options, run)
+
+
+def _install(options: Namespace, run: NamedRun) -> int:
+    kit = kit_folder()
     modules = read_stdin(dict[str, str]) if options.modules else {}
     # The site has folders of locks, and names of modules.
     site = site_of_run(options, run, {"provision_from": options.origin})

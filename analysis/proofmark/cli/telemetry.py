@@ -12,8 +12,9 @@ from proofmark.cli.checkout import site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
-from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, tls_context
+from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
 from proofmark.machine.bmc.sensors import BmcSensors
+from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.stage import firmware_of, hosts_of
 from proofmark.runs.bmc_telemetry import append_look

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from proofmark.common.errors import InputError
 
-_ON = "on "
+ON = "on "
 """Begins the key of an `InputError` about nodes; the rest is a node set."""
 _reasons: dict[str, str] = {}
 
@@ -28,7 +28,7 @@ def note_input_errors(errors: Iterable[InputError]) -> None:
 
     for error in errors:
         try:
-            nodes = unfold([error.key.removeprefix(_ON)]) if error.key.startswith(_ON) else []
+            nodes = unfold([error.key.removeprefix(ON)]) if error.key.startswith(ON) else []
         except ValueError:
             continue  # a node may report any text as its name
         note_failed_nodes(dict.fromkeys(nodes, f"{error.file}: {error.found}"))

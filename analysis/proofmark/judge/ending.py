@@ -28,7 +28,7 @@ MOST_STEPS = 10
 
 
 def ending(
-    verdict: Verdict, report: str, folder: str, *, strict: bool = False
+    verdict: Verdict, report: str, folder: str, *, again: str = "", strict: bool = False
 ) -> tuple[str, str, str]:
     """Return the last three lines of an acceptance.
 
@@ -36,6 +36,7 @@ def ending(
         verdict: the verdict of the run.
         report: the path of its report.
         folder: the path of the run, as the next command names it.
+        again: the command of the acceptance that continues the run; empty if it is not known.
         strict: whether UNJUDGED figures are refused.
     """
     code = verdict.exit_code(strict=strict)
@@ -52,7 +53,7 @@ def ending(
         f"{translated(MEANING[code])}{lacking}: {counts}; {steps}",
         _("worst: {figures}").format(figures=worst),
         _("report: {report}; next: {command}").format(
-            report=report, command=next_command(verdict, code, folder)
+            report=report, command=next_command(verdict, code, folder, again)
         ),
     )
 
@@ -65,12 +66,15 @@ def counts_line(counts: Mapping[str, int]) -> str:
     )
 
 
-def next_command(verdict: Verdict, code: int, run: str) -> str:
-    """Return the next action after a verdict with this exit code; its command names `run`."""
+def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
+    """Return the next action after a verdict with this exit code; its command names `run`.
+
+    `again` is the command of the acceptance, if it is known.
+    """
     coverage = verdict.coverage
     if verdict.imported:
         return f"proofmark sign {run} --key FILE" if code == 0 else f"proofmark verdict {run}"
-    again = _("run the same ansible-playbook command again")
+    again = again or _("run the same ansible-playbook command again")
     if steps := verdict.retest():
         return _rerun(run, steps)
     if coverage.measured < coverage.expected:
@@ -87,9 +91,7 @@ def next_command(verdict: Verdict, code: int, run: str) -> str:
     if code in (1, 2):
         return f"proofmark verdict {run}"
     if coverage.not_run:
-        return _("{again} with -e confirm_reboot=true: it measures the other modes").format(
-            again=again
-        )
+        return _("{again} -e confirm_reboot=true: it measures the other modes").format(again=again)
     if code == 4 and verdict.missing_keys:
         keys = ", ".join(verdict.missing_keys)
         return _(
@@ -118,6 +120,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
 
     The FAIL figure furthest from its limit comes first.
     """
+    yield from (_short(str(fault)) for fault in verdict.stage_faults)
     yield from (_short(localized(str(fault))) for fault in verdict.faults)
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):

@@ -16,7 +16,8 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
     """Return the reason of each node that failed.
 
     A node fails if it is bad, if one of its own figures is INVALID, or if a step that it measures
-    alone has no record. A result or step of several nodes is the failure of none of them.
+    alone has no record, or if a stage before its jobs failed. A result or step of several nodes is
+    the failure of none of them.
     """
     reasons = {node.host: _of_bad(node) for node in verdict.bad.nodes}
     places = {step.id: step.instances() or {"": step.nodes} for step in plan.steps_to_run()}
@@ -30,6 +31,9 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
     for fault in verdict.file_systems:
         for host in fault.nodes if fault.others else ():
             reasons[host] = str(fault)
+    for each in verdict.stage_faults:
+        for host in hosts_of(each.nodes):
+            reasons.setdefault(host, f"{each.stage}: {each.code}: {each.text}")
     for line in verdict.coverage.missing:
         step, _, names = line.partition(": ")
         if all(len(nodes) == 1 for nodes in places[step].values()):

@@ -26,6 +26,7 @@ from proofmark.runs.expected import read_expected
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.stage_faults import read_stage_faults
 from proofmark.software.software import software_of
 
 MANY = 20_000
@@ -111,5 +112,11 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     unmeasured = {line.partition(":")[0] for line in verdict.coverage.missing}
     hosts = site.partition_hosts or site.hosts
     lacking = degraded(run.plan, hosts, measured, unmeasured)
-    found = replace(verdict, bad=bad, targets=slow_targets(failed), file_systems=broken)
+    found = replace(
+        verdict,
+        bad=bad,
+        targets=slow_targets(failed),
+        file_systems=broken,
+        stage_faults=read_stage_faults(run),
+    )
     return records, found.labelled(lacking)

@@ -54,6 +54,7 @@ from proofmark.judge.slowdown import Slowdown, slowdowns
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import EMULATED, Numbers, Record, Records
 from proofmark.runs.expected import Expected
+from proofmark.runs.stage_faults import StageFault
 from proofmark.site.partition import PREDICTED, Limit
 from proofmark.site.rated import RATED, Rated
 
@@ -85,6 +86,8 @@ class Verdict:
         slowdowns: how much slower figures are beside a load.
         lost: by node, the hardware of the baseline that it does not have any more.
         imported: whether others produced the outputs. No step can be run again.
+        stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
+            that lack a record because of it are missing in the coverage.
     """
 
     run: str
@@ -105,6 +108,7 @@ class Verdict:
     degraded: Degraded | None = None
     lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     imported: bool = False
+    stage_faults: tuple[StageFault, ...] = ()
 
     def labelled(self, degraded: Degraded | None) -> Verdict:
         """Return the verdict with the label of a run that lacks nodes."""
@@ -209,6 +213,11 @@ class Verdict:
             **({"imported": True} if self.imported else {}),
             "unmet": list(self.unmet),
             "faults": [str(fault) for fault in self.faults],
+            **(
+                {"stage_faults": [fault.model_dump() for fault in self.stage_faults]}
+                if self.stage_faults
+                else {}
+            ),
             "rehearsed": self.rehearsed,
             "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},

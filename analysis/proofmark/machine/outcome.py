@@ -34,6 +34,8 @@ class Outcome(StrEnum):
     """The back end sets nothing; a person has to set the machine."""
     CANNOT_RESTORE = "CANNOT_RESTORE"
     """The firmware does not report a value that the change would replace."""
+    CHANGED = "CHANGED"
+    """Another person or controller has changed the mode that the run had set."""
     REPLACED = "REPLACED"
     """The serial number is not that of the node that was changed."""
     BAD_JOURNAL = "BAD_JOURNAL"

@@ -33,6 +33,7 @@ def section(run_data: RunData) -> Section:
         *_failures(run_data),
         *_slow_links(run_data),
         *_file_systems(run_data),
+        *_before_jobs(run_data),
         *_unmet(run_data),
         *_retest(run_data),
         *limits.idle(run_data),
@@ -99,6 +100,18 @@ def _file_systems(run_data: RunData) -> Iterator[Block]:
         yield Block(
             titles=(_("File systems that failed"),),
             items=tuple(localized(str(fault)) for fault in faults),
+        )
+
+
+def _before_jobs(run_data: RunData) -> Iterator[Block]:
+    """Yield what failed in the stages that start no job: modes, scratch, programs, restore."""
+    if faults := run_data.verdict.stage_faults:
+        caption = _("Failures outside the jobs")
+        columns = (_("Stage"), _("Nodes"), _("Code"), _("Reason"))
+        rows = [(each.stage, each.nodes, Cell(each.code, "code"), each.text) for each in faults]
+        yield Block(
+            titles=(caption,),
+            tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
         )
 
 

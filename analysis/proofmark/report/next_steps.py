@@ -15,7 +15,8 @@ from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.verdict import Result
 from proofmark.report.remedies import of_failure, of_invalid, of_node
 from proofmark.report.run_data import RunData
-from proofmark.site.limit import pattern_of
+from proofmark.runs.asked import acceptance_command, restore_command
+from proofmark.runs.stage_faults import RESTORES
 
 MOST_STEPS = 8
 """The largest number of steps that a command names."""
@@ -63,16 +64,13 @@ def other_next_steps(run_data: RunData) -> tuple[NextStep, ...]:
         key=lambda each: -each.figures,
     )
     invalid = sorted(_invalid(run_data), key=lambda each: -each.figures)
-    return (*failed, *invalid, *_not_measured(run_data), *_not_judged(run_data))
+    before = _before_jobs(run_data)
+    return (*before, *failed, *invalid, *_not_measured(run_data), *_not_judged(run_data))
 
 
-def same_command(run_data: RunData, *options: str) -> str:
-    """Return the command of the acceptance of this run, with further `options`."""
-    site, plan = run_data.site, run_data.run.plan
-    inventory = f"inventory/{site.name}"
-    limit = pattern_of(site.hosts, site.partition_name, site.partition_hosts or site.hosts)
-    words = ["ansible-playbook", "acceptance.yml", "-i", inventory, "-l", limit]
-    return shlex.join([*words, "-e", f"suite={plan.suite}", *options])
+def same_command(run_data: RunData, **more: str) -> str:
+    """Return the command of the acceptance of this run, with the extra variables `more`."""
+    return acceptance_command(run_data.run, run_data.site, **more)
 
 
 def rerun_command(run_data: RunData, steps: Iterable[str]) -> str:
@@ -203,6 +201,19 @@ def _group(
     return NextStep(word, problem, folded(hosts), action, command, len(results))
 
 
+def _before_jobs(run_data: RunData) -> Iterator[NextStep]:
+    """Yield what failed in the stages that start no job."""
+    for fault in run_data.verdict.stage_faults:
+        problem = f"{fault.stage}: {fault.code}: {_short(fault.text)}"
+        if fault.stage in RESTORES:
+            action = _("Solve the cause on these nodes. Then restore them.")
+            command = restore_command(run_data.run, run_data.site)
+            yield NextStep(FAIL, problem, fault.nodes, action, command)
+        else:
+            action = _("Solve the cause on these nodes. Then run the same command again.")
+            yield NextStep(INVALID, problem, fault.nodes, action, same_command(run_data))
+
+
 def _not_measured(run_data: RunData) -> Iterator[NextStep]:
     coverage = run_data.verdict.coverage
     if gap := coverage.expected - coverage.measured:
@@ -234,7 +245,7 @@ def _not_judged(run_data: RunData) -> Iterator[NextStep]:
         action = _("Add {keys} to the facts of the partition, then start a new run.").format(
             keys=keys
         )
-        command = same_command(run_data, "-e", "fresh=true")
+        command = same_command(run_data, fresh="true")
     else:
         action = _("Read the reasons below. Add the limits that are missing to the partition.")
         command = ""

@@ -1,8 +1,8 @@
 """Which run holds which node of a site: one record per node, ``nodes/<node>.json``.
 
 A run holds a node from before its first change until the node is restored. Another run that wants
-the node is refused. Across controllers the reason of the drain in the scheduler decides; it is
-compared as a whole.
+the node is refused. For other controllers the name of the run is on the node itself
+(`proofmark.machine.modes.drains`): the records of this folder are those of one controller.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_json
 from proofmark.common.nodesets import ACCEPTED, is_name
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.text import one_line
 from proofmark.runs.state import RunState, made
 
 
@@ -52,17 +53,27 @@ class Claims:
         run: the id of the run.
         run_folder: the folder of the run.
         controller: the name of this host.
+        take_over: whether the run also takes nodes that other runs hold.
     """
 
     folder: Path
     run: str
     run_folder: Path
     controller: str
+    take_over: bool = False
 
     @property
     def name(self) -> str:
-        """The run and its controller: the text that nodes and schedulers keep."""
+        """The run and its controller: the beginning of each reason of a drain."""
         return f"proofmark:{self.run} on {self.controller}"
+
+    @property
+    def mark(self) -> str:
+        """The run with its two folders: the text that a node keeps.
+
+        Two controllers may have the same name, and two runs the same id.
+        """
+        return one_line(f"{self.name}, run folder {self.run_folder}, state {self.folder.parent}")
 
     def reason(self, why: str) -> str:
         """Return the complete reason of a drain, with one space between words."""
@@ -78,7 +89,12 @@ class Claims:
         return read_json(path, Holder) if os.path.lexists(path) else None
 
     def other(self, node: str) -> str:
-        """Return which other run holds `node`, or why that is not known; empty if none does."""
+        """Return which other run holds `node`, or why that is not known; empty if none does.
+
+        It is also empty if the run takes nodes over.
+        """
+        if self.take_over:
+            return ""
         try:
             holder = self.holder(node)
         except BadInput as error:
@@ -98,30 +114,33 @@ class Claims:
         fresh = self.folder / f".{node}.{secrets.token_hex(8)}"
         try:
             fresh.write_text(json.dumps(holder.model_dump()) + "\n")
-            os.link(fresh, self._path(node))
+            if self.take_over and not self.holds(node):
+                fresh.replace(self._path(node))
+            else:
+                os.link(fresh, self._path(node))
         except FileExistsError:
             return self.other(node)
         finally:
             fresh.unlink(missing_ok=True)
         return ""
 
-    def release(self, node: str) -> None:
-        """End the claim of this run on `node`, if it has one."""
+    def holds(self, node: str) -> bool:
+        """Return whether this run holds `node`; False if the record is damaged."""
         try:
             holder = self.holder(node)
         except BadInput:
-            return  # whose record it is is not known
-        if holder and self._is_own(holder):
+            return False  # whose record it is is not known
+        return holder is not None and self._is_own(holder)
+
+    def release(self, node: str) -> None:
+        """End the claim of this run on `node`, if it has one."""
+        if self.holds(node):
             self._path(node).unlink()
 
     def nodes(self) -> Iterator[str]:
         """Yield the nodes that this run holds."""
         for path in sorted(self.folder.glob("[!.]*.json")):
-            try:
-                holder = read_json(path, Holder)
-            except BadInput:
-                continue
-            if self._is_own(holder):
+            if is_name(path.stem) and self.holds(path.stem):
                 yield path.stem
 
     def _is_own(self, holder: Holder) -> bool:
@@ -133,6 +152,6 @@ class Claims:
         return self.folder / f"{node}.json"
 
 
-def claims_of(state: RunState) -> Claims:
-    """Return the claims of the run with this state."""
-    return Claims(state.site / "nodes", state.id, state.run, platform.node())
+def claims_of(state: RunState, *, take_over: bool = False) -> Claims:
+    """Return the claims of the run with this state; `take_over` as in `Claims`."""
+    return Claims(state.site / "nodes", state.id, state.run, platform.node(), take_over)

@@ -190,6 +190,16 @@ class RunFiles:
         return self.folder / "not-needed.json"
 
     @property
+    def asked(self) -> Path:
+        """The extra variables with which the run was planned."""
+        return self.folder / "asked.json"
+
+    @property
+    def stage_faults(self) -> Path:
+        """What failed in the stages that start no job, one file per stage."""
+        return self.folder / "stage-faults"
+
+    @property
     def decisions(self) -> Path:
         """The steps that the controller decided not to run, each with the reason."""
         return self.folder / "decisions.json"

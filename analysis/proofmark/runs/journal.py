@@ -39,6 +39,8 @@ class History:
         in_flight: the boot id before a reset that was requested, or began to be, and has no
             observed end; empty if there is no such reset.
         mode: the verified mode; ``RESTORED`` after the restore; else empty.
+        mode_attributes: the firmware attributes of that mode; empty if they are not known.
+        mode_seen: the observation of the operating system that verified it.
         boot_id: the boot in which a mode was verified last.
         failed: the failure at the end of the journal, or empty.
         no_scratch: the reason why its scratch directory failed its check, or empty.
@@ -53,6 +55,8 @@ class History:
     reasons: tuple[str, ...] = ()
     in_flight: str = ""
     mode: str = ""
+    mode_attributes: Mapping[str, Scalar] = field(default_factory=dict)
+    mode_seen: Mapping[str, Any] = field(default_factory=dict)
     boot_id: str = ""
     failed: str = ""
     no_scratch: str = ""
@@ -180,7 +184,11 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
             case "up":
                 facts["in_flight"] = ""
             case "verified":
+                if facts.get("mode") != line["mode"]:
+                    facts["mode_attributes"] = {}
                 facts["mode"] = line["mode"]
+                facts["mode_attributes"] = line.get("attributes", facts["mode_attributes"])
+                facts["mode_seen"] = line["seen"]
                 facts["boot_id"] = line["seen"].get("boot_id", "")
             case "open" | "resume" if done:
                 facts["drained"] = False

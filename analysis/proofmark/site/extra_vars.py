@@ -31,6 +31,7 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "scratch_create": "bool",
     "confirm_reboot": "bool",
     "mode": "str",
+    "mode_take_over": "bool",
     "window_ends": "str",
     "bmc_user": "str",
     "bmc_password": "str",

@@ -1,4 +1,4 @@
-"""A certificate authority for tests. It signs valid and expired certificates of BMCs."""
+"""A certificate authority for tests. It signs certificates of BMCs: valid, expired and old ones."""
 
 from __future__ import annotations
 
@@ -15,22 +15,28 @@ DAY = timedelta(days=1)
 
 
 class Authority:
-    """A certificate authority; `ca` is its file for clients. All BMCs share one key."""
+    """A certificate authority; `ca` is its file for clients. All BMCs share one key.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: of the files.
+        identified: whether the certificates have the identifiers of their keys.
+        usage: whether the authority has a key usage.
+    """
+
+    def __init__(self, folder: Path, *, identified: bool = True, usage: bool = True) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._bmc_key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "BMC test authority")])
         constraints = x509.BasicConstraints(ca=True, path_length=0)
-        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
-        certificate = (
-            self._builder(self._name, self._key.public_key(), datetime.now(UTC))
-            .add_extension(constraints, critical=True)
-            .add_extension(usage, critical=True)
-            .sign(self._key, hashes.SHA256())
-        )
+        signs = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+        self._identified = identified
+        builder = self._builder(self._name, self._key.public_key(), datetime.now(UTC))
+        builder = builder.add_extension(constraints, critical=True)
+        if usage:
+            builder = builder.add_extension(signs, critical=True)
+        certificate = builder.sign(self._key, hashes.SHA256())
         self.ca = folder / "ca.pem"
         self.ca.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         self.key = folder / "key.pem"
@@ -60,7 +66,7 @@ class Authority:
     def _builder(
         self, name: x509.Name, key: ec.EllipticCurvePublicKey, start: datetime
     ) -> x509.CertificateBuilder:
-        return (
+        builder = (
             x509.CertificateBuilder()
             .subject_name(name)
             .issuer_name(self._name)
@@ -69,3 +75,8 @@ class Authority:
             .not_valid_before(start - DAY)
             .not_valid_after(start + 30 * DAY)
         )
+        if not self._identified:
+            return builder
+        of_issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        own = x509.SubjectKeyIdentifier.from_public_key(key)
+        return builder.add_extension(own, critical=False).add_extension(of_issuer, critical=False)

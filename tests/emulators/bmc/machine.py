@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.emulators.bmc import node
+from tests.emulators.bmc import http_faults, node
 
 FAULTS = {
     "unreachable": "no process listens at the address",
@@ -27,6 +27,12 @@ FAULTS = {
     "other-mode": "the node boots in a mode that was not requested",
     "wants-apply-time": "the BMC refuses settings without @Redfish.SettingsApplyTime",
     "no-registry": "the BMC has no attribute registry",
+    "race-foreign": "another client sets Turbo between the first GET and the first PATCH",
+    "session-only": "status 401 for HTTP basic authentication, with another challenge",
+    "session-address": "the location of a session is an address",
+    "session-relative": "the location of a session is relative",
+    "session-in-body": "a new session has no header Location",
+    **http_faults.FAULTS,
 }
 ENUMERATIONS: dict[str, dict[str, list[str]]] = {
     "knl": {

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.emulators.bmc import http_faults
 from tests.emulators.bmc.certificates import Authority
 from tests.emulators.bmc.machine import Machine, registry
 from tests.emulators.bmc.mutations import Mutations
@@ -179,6 +180,7 @@ class Emulator:
     ) -> None:
         self._writers.add(writer)
         machine.connections += 1
+        host = f"{self.address(machine.name)}:{self.port}"
         try:
             while request := await _request(reader):
                 machine.requests += 1
@@ -188,13 +190,20 @@ class Emulator:
                 busy = machine.fault == "busy" or (
                     machine.fault == "busy-twice" and machine.requests <= 2
                 )
-                reply = _busy() if busy else self._reply(machine, *request)
-                pieces = self.mutations.pieces(reply) if self.mutations else [(0.0, reply.raw)]
+                method, path, headers, raw = request
+                moved = http_faults.redirect(machine.fault, method, path, host)
+                reply = moved or (
+                    _busy()
+                    if busy
+                    else self._reply(machine, method, path.rstrip("/"), headers, raw)
+                )
+                whole = http_faults.encoded(reply, machine.fault)
+                pieces = self.mutations.pieces(reply) if self.mutations else [(0.0, whole)]
                 for pause, piece in pieces:
                     await asyncio.sleep(pause)
                     writer.write(piece)
                     await writer.drain()
-                if pieces[-1][1] != reply.raw and len(pieces) > 1:
+                if pieces[-1][1] != whole and len(pieces) > 1:
                     break  # a client cannot find the next answer
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass  # the client closed the connection
@@ -209,7 +218,7 @@ class Emulator:
         password = PASSWORD + "!" if machine.fault == "wrong-password" else PASSWORD
         if (method, path) == ("POST", SESSIONS):
             self.logins.append(raw.decode(errors="replace"))
-            return self._log_in(content, password)
+            return self._log_in(machine, content, password)
         if sent := headers.get("authorization", ""):
             self.logins.append(sent)
         expected = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
@@ -218,6 +227,9 @@ class Emulator:
             return error(401, f"no access with {sent} which is {plain}")
         if (method, path) == ("GET", ROOT):
             return Reply(200, self._resources(machine)[ROOT])  # without log-in (DSP0266)
+        if machine.fault == "session-only" and "x-auth-token" not in headers:
+            challenge = {"WWW-Authenticate": 'X-Auth-Token realm="BMC"'}
+            return Reply(401, error(401, "no valid session").body, challenge)
         if sent != expected and headers.get("x-auth-token") not in self._tokens:
             return error(401, "no valid session")
         if method == "DELETE" and path.startswith(SESSIONS):
@@ -241,16 +253,24 @@ class Emulator:
         resource = self._resources(machine).get(path) if method == "GET" else None
         if resource is None:
             return error(404, f"no resource {path}")
-        etag = {"ETag": machine.etag()} if path == SETTINGS else {}
-        return Reply(200, {"@odata.id": path, **resource}, etag)
+        reply = Reply(200, {"@odata.id": path, **resource})
+        if path != SETTINGS:
+            return reply
+        return http_faults.with_etag(reply, machine.fault, machine.etag(), machine.requests)
 
-    def _log_in(self, content: Mapping[str, Any], password: str) -> Reply:
+    def _log_in(self, machine: Machine, content: Mapping[str, Any], password: str) -> Reply:
         if (content.get("UserName"), content.get("Password")) != (USER, password):
             return error(401, "no such user or password")
         token = secrets.token_hex(16)
         self._tokens.add(token)
-        headers = {"X-Auth-Token": token, "Location": f"{SESSIONS}/{token}"}
-        return Reply(201, {"Id": "1"}, headers)
+        path = f"{SESSIONS}/{token}"
+        location = {
+            "session-address": f"https://{self.address(machine.name)}:{self.port}{path}",
+            "session-relative": f"Sessions/{token}",
+            "session-in-body": "",
+        }.get(machine.fault, path)
+        headers = {"X-Auth-Token": token} | ({"Location": location} if location else {})
+        return Reply(201, {"Id": "1", "@odata.id": path}, headers)
 
     def _resources(self, machine: Machine) -> dict[str, dict[str, Any]]:
         bios = {
@@ -296,8 +316,11 @@ class Emulator:
     ) -> Reply:
         if machine.fault == "race" and not machine.version:
             machine.version += 1
-        if headers.get("if-match") not in (None, "*", machine.etag()):
-            return error(412, "the settings have changed")
+        if machine.fault == "race-foreign" and not machine.version:
+            machine.version += 1
+            machine.pending["Turbo"] = "Disabled"
+        if status := http_faults.unmet(machine.fault, headers, machine.etag()):
+            return error(status, "the precondition of the settings is not met")
         if machine.fault == "wants-apply-time" and "@Redfish.SettingsApplyTime" not in content:
             return error(400, "SettingsApplyTime is missing")
         attributes = dict(content.get("Attributes", {}))
@@ -371,7 +394,7 @@ async def _request(
         name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return method, path.rstrip("/"), headers, body
+    return method, path, headers, body
 
 
 def _busy() -> Reply:

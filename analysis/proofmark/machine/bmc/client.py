@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from proofmark.common.command import traced
-from proofmark.common.errors import bad_input
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.https import HttpsConnection, ProtocolError
+from proofmark.machine.bmc.https import Answer, HttpsConnection, ProtocolError
 from proofmark.machine.bmc.json_body import JsonError, Part, is_path, parse, serialized
+from proofmark.machine.bmc.redirects import follow
 from proofmark.machine.outcome import NodeError, Outcome
 
 MAX_FILES = 32768
@@ -58,34 +58,21 @@ class ConnectionSettings:
 
 @dataclass(frozen=True)
 class Response:
-    """A response with an accepted status; `body` is empty if the response has no JSON object."""
+    """A response with an accepted status; `body` is empty if the response has no JSON object.
+
+    Attributes:
+        etag: the header ``ETag``; empty if there is none.
+        body_etag: ``@odata.etag`` of the body; empty if there is none.
+        location: the path of the header ``Location``.
+        token: the header ``X-Auth-Token``.
+    """
 
     status: int
     etag: str
+    body_etag: str
     location: str
     token: str
     body: Part
-
-
-def tls_context(ca: str | None, *, verify: bool) -> ssl.SSLContext:
-    """Return a TLS context that checks BMCs against the file `ca`, or the system's authorities.
-
-    Args:
-        ca: file of PEM certificates; None for the authorities of the system.
-        verify: False accepts any certificate.
-
-    Raises:
-        BadInput: `ca` cannot be read.
-    """
-    try:
-        context = ssl.create_default_context(cafile=ca)
-    except (OSError, ssl.SSLError) as error:
-        accepted = "a file of PEM certificates"
-        raise bad_input(ca or "--ca", "", f"unreadable: {error}", accepted) from None
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 class ConnectionPool:
@@ -158,8 +145,8 @@ class RedfishConnection:
         try:
             if self._session and self._connection:
                 # A failed log-out leaves a session on the BMC, but the operation did not fail.
-                self._request_once("DELETE", self._session, None, {}, self._settings.timeout_s)
-        except (OSError, ProtocolError):
+                self._followed("DELETE", self._session, None, {})
+        except (OSError, ProtocolError, NodeError):
             pass
         finally:
             self._drop()
@@ -192,9 +179,7 @@ class RedfishConnection:
         for left in reversed(range(self._settings.max_attempts)):
             was_open = self._connection is not None
             try:
-                status, response_headers, raw = self._request_once(
-                    method, path, body, headers or {}, self._time_left()
-                )
+                status, response_headers, raw = self._followed(method, path, body, headers or {})
             except (OSError, ProtocolError) as error:
                 self._drop()
                 failure = self._failure(error)
@@ -212,6 +197,16 @@ class RedfishConnection:
         attempts = f"{self._settings.max_attempts} attempts"
         raise NodeError(Outcome.BUSY, f"{path}: status {status} at each of {attempts}")
 
+    def _followed(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Answer:
+        """Send one request, and again to each path to which the BMC redirects it."""
+
+        def send(path: str) -> Answer:
+            return self._request_once(method, path, body, headers, self._time_left())
+
+        return follow(send, method, path, self.address, self._settings.port)
+
     def _request_once(
         self,
         method: str,
@@ -219,7 +214,7 @@ class RedfishConnection:
         body: bytes | None,
         headers: Mapping[str, str],
         timeout_s: float,
-    ) -> tuple[int, dict[str, str], bytes]:
+    ) -> Answer:
         settings = self._settings
         end = time.monotonic() + timeout_s
         if self._connection is None:
@@ -250,16 +245,24 @@ class RedfishConnection:
                 raise NodeError(Outcome.UNEXPECTED, f"{method} {path}: {error}") from None
             body = Part(path, {})
         if status not in accept:
-            message = self._settings.credentials.hide(_error_message(body))
+            message = self._settings.credentials.hide(_error_message(body) + self._hint(headers))
             outcome = Outcome.DENIED if status in (401, 403) else Outcome.UNEXPECTED
             raise NodeError(outcome, f"{method} {path}: {status}: {message}")
         return Response(
             status,
-            headers.get("etag") or body.text("@odata.etag"),
-            _local_path(headers.get("location", "")),
+            headers.get("etag", ""),
+            body.text("@odata.etag"),
+            _local_path(path, headers.get("location", "")),
             headers.get("x-auth-token", ""),
             body,
         )
+
+    def _hint(self, headers: Mapping[str, str]) -> str:
+        """Return how to log in, if the BMC asks for another way than HTTP basic authentication."""
+        offered = headers.get("www-authenticate", "")
+        if not offered or self._settings.session or "basic" in offered.lower():
+            return ""
+        return f" (the BMC offers {offered:.80}; firmware.auth: session logs in with a session)"
 
     def _failure(self, error: Exception) -> NodeError:
         endpoint = f"{self.address}:{self._settings.port}"
@@ -310,10 +313,16 @@ class RedfishConnection:
             self._connection = None
 
 
-def _local_path(location: str) -> str:
-    """Return the path of the header ``Location``, which may be an absolute address (RFC 9110)."""
-    path = urlsplit(location).path
-    return path if is_path(path) else ""
+def _local_path(path: str, location: str) -> str:
+    """Return the path of the header ``Location`` in the response to a request to `path`.
+
+    It may be an absolute address, an absolute path or a relative one (RFC 9110).
+    """
+    try:
+        target = urlsplit(urljoin(path, location)).path if location else ""
+    except ValueError:
+        return ""
+    return target if is_path(target) else ""
 
 
 def _error_message(body: Part) -> str:

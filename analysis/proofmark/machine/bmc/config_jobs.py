@@ -71,7 +71,7 @@ class ConfigJobs:
         Raises:
             NodeError: NOT_APPLIED: there is no job, it failed, or it is not ready in time.
         """
-        name = location.rpartition("/")[2]
+        name = location.rstrip("/").rpartition("/")[2]
         if not name:  # the change joined a job
             jobs = self.active(bmc)
             name = next((job.name for job in jobs if job.sets_bios and not job.running), "")

@@ -12,6 +12,7 @@ import select
 import ssl
 import time
 import weakref
+import zlib
 from collections.abc import Mapping
 from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
@@ -20,6 +21,12 @@ from proofmark.common.errors import ProofmarkError
 
 LARGEST = 16 << 20
 """Limit of a response with its headers in bytes; an attribute registry has under two million."""
+
+
+Answer = tuple[int, dict[str, str], bytes]
+"""Status, headers by lower-case name, and body."""
+_ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
+"""The windows of zlib for each encoding of a body (``wbits``)."""
 
 
 class ProtocolError(ProofmarkError):
@@ -61,8 +68,10 @@ class HttpsConnection:
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_s: float | None = None,
-    ) -> tuple[int, dict[str, str], bytes]:
+    ) -> Answer:
         """Send a request; return status, headers by lower-case name, and the body.
+
+        A body is decompressed: some BMCs send gzip to each client (HPE iLO: attribute registries).
 
         `timeout_s` is the limit for the request and its response; None: that of the constructor.
 
@@ -85,7 +94,31 @@ class HttpsConnection:
             self.close()
             raise ProtocolError(f"{type(error).__name__}: {error}"[:200]) from None
         names = {name.lower(): value for name, value in response.getheaders()}
-        return response.status, names, raw
+        return response.status, names, _decoded(raw, names.get("content-encoding", ""))
+
+
+def _decoded(raw: bytes, encodings: str) -> bytes:
+    """Return a body without its content encoding.
+
+    Raises:
+        ProtocolError: the encoding is unknown, the body is damaged, or larger than `LARGEST`.
+    """
+    encoding = encodings.strip().lower()
+    if not raw or encoding in ("", "identity"):
+        return raw
+    if encoding not in _ENCODINGS:
+        accepted = f"identity, {', '.join(_ENCODINGS)}"
+        raise ProtocolError(f"Content-Encoding: found {encoding:.40}; accepted: {accepted}")
+    engine = zlib.decompressobj(_ENCODINGS[encoding])
+    try:
+        body = engine.decompress(raw, LARGEST + 1)
+    except zlib.error as error:
+        raise ProtocolError(f"Content-Encoding {encoding}: {error}") from None
+    if len(body) > LARGEST:
+        raise ProtocolError(f"a response of more than {LARGEST} bytes")
+    if not engine.eof:
+        raise ProtocolError(f"Content-Encoding {encoding}: the end is missing")
+    return body
 
 
 class _Response(HTTPResponse):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from proofmark.common.errors import ProofmarkError
 from proofmark.common.text import one_line
-from proofmark.machine.bmc.client import tls_context
-from proofmark.machine.bmc.https import HttpsConnection
+from proofmark.machine.bmc.https import Answer, HttpsConnection
 from proofmark.machine.bmc.json_body import parse
+from proofmark.machine.bmc.redirects import follow
+from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.outcome import NodeError, Outcome
 
 ROOT = "/redfish/v1/"
@@ -25,12 +26,16 @@ def vendor_of(address: str, port: int) -> str:
     Raises:
         NodeError: the BMC does not answer, or the answer is no service root.
     """
-    try:
+
+    def send(path: str) -> Answer:
         connection = HttpsConnection(address, port, tls_context(None, verify=False), TIMEOUT_S)
         try:
-            status, _, raw = connection.request("GET", ROOT, {"Accept": "application/json"}, None)
+            return connection.request("GET", path, {"Accept": "application/json"}, None)
         finally:
             connection.close()
+
+    try:
+        status, _, raw = follow(send, "GET", ROOT, address, port)
         body = parse(raw)
     except (OSError, ProofmarkError) as error:
         found = one_line(f"{type(error).__name__}: {error}")[: 2 * SHOWN]

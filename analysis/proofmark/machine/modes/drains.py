@@ -1,13 +1,15 @@
 """Drains the nodes of a mode change, and resumes those that the run itself has drained.
 
-A failure affects its own node. The scheduler keeps the complete reason of each drain. Without such
-a scheduler the run writes its name on the node.
+A failure affects its own node. The scheduler keeps the complete reason of each drain. From before
+the first change until the restore the name of the run is also on the node: a node between the two
+is in service, and another controller has no other way to see whose mode it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -23,6 +25,11 @@ from proofmark.machine.remote_shell import HOLDER
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 from proofmark.runs.claims import Claims
 from proofmark.runs.journal import History, Journal
+
+HELD_HINT = (
+    "Restore that run on its controller first. If that is not possible: mode_take_over=true "
+    "(--take-over)"
+)
 
 
 @dataclass(frozen=True)
@@ -48,19 +55,52 @@ class Drains:
 
     @property
     def marks_nodes(self) -> bool:
-        """Whether the run must be named on the node, because no scheduler keeps a reason."""
-        named = self.needed and self.scheduler.keeps_reasons
-        return self.transition.back_end.sets and not named
+        """Whether the run is named on the node: it is if the back end sets modes."""
+        return self.transition.back_end.sets
 
-    def mark(self, verb: str, node: str) -> None:
-        """Look at, write or remove the name of the run on the node.
+    def mark(self, verb: str, node: str) -> str:
+        """Look at, write or remove the name of the run on the node (``holder.sh``).
+
+        Returns:
+            The name of the other run from which the node was taken over, or an empty text.
 
         Raises:
             NodeError: HELD if the node names another run, or it cannot be reached or written.
         """
-        found = self.transition.shell(node, HOLDER, (verb, self.claims.name)).strip()
-        if found:
-            raise NodeError(Outcome.HELD, f"the node names another run: {found}")
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        over = ("over",) if self.claims.take_over else ()
+        found = self.transition.shell(node, HOLDER, (verb, self.claims.mark, now, *over)).strip()
+        if found and not self.claims.take_over:
+            raise NodeError(Outcome.HELD, f"the node names another run: {found}. {HELD_HINT}")
+        return found
+
+    def claim(self, node: str) -> None:
+        """Hold `node` for the run, by a record of this controller and its name on the node.
+
+        Raises:
+            NodeError: HELD: another run holds it; or as of `mark`.
+        """
+        known = self.claims.holds(node)
+        if other := self.claims.claim(node):
+            raise NodeError(Outcome.HELD, other)
+        try:
+            if self.marks_nodes:
+                self.mark("claim", node)
+        except NodeError as error:
+            # After another failure the name may be on the node: the restore removes it.
+            if error.outcome is Outcome.HELD and not known:
+                self.claims.release(node)
+            raise
+
+    def release(self, node: str) -> None:
+        """End the claim of the run on `node`, first on the node.
+
+        Raises:
+            NodeError: as of `mark`; the run holds the node still.
+        """
+        if self.marks_nodes:
+            self.mark("release", node)
+        self.claims.release(node)
 
     def statuses(self, nodes: Sequence[str]) -> tuple[dict[str, NodeStatus], dict[str, NodeError]]:
         """Return the status of each node, and the nodes whose status is unknown."""

@@ -1,23 +1,38 @@
 #!/bin/sh
-# holder.sh keeps the name of the run that holds this node, if no scheduler keeps it.
+# holder.sh keeps on this node the name of the run whose mode the node has, for all controllers.
 #
-#   holder.sh look|claim|release NAME
+#   holder.sh look|claim|release NAME SINCE [over]
 #
-# Prints the other name that was found, or nothing. claim writes NAME if there is none, and release
-# removes NAME. With PROBE_ROOT=DIR the file is in DIR (tests and virtual nodes).
+# The file has two lines: the name of the run, and since when. Prints both of another run, or
+# nothing. claim writes the file if there is none, and release removes that of NAME. With `over` they
+# also replace or remove the file of another run. A node without a disk loses it at each boot. Nodes
+# with one root file system have one file each. With PROBE_ROOT=DIR the file is in DIR (tests and
+# virtual nodes).
 set -eu
+umask 022
 folder=${PROBE_ROOT:-}/var/lib/proofmark
-file=$folder/.holder
+file=$folder/.holder-$(uname -n)
 
+failed() {
+    echo "$file: cannot be written; accepted: root on the node (firmware.remote_shell)" >&2
+    exit 1
+}
+
+fresh=
+trap '[ -z "$fresh" ] || rm -f "$fresh"' EXIT
 if [ "$1" = claim ]; then
-    [ -d "$folder" ] || mkdir -p "$folder"
-    fresh=$file.$$
-    printf '%s\n' "$2" >"$fresh"
-    ln "$fresh" "$file" 2>/dev/null || [ -e "$file" ] || { rm -f "$fresh"; exit 1; }
-    rm -f "$fresh"
+    [ -d "$folder" ] || mkdir -p "$folder" || failed
+    fresh=$folder/.fresh-$(uname -n)-$$
+    printf '%s\n' "$2" "$3" >"$fresh" || failed
+    # A link is made at once or not at all, also if two controllers try it at the same moment.
+    ln "$fresh" "$file" 2>/dev/null || [ -e "$file" ] || failed
 fi
 [ -e "$file" ] || exit 0
-found=$(cat "$file")
-if [ "$found" != "$2" ]; then printf '%s\n' "${found:-an empty file $file}"
-elif [ "$1" = release ]; then rm "$file"
-fi
+name='' since=''
+[ ! -f "$file" ] || { read -r name && read -r since; } <"$file" || :
+[ "$name" = "$2" ] || printf '%s since %s\n' "${name:-an unreadable file $file}" "${since:-an unknown time}"
+case $1${4:-} in
+claimover) mv -f "$fresh" "$file" || failed ;;
+releaseover) rm -rf "$file" || failed ;;
+release) [ "$name" != "$2" ] || rm "$file" || failed ;;
+esac

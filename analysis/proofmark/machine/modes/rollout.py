@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ NOT_REPEATED = (
     Outcome.DENIED,  # BMCs lock accounts
     Outcome.BAD_CERTIFICATE,
     Outcome.HELD,
+    Outcome.CHANGED,
     Outcome.CANNOT_SET,
     Outcome.REPLACED,
     Outcome.BAD_JOURNAL,
@@ -33,6 +34,7 @@ NOT_REPEATED = (
     Outcome.STOPPED,
 )
 """Failures after which a restore is not repeated in the same command."""
+OUTSIDE = "no host of the partition that -i and -l select"
 PAUSE_POLLS = 6
 """The pause before a restore is repeated, in units of ``firmware.poll_s``."""
 
@@ -83,14 +85,20 @@ class ModeRollout:
         good, failed = self.check(nodes, lambda _: target)
         budget = self.transition.firmware.max_failures
         if len(failed) <= budget:
-            held = split(fan_out(good, self._claim, 1))[1]
+            held = self._claim(good)
             failed |= results_of(held, changed=False)
             good = {node: checked for node, checked in good.items() if node not in held}
         return self._change(good, failed, "open", budget)
 
-    def _claim(self, node: str) -> None:
-        if other := self.claims.claim(node):
-            raise NodeError(Outcome.HELD, other)
+    def _claim(self, nodes: Mapping[str, CheckedNode]) -> dict[str, NodeError]:
+        """Hold `nodes` for the run; return those that cannot be held."""
+
+        def claim(node: str) -> None:
+            if not nodes[node].history.in_flight:  # else it is held already, and may be down
+                self.drains.claim(node)
+
+        parallel = self.transition.firmware.max_parallel
+        return split(fan_out(nodes, claim, parallel, self.transition.stop))[1]
 
     def restore(self) -> dict[str, Result]:
         """Restore every node that the run has changed or drained, by the journals.
@@ -99,11 +107,11 @@ class ModeRollout:
         except those with an outcome in `NOT_REPEATED`.
         """
         nodes, results = self.to_restore()
-        for node in set(self.claims.nodes()) - {*nodes, *results}:
-            self.claims.release(node)  # it was not changed, or its restore ended before this line
+        # They were not changed, or their restore ended before their release.
+        results |= self._release(set(self.claims.nodes()) - {*nodes, *results})
         results |= self._restore(nodes)
         done = (Outcome.OK, *NOT_REPEATED)
-        again = [node for node, result in results.items() if result.outcome not in done]
+        again = [node for node in nodes if results[node].outcome not in done]
         pause_s = PAUSE_POLLS * self.transition.firmware.poll_s
         if again and not self.transition.stop.wait(pause_s):
             self.say(f"{folded(again)}: {len(again)} nodes are tried again")
@@ -148,17 +156,19 @@ class ModeRollout:
             if node in unknown:
                 raise unknown[node]
             if node not in self.hosts:
-                text = "no host of the partition that -i and -l select"
-                raise NodeError(Outcome.UNREACHABLE, text)
+                raise NodeError(Outcome.UNREACHABLE, OUTSIDE)
             history = history_of(self.run, node)
             target = target_of(history)
             if other := self.claims.other(node):
                 raise NodeError(Outcome.HELD, other)
             if node in statuses and (reason := held_by(statuses[node], history)):
                 raise NodeError(Outcome.HELD, f"already drained: {reason}")
-            if drains.marks_nodes and not history.in_flight:
-                drains.mark("look", node)
+            look = drains.marks_nodes and not history.in_flight
+            if look and (other := drains.mark("look", node)):
+                self.say(f"{node}: taken over from {other}")
             state, observation = self.transition.check(self.hosts[node], history, target)
+            if not self.claims.take_over:
+                self.transition.refuse_changed(history, state, observation)
             return CheckedNode(history, target, state, observation)
 
         firmware = self.transition.firmware
@@ -221,6 +231,17 @@ class ModeRollout:
         lines = [f"{folded(names)}: {text}" for text, names in nodes_of.items()]
         return lines, -(-to_reset // firmware.batch_size) * firmware.boot_s
 
+    def _release(self, nodes: Iterable[str]) -> dict[str, Result]:
+        """Release `nodes`, which need no restore; return the results of those that failed."""
+
+        def release(node: str) -> None:
+            if node not in self.hosts:
+                raise NodeError(Outcome.UNREACHABLE, OUTSIDE)
+            self.drains.release(node)
+
+        parallel = self.transition.firmware.max_parallel
+        return results_of(split(fan_out(sorted(nodes), release, parallel))[1], changed=False)
+
     def _restore(self, nodes: Sequence[str]) -> dict[str, Result]:
         good, results = self.check(nodes, original_state)
         return self._change(good, results, "resume", max_failures=len(nodes))
@@ -276,7 +297,8 @@ class ModeRollout:
             if history.original is None:
                 attributes, address = self.transition.original(state), self.hosts[node].address
                 journal.result("original", address=address, attributes=attributes, seen=seen)
-            journal.result("verified", mode=mode, seen=seen)
+            attributes = dict(nodes[node].target.attributes)
+            journal.result("verified", mode=mode, attributes=attributes, seen=seen)
             return True
 
         noted, failed = split(fan_out(nodes, note, 1))
@@ -285,8 +307,7 @@ class ModeRollout:
             results[node] = Result(Outcome.OK, f"in mode {nodes[node].target.mode} already", new)
         drained = [node for node in noted if nodes[node].history.drained]
         if final_state == "resume":
-            for node in noted.keys() - set(drained):
-                self.claims.release(node)
+            results |= self._release(noted.keys() - set(drained))
         return results | self.drains.resume(drained, final_state)
 
     def _batch(self, batch: Mapping[str, CheckedNode], final_state: str) -> dict[str, Result]:
@@ -299,11 +320,9 @@ class ModeRollout:
             journal, begin = Journal(self.run, node), monotonic()
             checked, host = batch[node], self.hosts[node]
             try:
-                if drains.marks_nodes and not checked.history.in_flight:
-                    drains.mark("claim", node)
                 seen = self.transition.run(host, checked.target, journal, checked.state)
-                if drains.marks_nodes:
-                    drains.mark("claim", node)  # a node without a disk loses it at each boot
+                if final_state == "open":
+                    drains.claim(node)  # a node without a disk loses the name at each boot
                 return seen
             except STOP_SIGNALS:
                 raise

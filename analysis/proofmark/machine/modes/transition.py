@@ -28,6 +28,13 @@ from proofmark.machine.remote_shell import PROBE
 from proofmark.runs.journal import RESTORED, History, Journal
 from proofmark.site.firmware import Firmware, Scalar, Settings
 
+SHOWN = ("numa", "smbios")
+"""The parts of an observation that the mode determines."""
+SOMEBODY_ELSE = (
+    "Another controller or person has changed the mode: restore it there first, then repeat this "
+    "command. mode_take_over=true (--take-over) changes the node all the same"
+)
+
 
 @dataclass(frozen=True)
 class TargetMode:
@@ -108,6 +115,31 @@ class ModeTransition:
         if not self.back_end.sets and not target.shown_by(observation):
             self.back_end.stage(host, state, target.attributes)
         return state, observation
+
+    def refuse_changed(
+        self, history: History, state: FirmwareState, observation: Observation | None
+    ) -> None:
+        """Accept a node in the mode that the run has set, or in the one before the run.
+
+        Raises:
+            NodeError: CHANGED: it is in another mode, which somebody else has set.
+        """
+        known = history.mode and history.mode != RESTORED and not history.in_flight
+        if not known or not self.back_end.sets or observation is None:
+            return
+        if self.back_end.reads_current_values and history.mode_attributes:
+            of_run: Mapping[str, object] = history.mode_attributes
+            found: Mapping[str, object] = {name: state.current.get(name) for name in of_run}
+            before: Mapping[str, object] = history.original or {}
+        else:
+            now = observation.as_json()
+            of_run = {key: history.mode_seen.get(key) for key in SHOWN}
+            found, before = {key: now[key] for key in SHOWN}, history.original_seen
+        wrong = [name for name, value in of_run.items() if found[name] != value]
+        if any(found[name] != before.get(name) for name in wrong):
+            told = [{name: values[name] for name in wrong} for values in (found, of_run)]
+            text = f"found {format_settings(told[0])}; the run had set {format_settings(told[1])}"
+            raise NodeError(Outcome.CHANGED, f"{text}. {SOMEBODY_ELSE}")
 
     def resolved(self, target: TargetMode, state: FirmwareState) -> TargetMode:
         """Return `target` with the firmware's attributes for its abstract settings.
@@ -242,7 +274,8 @@ class ModeTransition:
             self._verify(host, target, observation, before, earlier)
         else:
             target.verify(observation)
-        journal.result("verified", mode=target.mode, seen=observation.as_json())
+        attributes, seen = dict(target.attributes), observation.as_json()
+        journal.result("verified", mode=target.mode, attributes=attributes, seen=seen)
         return observation
 
     def _record_original(
@@ -367,9 +400,8 @@ def original_state(history: History) -> TargetMode:
         if history.original is None:
             return  # stopped before the first request: the node is unchanged
         now = observation.as_json()
-        keys = ("numa", "smbios")
-        if any(now[key] != shown.get(key) for key in keys):
-            text = ", ".join(f"{key} {now[key]}, before {shown.get(key)}" for key in keys)
+        if any(now[key] != shown.get(key) for key in SHOWN):
+            text = ", ".join(f"{key} {now[key]}, before {shown.get(key)}" for key in SHOWN)
             raise NodeError(Outcome.OTHER_MODE, text)
 
     return TargetMode(RESTORED, original, verify)

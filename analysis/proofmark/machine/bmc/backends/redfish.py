@@ -21,9 +21,9 @@ from proofmark.machine.bmc.client import (
     ConnectionPool,
     ConnectionSettings,
     RedfishConnection,
-    tls_context,
 )
 from proofmark.machine.bmc.config_jobs import ConfigJobs
+from proofmark.machine.bmc.etags import Etags, conditions
 from proofmark.machine.bmc.json_body import Part
 from proofmark.machine.bmc.model import (
     AttributeSpec,
@@ -34,6 +34,7 @@ from proofmark.machine.bmc.model import (
     refused_settings,
     to_change,
 )
+from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.bmc.vendor_settings import offered_names, resolve, settable, unlocked
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.model import BmcVendor, vendor
@@ -44,9 +45,10 @@ REGISTRY = re.compile(r"[\w.+-]+", re.ASCII)
 """The name of an attribute registry, which becomes a part of a path."""
 RESET_TYPES = ("GracefulRestart", "ForceRestart", "PowerCycle")
 """The first one that the BMC offers is used; the node is drained before the reset."""
-PRECONDITION_FAILED = 412
+PRECONDITION = (412, 428)
+"""The precondition of a request failed, or is missing (RFC 9110, RFC 6585)."""
 PATCH_ATTEMPTS = 3
-"""How often a PATCH is sent if another client changes the settings at the same time."""
+"""How often a PATCH is sent in one form if the ETag of the settings changes each time."""
 APPLY_TIME = {
     "@odata.type": "#Settings.v1_3_0.PreferredApplyTime",
     "ApplyTime": "OnReset",
@@ -136,6 +138,7 @@ class Redfish(BackEnd):
                     "settings": settings,
                     "patch": settings if self._vendor.patch == "settings" else path,
                     "etag": patch.etag,
+                    "body_etag": patch.body_etag,
                     "apply_time": "OnReset" if times and self._vendor.apply_time else "",
                     "jobs": " ".join(job.name for job in jobs if job.sets_bios and not job.running),
                     "reset": action.path("target"),
@@ -173,31 +176,45 @@ class Redfish(BackEnd):
 
     def _patch(self, bmc: RedfishConnection, state: FirmwareState, sent: Settings) -> str:
         """PATCH the settings; return the location of the job, if the response has one."""
-        path, etag = state.handle["patch"], state.handle["etag"]
+        path = state.handle["patch"]
         content: dict[str, Any] = {"Attributes": dict(sent)}
         if state.handle["apply_time"]:
             content["@Redfish.SettingsApplyTime"] = APPLY_TIME
-        accept = (200, 202, 204, PRECONDITION_FAILED)
-        for _ in range(PATCH_ATTEMPTS):
-            if not etag:
-                etag = self._new_etag(bmc, state, sent)
-            match = {"If-Match": etag} if etag else {}
-            response = bmc.request("PATCH", path, content, match, accept)
-            if response.status != PRECONDITION_FAILED:
+        etags = Etags(state.handle["etag"], state.handle["body_etag"])
+        if not any(etags):
+            etags = self._new_etags(bmc, state, sent)
+        form = changes = 0
+        while form < len(conditions(etags)):
+            response = bmc.request(
+                "PATCH", path, content, conditions(etags)[form], (200, 202, 204, *PRECONDITION)
+            )
+            if response.status not in PRECONDITION:
                 return response.location
-            etag = ""
-        problem = f"changed by another client at each of {PATCH_ATTEMPTS} attempts"
+            # If another client had set something, this would raise FOREIGN_PENDING. So either the
+            # ETag has another reason to change, or the BMC does not accept this form of it.
+            now = self._new_etags(bmc, state, sent)
+            changes += now != etags
+            form += now == etags or changes >= PATCH_ATTEMPTS
+            etags = now
+        problem = (
+            f"status {response.status} to each form of its ETag; nothing was changed meanwhile"
+        )
         raise NodeError(Outcome.UNEXPECTED, f"{path}: {problem}")
 
-    def _new_etag(self, bmc: RedfishConnection, state: FirmwareState, wanted: Settings) -> str:
-        """Return the present ETag of the settings, if no other client has changed them."""
+    def _new_etags(self, bmc: RedfishConnection, state: FirmwareState, wanted: Settings) -> Etags:
+        """Return the present ETags of the settings, if no other client has changed them.
+
+        Raises:
+            NodeError: FOREIGN_PENDING: another client has changed them since `read`.
+        """
         settings, bios = bmc.get(state.handle["settings"]), bmc.get(state.handle["bios"])
         pending = _pending(bios.body, settings.body)
         requested = {*state.pending.items(), *wanted.items()}
         if foreign := foreign_pending(FirmwareState(current={}, pending=pending), requested):
             problem = f"another client has set since the check: {format_settings(foreign)}"
             raise NodeError(Outcome.FOREIGN_PENDING, problem)
-        return (settings if self._vendor.patch == "settings" else bios).etag
+        patch = settings if self._vendor.patch == "settings" else bios
+        return Etags(patch.etag, patch.body_etag)
 
     def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """POST the reset."""
@@ -285,7 +302,7 @@ def _registry(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> dict[str,
     if response.status != 200:
         # Some BMCs list a registry without the last part of its version, or with another version.
         members = bmc.get(f"{ROOT}/Registries").body.items("Members")
-        paths = {path: path.rpartition("/")[2] for path in map(_target, members)}
+        paths = {path: path.rstrip("/").rpartition("/")[2] for path in map(_target, members)}
         matches = [path for path, listed in paths.items() if name.startswith(listed)] or [
             path
             for path, listed in paths.items()

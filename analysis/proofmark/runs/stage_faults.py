@@ -1,0 +1,139 @@
+"""What failed in the stages of a run that start no job: modes, scratch, programs, restore.
+
+``stage-faults/<stage>.json`` has the faults of the last execution of a stage. A stage without a
+fault has no file. The verdict and the report have them, because a node that fails before its jobs
+has no other result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from pydantic import RootModel
+
+from proofmark.common.errors import BadInput, InputError
+from proofmark.common.failed_nodes import ON, note_failed_nodes, take_failed_nodes
+from proofmark.common.files import read_json, write_whole
+from proofmark.common.messages import say
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.text import one_line
+from proofmark.runs.files import RunFiles
+from proofmark.runs.owner import as_owner
+from proofmark.runs.run import Run
+
+LONGEST = 400
+"""Characters of a text: a node or a BMC may send any text."""
+MOST = 1000
+"""The largest number of faults of a stage that are kept: each has all nodes with one text."""
+_CODED = re.compile(r"([A-Z][A-Z_]+)(?:: |$)(.*)", re.DOTALL)
+RESTORES = ("restore", "unmount")
+"""The stages after the jobs: their faults take no figure from the run."""
+REFUSED = "REFUSED"
+"""The code of a fault whose text has none: the stage does not accept what it found."""
+
+
+class StageFault(StrictModel):
+    """One fault of a stage.
+
+    Attributes:
+        stage: its name: ``scratch``, ``mode <mode>``, ``restore``, ``build``.
+        nodes: the nodes with this fault, as a node set; empty in the file if it is that of all.
+        code: the reason code, one word in capital letters.
+        text: the reason.
+    """
+
+    stage: str
+    nodes: str
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        """Return one line with the nodes, the stage, the code and the text."""
+        return f"{self.nodes}: {self.stage}: {self.code}: {self.text}"
+
+
+class _Faults(RootModel[list[StageFault]]):
+    """The content of a file."""
+
+
+@contextmanager
+def noting_faults(folder: Path, name: str) -> Iterator[None]:
+    """Keep what fails in the block as the faults of the stage `name` of the run in `folder`.
+
+    These are the nodes that the block notes (`note_failed_nodes`), and the errors that it raises.
+    """
+    earlier = take_failed_nodes()
+    mistakes: tuple[InputError, ...] = ()
+    try:
+        yield
+    except BadInput as error:
+        mistakes = error.mistakes
+        raise
+    finally:
+        failed = take_failed_nodes()
+        note_failed_nodes(failed | earlier)
+        faults = [*_of_nodes(name, failed.items()), *(_of_mistake(name, e) for e in mistakes)]
+        try:
+            _keep(folder, name, faults[:MOST])
+        except (BadInput, OSError) as error:
+            say(f"proofmark: {error}; the run has no copy of these faults")
+
+
+def read_stage_faults(run: Run) -> tuple[StageFault, ...]:
+    """Return the faults of all stages of `run`, by the name of the stage.
+
+    A fault that names no node of the plan gets all nodes of the plan.
+
+    Raises:
+        BadInput: a file is damaged.
+    """
+    paths = sorted(run.files.stage_faults.glob("*.json"))
+    planned = run.plan.nodes() if paths else []
+
+    def of_plan(fault: StageFault) -> StageFault:
+        named = set(hosts_of(fault.nodes)) if fault.nodes else set()
+        nodes = [node for node in planned if node in named] or planned
+        return fault.model_copy(update={"nodes": folded(nodes)})
+
+    return tuple(of_plan(fault) for path in paths for fault in read_json(path, _Faults).root)
+
+
+def _of_nodes(name: str, reasons: Iterable[tuple[str, str]]) -> Iterator[StageFault]:
+    nodes_of: dict[str, list[str]] = {}
+    for node, reason in reasons:
+        nodes_of.setdefault(reason, []).append(node)
+    for reason, nodes in nodes_of.items():
+        yield _fault(name, folded(nodes), reason)
+
+
+def _of_mistake(name: str, mistake: InputError) -> StageFault:
+    nodes = mistake.key.removeprefix(ON) if mistake.key.startswith(ON) else ""
+    key = "" if nodes or not mistake.key else f" {mistake.key}:"
+    coded = _CODED.match(mistake.found)
+    if coded:
+        return _fault(name, nodes, f"{coded[1]}: {mistake.file}: {coded[2] or coded[1]}")
+    text = f"{mistake.file}:{key} found {mistake.found}; accepted: {mistake.accepted}"
+    return _fault(name, nodes, f"{REFUSED}: {text}")
+
+
+def _fault(name: str, nodes: str, reason: str) -> StageFault:
+    coded = _CODED.match(reason)
+    code, text = (coded[1], coded[2]) if coded else (REFUSED, reason)
+    return StageFault(stage=name, nodes=nodes, code=code, text=one_line(text)[:LONGEST])
+
+
+def _keep(folder: Path, name: str, faults: list[StageFault]) -> None:
+    path = RunFiles(folder).stage_faults / f"{quote(name, safe=' ')}.json"
+    if not folder.is_dir():
+        return  # the run was removed
+    with as_owner(folder):
+        if faults:
+            path.parent.mkdir(exist_ok=True)
+            write_whole(path, _Faults(faults).model_dump_json(indent=1) + "\n")
+        else:
+            path.unlink(missing_ok=True)
