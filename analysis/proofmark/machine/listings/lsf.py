@@ -8,8 +8,8 @@ from proofmark.machine.listing import Ask, NodeListing, unreadable
 from proofmark.machine.outcome import NodeError
 from proofmark.site.survey.listed import ListedNode
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT])")
-_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE])")
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _KIND = ("ncpus", "type", "model")
 """The columns of lshosts that like hosts share."""
 
