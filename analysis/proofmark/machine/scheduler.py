@@ -169,7 +169,7 @@ class NodeStatus:
     @property
     def why(self) -> str:
         """The reason for which the node is out; without one its state."""
-        return self.reason or (f"state {self.state}" if self.state else "")
+        return self.reason or (f"state {self.state}, no reason is given" if self.state else "")
 
 
 UNLISTED = "does not list the node"
