@@ -13,6 +13,7 @@ _NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[^][{}"]++', re.D
 """All bytes of a JSON text that are not a bracket outside of a string."""
 _LINE = re.compile(r'(?P<key>"[^"\\]*"\s*:\s*)?(?P<value>\S.*?),?')
 """A line of printed JSON: a pair, a value of a list, or a bracket."""
+_NO_VALUE = re.compile(r'"[^"\\]*"\s*:,?')
 _ESCAPED = dict(zip("\"'\\/bfnrt", "\"'\\/\b\f\n\r\t", strict=True))
 _ESCAPE = re.compile(r"""\\(["'\\/bfnrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})""")
 
@@ -57,7 +58,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _repaired(line: str) -> str:
     """Return a line of JSON without its comma, with one pair or value; empty if it has none."""
     match = _LINE.fullmatch(line)
-    if match is None:
+    if match is None or _NO_VALUE.fullmatch(line):
         return ""
     key, value = match["key"] or "", match["value"]
     if value in ("{", "[", "{}", "[]", "}", "]"):

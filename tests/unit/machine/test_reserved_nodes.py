@@ -28,8 +28,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedSi
         yield EmulatedSite(emulator, FileSlurm(tmp_path / "bin"), tmp_path / "run")
 
 
-def outcomes(site: EmulatedSite, **options: str) -> dict[str, str]:
-    done = site.rollout(max_failures=1, **options).enter(site.nodes, site.target("snc4-flat"))
+def outcomes(site: EmulatedSite, reservation: str = "") -> dict[str, str]:
+    rollout = site.rollout(max_failures=1, reservation=reservation)
+    done = rollout.enter(site.nodes, site.target("snc4-flat"))
     return {node: f"{result.outcome}: {result.text}" for node, result in done.items()}
 
 

@@ -41,9 +41,11 @@ class Lsf(NodeListing):
 def _rows(printed: str, first: str) -> list[dict[str, str]]:
     """Return the rows below the header that begins with `first`, by the names of its columns."""
     lines = printed.splitlines()
-    start = next((at for at, line in enumerate(lines) if line.startswith(first)), len(lines))
+    start = next((at for at, line in enumerate(lines) if line.split()[:1] == [first]), len(lines))
     heads = lines[start].split() if start < len(lines) else []
-    return [dict(zip(heads, line.split(), strict=False)) for line in lines[start + 1 :] if line]
+    return [
+        dict(zip(heads, line.split(), strict=False)) for line in lines[start + 1 :] if line.split()
+    ]
 
 
 def _groups(printed: str) -> dict[str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,9 @@ from proofmark.runs.job_state import JobStatus, State
 _UNAVAILABLE = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")
 
 _NO_JOBS = "There is currently no job status to report"
+
+_ROW = re.compile("([A-Za-z0-9_.-]+)!([^!]*)!([^!]*)")
+"""A line of ``llq -r %id %st %jn``."""
 
 _WIDTH = 500
 """A longer statement is continued on further lines."""
@@ -117,7 +121,7 @@ class LoadLeveler(Scheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; submit filters of the site may print lines before the job id."""
         output = ask_scheduler("llsubmit", str(script), unavailable=_UNAVAILABLE)
-        return submitted_id("llsubmit", output, r'llsubmit: The job "([^"\s]+)".*')
+        return submitted_id("llsubmit", output, r'llsubmit: The job "([A-Za-z0-9_.-]+)".*')
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -183,7 +187,7 @@ def _queue() -> list[tuple[str, str, str]]:
     """Return id, state and name of every job; jobs of the kit have one job step, number 0."""
     fields = ("%id", "%st", "%jn")
     output = ask_scheduler("llq", "-u", user_name(), "-r", *fields, unavailable=_UNAVAILABLE)
-    rows = [line.split("!") for line in output.splitlines() if line.count("!") == 2]
+    rows = [match.groups() for line in output.splitlines() if (match := _ROW.fullmatch(line))]
     if not rows and _NO_JOBS not in output:
         raise unreadable("llq", "a list of jobs", output)
     return [(step.removesuffix(".0"), code, name) for step, code, name in rows]

@@ -139,7 +139,7 @@ class Lsf(Scheduler):
         """
         text = script.read_text(encoding="utf-8")
         output = ask_scheduler("bsub", text=text, unavailable=_UNAVAILABLE)
-        return submitted_id("bsub", output, r"Job <(\d+)>.*")
+        return submitted_id("bsub", output, r"Job <([0-9]+)>.*")
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -198,7 +198,7 @@ def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
         return [
             {key: str(value) for key, value in job.items()}
             for job in records
-            if "JOBID" in job and "ERROR" not in job
+            if str(job.get("JOBID", "")).isdecimal() and "ERROR" not in job
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise unreadable("bjobs", "JSON of jobs", output) from None

@@ -30,7 +30,7 @@ from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = ("annot connect to", "onnection refused", "ommunication failure", "timed out")
 
-_ID = r"\s*(\d+\.\S+)\s*"
+_ID = r"\s*([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9_.-]+)\s*"
 
 _UNKNOWN_JOB = 153
 

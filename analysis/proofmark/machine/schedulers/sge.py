@@ -97,7 +97,7 @@ class GridEngine(Scheduler):
         instances = ("-q", self.host_list(request))
         command = ("qsub", "-terse", *instances, str(script))
         output = ask_scheduler(*command, unavailable=_UNAVAILABLE)
-        return submitted_id("qsub", output, r"\s*(\d+)\s*")
+        return submitted_id("qsub", output, r"\s*([0-9]+)\s*")
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -169,6 +169,7 @@ def _queue() -> list[tuple[str, str, str]]:
             job.findtext("JB_name", ""),
         )
         for job in jobs
+        if job.findtext("JB_job_number", "").isdecimal()
     ]
 
 

@@ -86,7 +86,7 @@ _REASONS = {
 }
 """Prefixes of reasons for which a pending job does not start without help."""
 
-_ID = r"\s*(\d+)(?:;\S*)?\s*"
+_ID = r"\s*([0-9]+)(?:;\S*)?\s*"
 
 _FIELDS = "--format=%i|%T|%r"
 
