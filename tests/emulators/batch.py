@@ -243,7 +243,7 @@ def bkill(*ids: str) -> int:
 
 
 def bhosts(*arguments: str) -> int:
-    if arguments != ("-w",):
+    if arguments != ("-X", "-w"):
         return usage("bhosts", " ".join(arguments))
     print("HOST_NAME STATUS JL/U MAX NJOBS RUN SSUSP USUSP RSV")
     for name, status, used in (

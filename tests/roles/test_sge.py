@@ -16,7 +16,9 @@ from tests.fixtures.kit import Kit, make_kit, steps_of, until
 
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
+from proofmark.machine.schedulers.sge import GridEngine as Scheduler
 from proofmark.plan.plan import Job
+from proofmark.runs.job_state import State
 from proofmark.runs.run import Run, site_of
 from proofmark.site.execution import Queue
 
@@ -104,3 +106,32 @@ def test_a_restart_of_the_qmaster_loses_no_job(kit: Kit, engine: GridEngine) -> 
     coverage = judge_run(run).coverage
     assert (coverage.measured, coverage.expected, coverage.stopped) == (2, 2, ())
     assert len(list(run.folder.rglob("attempt-*"))) == 1
+
+
+def test_states_of_nodes_and_of_a_job_by_its_id(
+    kit: Kit, engine: GridEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file .sge_qstat of the user hides the job from a plain qstat."""
+    first, second = engine.cluster.names
+    scheduler = Scheduler()
+    run = stage(kit, engine)
+    thread = Thread(target=watch, args=(run,))
+    thread.start()
+    (step,) = steps_of(run)
+    until(lambda: len(list(step.glob("*/*/started"))) == 2)
+    (ticket,) = (run.folder / "jobs").rglob("ticket.json")
+    until(lambda: json.loads(ticket.read_text())["id"] != "")
+    submission = json.loads(ticket.read_text())
+    (kit.folder / ".sge_qstat").write_text("-s z\n")
+    monkeypatch.setenv("HOME", str(kit.folder))
+    assert scheduler.find(submission["name"]) == submission["id"]
+    assert list(scheduler.states([submission["id"]])) == [submission["id"]]
+    known = scheduler.ended(submission["id"])
+    assert known is not None
+    assert known.state in (State.RUNNING, State.WAITING)
+    assert set(scheduler.nodes([first, second]).values()) == {"busy"}
+    (kit.folder / "go").touch()
+    thread.join(60)
+    engine.call("qmod", "-d", f"*@{first}")
+    assert scheduler.nodes([first, second]) == {first: "down d", second: "idle"}
+    engine.call("qmod", "-e", f"*@{first}")

@@ -37,6 +37,9 @@ class Pollable(Protocol):
     def cancel(self, why: str) -> None:
         """Stop the task; `why` is the reason."""
 
+    def leave(self, why: str) -> None:
+        """Stop polling; what goes on without this process goes on."""
+
 
 def execute(
     run: Run,
@@ -144,6 +147,8 @@ def format_reasons(missing: Mapping[str, str]) -> str:
 def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
     """Poll `task` until it is done, and call `report` after each poll.
 
+    Only a signal cancels the task. An exception leaves it: its jobs can be hours old.
+
     Raises:
         Stopped: SIGINT or SIGTERM was received; the task was cancelled.
     """
@@ -155,8 +160,14 @@ def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
                     raise Stopped(received[0])
                 report()
                 time.sleep(task.pause)
-        except BaseException as error:
-            task.cancel(f"stopped by {error}" if isinstance(error, Stopped) else "stopped")
+        except Stopped as stopped:
+            task.cancel(f"stopped by {stopped}")
+            raise
+        except Exception:
+            task.leave("the process that started it has failed")
+            raise
+        except BaseException:
+            task.cancel("stopped")
             raise
         report()
         if received:

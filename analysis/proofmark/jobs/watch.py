@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import text_or_empty
@@ -14,6 +15,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
 from proofmark.jobs.job_script import write_job
 from proofmark.jobs.request import request_of
+from proofmark.machine.child_jobs import ChildJobs
 from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable, scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, Submission, status_text, unfinished
@@ -28,6 +30,11 @@ _CANCEL_S = 60.0
 _MAX_REQUEUES = 3
 _EXIT_CODE_STOPPED = 143
 """The exit code of a job script that a signal stopped."""
+_REPEAT_S = 600.0
+"""The time in which a poll that fails is repeated."""
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -93,6 +100,7 @@ class JobMonitor:
         self._pending: list[Job] = []
         self._active: list[ActiveJob] = []
         self._failed: tuple[Job, str] | None = None
+        self._failing_since: float | None = None
         self._changed = time.monotonic()
         for job in jobs:
             folder = JobFolder(run, job)
@@ -132,9 +140,27 @@ class JobMonitor:
     def poll(self) -> bool:
         """Submit pending jobs, query the state of all active jobs; return whether a job is left.
 
+        A poll that fails is repeated for ten minutes.
+
         Raises:
-            BadInput: the script of a job failed, and no other job is in the queue.
+            BadInput: the script of a job failed, and no other job is in the queue; or a file of
+                the run cannot be written.
         """
+        try:
+            left = self._poll()
+        except BadInput:
+            raise
+        except Exception as error:
+            if self._failing_since is None:
+                self._failing_since = time.monotonic()
+                self._say(f"the poll is repeated: {type(error).__name__}: {error}")
+            if time.monotonic() - self._failing_since > _REPEAT_S:
+                raise
+            return True
+        self._failing_since = None
+        return left
+
+    def _poll(self) -> bool:
         if not self._failed:
             self._submit()
         self._query()
@@ -145,29 +171,72 @@ class JobMonitor:
             self._pending += self._follow()
         return bool(self._active or (self._pending and not self._failed))
 
+    def leave(self, why: str) -> None:
+        """Stop monitoring. The jobs go on, except those that end with this process."""
+        if isinstance(self._scheduler, ChildJobs):
+            self.cancel(why)
+        elif ids := [active.submission.id for active in self._active if active.submission.id]:
+            self._say(f"jobs {', '.join(ids)} go on; the same command finds them again")
+
     def cancel(self, why: str) -> None:
         """Cancel all jobs, and wait up to a minute for their end."""
         for active in self._active:
             active.submission = replace(active.submission, stopping=True)
             with suppress(BadInput):  # a full disk must not prevent the cancellation
                 active.folder.save(active.submission)
+        ids = [active.submission.id for active in self._active if active.submission.id]
         end = time.monotonic() + _CANCEL_S
+        problem = ""
         try:
-            if ids := [active.submission.id for active in self._active if active.submission.id]:
-                self._scheduler.cancel(ids)
+            if ids:
+                self._ask(self._scheduler.cancel, ids)
             while self._active and time.monotonic() < end:
-                statuses = self._scheduler.states([active.submission.id for active in self._active])
-                for active in list(self._active):
-                    status = statuses.get(active.submission.id)
-                    if status is None or status.state.final or status.state is State.ENDED_UNKNOWN:
-                        active.folder.append_event(
-                            active.submission, JobStatus(State.CANCELLED, why), over=True
-                        )
-                        self._active.remove(active)
+                problem = self._remove_ended(why)
                 if self._active:
                     time.sleep(0.2)
         except (SchedulerUnavailable, SchedulerError) as error:
-            self._say(f"jobs not cancelled, their ticket.json is kept: {error}")
+            problem = str(error)
+        if problem:
+            self._say(f"jobs not cancelled, their ticket.json is kept: {problem}")
+
+    def _remove_ended(self, why: str) -> str:
+        """Remove the cancelled jobs that have ended; return why that is not known of one."""
+        try:
+            ids = [active.submission.id for active in self._active]
+            statuses = self._ask(self._scheduler.states, ids)
+        except (SchedulerUnavailable, SchedulerError) as error:
+            return str(error)
+        for active in list(self._active):
+            status = statuses.get(active.submission.id)
+            if status is None or status.state.final or status.state is State.ENDED_UNKNOWN:
+                active.folder.append_event(
+                    active.submission, JobStatus(State.CANCELLED, why), over=True
+                )
+                self._active.remove(active)
+        return ""
+
+    def _ask(
+        self, call: Callable[Given, Answer], *given: Given.args, **named: Given.kwargs
+    ) -> Answer:
+        """Return the answer of the scheduler. An answer that nobody can read is none.
+
+        Raises:
+            SchedulerError: it refuses.
+            SchedulerUnavailable: it does not answer, or by something that cannot be read, or its
+                commands are missing while jobs of this run are in its queue.
+        """
+        try:
+            return call(*given, **named)
+        except (SchedulerError, SchedulerUnavailable):
+            raise
+        except BadInput as error:
+            if not any(active.submission.id for active in self._active):
+                raise
+            raise SchedulerUnavailable(str(error)) from None
+        except Exception as error:
+            if isinstance(self._scheduler, ChildJobs):
+                raise  # nothing was read: a job could not be started
+            raise SchedulerUnavailable(f"{type(error).__name__}: {error}") from error
 
     # --- submitting ---------------------------------------------------------------------------
 
@@ -185,7 +254,7 @@ class JobMonitor:
     def _node_states(self) -> Mapping[str, str]:
         names = dict.fromkeys(node for job in self._pending for node in job.nodes)
         try:
-            return self._scheduler.nodes(list(names))
+            return self._ask(self._scheduler.nodes, list(names))
         except (SchedulerUnavailable, SchedulerError):
             return {}
 
@@ -222,8 +291,10 @@ class JobMonitor:
     def _submit_or_find(self, active: ActiveJob) -> None:
         """Submit a job without an id, unless an earlier attempt to submit it succeeded."""
         try:
-            job_id = self._scheduler.find(active.submission.name)
-            job_id = job_id or self._scheduler.submit(active.folder.script, active.request)
+            job_id = self._ask(self._scheduler.find, active.submission.name)
+            job_id = job_id or self._ask(
+                self._scheduler.submit, active.folder.script, active.request
+            )
         except SchedulerUnavailable as error:
             self._update(active, JobStatus(State.UNREACHABLE, str(error)))
         except SchedulerError as error:
@@ -233,9 +304,18 @@ class JobMonitor:
             self._update(active, JobStatus(State.WAITING))
 
     def _store_id(self, active: ActiveJob, job_id: str) -> None:
-        """Store the id of a job, first in memory: the disk may be full."""
+        """Store the id of a job, first in memory: the disk may be full.
+
+        Raises:
+            BadInput: its id cannot be stored; the job was cancelled, because nobody would find it.
+        """
         active.submission = replace(active.submission, id=job_id)
-        active.folder.save(active.submission)
+        try:
+            active.folder.save(active.submission)
+        except BadInput:
+            with suppress(SchedulerUnavailable, SchedulerError):
+                self._ask(self._scheduler.cancel, [job_id])
+            raise
 
     def _active_job(self, job: Job, submission: Submission, *, resumed: bool) -> ActiveJob:
         return ActiveJob(
@@ -260,7 +340,7 @@ class JobMonitor:
         submitted = [active for active in self._active if active.submission.id]
         ids = [active.submission.id for active in submitted]
         try:
-            statuses = self._scheduler.states(ids) if ids else {}
+            statuses = self._ask(self._scheduler.states, ids) if ids else {}
         except (SchedulerUnavailable, SchedulerError) as error:
             for active in submitted:
                 self._update(active, JobStatus(State.UNREACHABLE, str(error)))
@@ -273,7 +353,7 @@ class JobMonitor:
     def _find_submitted(self, active: ActiveJob) -> bool:
         """Return whether the scheduler has the job of an unfinished submission."""
         try:
-            job_id = self._scheduler.find(active.submission.name)
+            job_id = self._ask(self._scheduler.find, active.submission.name)
         except (SchedulerUnavailable, SchedulerError) as error:
             self._update(active, JobStatus(State.UNREACHABLE, str(error)))
             return False
@@ -287,8 +367,7 @@ class JobMonitor:
 
     def _evaluate(self, active: ActiveJob, status: JobStatus | None) -> None:
         if status is None:
-            ended = self._scheduler.ended(active.submission.id)
-            status = ended or JobStatus(State.VANISHED, "the scheduler no longer lists it")
+            status = self._by_id(active.submission.id)
         if status.state in (State.ENDED_UNKNOWN, State.VANISHED):
             status = _by_exit_code(active.folder.exit_code(active.submission)) or status
         if status.state is State.ENDED and unfinished(self._run, active.job):
@@ -300,10 +379,18 @@ class JobMonitor:
         else:
             self._update(active, status)
 
+    def _by_id(self, job: str) -> JobStatus:
+        """Return the state of a job that a listing does not show."""
+        try:
+            known = self._ask(self._scheduler.ended, job)
+        except (SchedulerUnavailable, SchedulerError) as error:
+            return JobStatus(State.UNREACHABLE, str(error))
+        return known or JobStatus(State.VANISHED, "the scheduler no longer lists it")
+
     def _down_nodes(self, active: ActiveJob) -> str:
         """Return the nodes of a job that are down as text, each with the reason."""
         try:
-            nodes = self._scheduler.nodes(active.request.nodes)
+            nodes = self._ask(self._scheduler.nodes, active.request.nodes)
         except (SchedulerUnavailable, SchedulerError):
             return ""
         return "; ".join(f"{node}: {state}" for node, state in nodes.items() if _is_down(state))
@@ -345,7 +432,7 @@ class JobMonitor:
             self._remove(active, status)
             return
         try:
-            self._scheduler.cancel([active.submission.id])
+            self._ask(self._scheduler.cancel, [active.submission.id])
         except (SchedulerUnavailable, SchedulerError) as error:
             status = JobStatus(status.state, f"{status.reason}, not cancelled: {error}")
         self._finish(active, status)

@@ -84,6 +84,9 @@ class NodeGate:
             return f"in the reservation {reserved[node]} of another person"
         if status.reason.endswith(UNLISTED):
             return status.reason
+        by_person = bool(status.reason) or "drain" in status.state.split(", ")
+        if status.out and (status.reserved or not by_person):
+            return status.why  # the gate could not give this state back
         if status.out and not take_over and status.reason != drained.get(node):
             reason = status.reason or NO_REASON
             return f"drained by others: {reason}; gate_take_over=true accepts the node"
@@ -143,7 +146,7 @@ class NodeGate:
             check = decided[node]
             others = status.out and status.reason not in held[node].reasons
             if others and check.action == "resume":
-                text = f"{NOT_RESUMED} {status.reason or NO_REASON}"
+                text = f"{NOT_RESUMED} {status.why or NO_REASON}"
                 failed[node] = NodeError(Outcome.HELD, text)
             elif check.action == "keep" and not others:
                 drains.setdefault(check.drain, []).append(node)

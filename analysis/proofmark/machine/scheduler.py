@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -16,6 +17,7 @@ from proofmark.common.command import run_command
 from proofmark.common.environment import of_jobs
 from proofmark.common.errors import ProofmarkError, bad_input
 from proofmark.common.plugins import Plugins
+from proofmark.common.text import one_line
 from proofmark.runs.files import JobFiles
 from proofmark.runs.job_state import JobStatus
 from proofmark.site.execution import Queue
@@ -132,7 +134,10 @@ class Scheduler(ABC):
 
     @abstractmethod
     def ended(self, job: str) -> JobStatus | None:
-        """Return the final state of a job that `states` no longer lists; None if it is unknown."""
+        """Return the state of a job that `states` does not list; None if it is unknown.
+
+        It is asked for by its id: a listing can leave out a job that still waits or runs.
+        """
 
     @abstractmethod
     def cancel(self, ids: Sequence[str]) -> None:
@@ -151,11 +156,20 @@ class NodeStatus:
         out: whether the node gets no new jobs.
         idle: whether no job runs on the node.
         reason: why the node is out; empty if no reason was given.
+        state: the states for which the node is out, in the words of the scheduler.
+        reserved: whether the node is only out because it is in a reservation, whose jobs start.
     """
 
     out: bool
     idle: bool
     reason: str = ""
+    state: str = field(default="", compare=False)
+    reserved: bool = field(default=False, compare=False)
+
+    @property
+    def why(self) -> str:
+        """The reason for which the node is out; without one its state."""
+        return self.reason or (f"state {self.state}, no reason is given" if self.state else "")
 
 
 UNLISTED = "does not list the node"
@@ -165,7 +179,8 @@ UNLISTED = "does not list the node"
 class DrainingScheduler(Scheduler):
     """Base class of schedulers whose nodes can be drained and resumed.
 
-    Its own methods raise `NodeError` if the scheduler refuses or does not answer.
+    Its own methods raise `NodeError` if the scheduler refuses or does not answer, or if its answer
+    cannot be read.
 
     Attributes:
         keeps_reasons: whether `node_status` returns the whole reason that `drain` got.
@@ -191,6 +206,10 @@ class DrainingScheduler(Scheduler):
         """Resume the nodes: new jobs may start."""
 
     @abstractmethod
+    def reservations(self) -> dict[str, list[str]]:
+        """Return the nodes of each reservation that is active now."""
+
+    @abstractmethod
     def missing_permission(self, node: str) -> str:
         """Return why this user may not drain `node`; empty if the user may. It changes nothing.
 
@@ -207,10 +226,6 @@ class ReservingScheduler(DrainingScheduler):
     reservation (`Queue.reservation`) and is one of the user. The methods raise `NodeError` if the
     scheduler refuses or does not answer.
     """
-
-    @abstractmethod
-    def reservations(self) -> dict[str, list[str]]:
-        """Return the nodes of each reservation that is active now."""
 
     @abstractmethod
     def reserve(self, name: str, nodes: Sequence[str], user: str) -> None:
@@ -290,7 +305,8 @@ def ask_scheduler(
 
     Raises:
         BadInput: there is no such program.
-        SchedulerUnavailable: the server does not answer, or the command ran for a minute.
+        SchedulerUnavailable: the server does not answer, the command ran for a minute, or it could
+            not be started.
         SchedulerError: the command failed for another reason; with its message.
     """
     try:
@@ -307,12 +323,47 @@ def ask_scheduler(
         raise bad_input("partition", "scheduler", found, accepted) from None
     except subprocess.TimeoutExpired:
         raise SchedulerUnavailable(f"{command[0]} did not answer within {_TIMEOUT_S} s") from None
+    except OSError as error:
+        raise SchedulerUnavailable(f"{command[0]}: {error.strerror}") from None
     if done.returncode in success:
         return done.stdout
     message = " / ".join((done.stderr or done.stdout).split("\n")).strip(" /")[-300:]
     if any(part in message for part in unavailable):
         raise SchedulerUnavailable(f"{command[0]}: {message}")
     raise SchedulerError(f"{command[0]}: {message or f'exit code {done.returncode}'}")
+
+
+def job_id(program: str, output: str, pattern: str) -> str:
+    """Return the id of a job that `program` printed as the last line with one; empty if no output.
+
+    Args:
+        program: the command.
+        output: what it printed.
+        pattern: a regular expression of an id, which is the first group of it in a line.
+
+    Raises:
+        SchedulerUnavailable: no line has an id; whether there is a job is not known.
+    """
+    found = [match for line in output.splitlines() if (match := re.fullmatch(pattern, line))]
+    if not found and output.strip():
+        raise unreadable(program, "an id of a job", output)
+    return found[-1][1] if found else ""
+
+
+def submitted_id(program: str, output: str, pattern: str) -> str:
+    """Return the id of the job that `program` has submitted; see `job_id`.
+
+    Raises:
+        SchedulerUnavailable: there is no id; the scheduler may have the job nevertheless.
+    """
+    if found := job_id(program, output, pattern):
+        return found
+    raise unreadable(program, "an id of a job", output)
+
+
+def unreadable(program: str, form: str, output: str) -> SchedulerUnavailable:
+    """Return the exception for an output that is not of this form; the command may be repeated."""
+    return SchedulerUnavailable(f"{program}: the output is not {form}: {one_line(output[-200:])!r}")
 
 
 def clean(environment: Mapping[str, str]) -> dict[str, str]:

@@ -64,12 +64,16 @@ case $1 in
             state=idle+drain reason=$(cat "$folder/$node")
             [ -n "$reason" ] || reason=none
         fi
+        [ ! -e "$folder.flags/$node" ] || state=$state$(cat "$folder.flags/$node")
         case $5 in
         --Format=NodeList*) echo "$node     $state" ;;
         --format=*\ %N\ %E) mark=${5#--format=}; echo "${mark%% *} $node $reason" ;;
         *) echo "what? $5" >&2; exit 1 ;;
         esac
     done ;;
+--oneliner)
+    [ "$2 $3" = "show reservation" ] || { echo "what? $*" >&2; exit 1; }
+    [ ! -e "$folder.reservations" ] || cat "$folder.reservations" ;;
 show)
     [ "$*" = "show config" ] || { echo "what? $*" >&2; exit 1; }
     echo "Configuration data as of 2026-11-01T08:00:00"
@@ -107,6 +111,18 @@ class FileSlurm:
     def drain(self, node: str, reason: str) -> None:
         """Drain a node as an administrator would."""
         (self.folder / "slurm" / node).write_text(reason)
+
+    def reserve(self, name: str, node: str) -> None:
+        """Reserve a node for maintenance from now on, as an administrator would."""
+        line = f"ReservationName={name} Nodes={node} Users=root Flags=MAINT State=ACTIVE\n"
+        with (self.folder / "slurm.reservations").open("a") as reservations:
+            reservations.write(line)
+        self.flag(node, "+maintenance+reserved")
+
+    def flag(self, node: str, flags: str) -> None:
+        """Give a node further states."""
+        (self.folder / "slurm.flags").mkdir(exist_ok=True)
+        (self.folder / "slurm.flags" / node).write_text(flags)
 
     @property
     def calls(self) -> list[str]:
@@ -163,6 +179,7 @@ class EmulatedSite:
         stop: threading.Event | None = None,
         run: str = "test",
         controller: str = "head",
+        reservation: str = "",
         **changes: Any,
     ) -> ModeRollout:
         """Return the rollout of `run`; `changes` are facts of the firmware."""
@@ -181,6 +198,7 @@ class EmulatedSite:
             scheduler=draining(scheduler),
             hosts={node: Host(node, self.emulator.address(node)) for node in self.nodes},
             say=self.lines.append,
+            reservation=reservation,
         )
 
     def target(self, mode: str, **changes: Any) -> TargetMode:

@@ -87,7 +87,7 @@ def test_a_node_that_the_scheduler_does_not_list_is_held(
     (tmp_path / "sinfo").rename(tmp_path / "real")
     (tmp_path / "sinfo").write_text(f'#!/bin/sh\n{tmp_path}/real "$@" | grep -v n2\n')
     (tmp_path / "sinfo").chmod(0o755)
-    (tmp_path / "pbsnodes").write_text('#!/bin/sh\necho \'{"nodes": {"n1": {}}}\'\n')
+    (tmp_path / "pbsnodes").write_text('#!/bin/sh\necho \'{"nodes": {"n1": {"state": "free"}}}\'\n')
     (tmp_path / "pbsnodes").chmod(0o755)
     monkeypatch.setenv("PATH", path_with(tmp_path))
     monkeypatch.setattr(slurm, "folded", ",".join)

@@ -145,6 +145,67 @@ def test_links_clocks_and_mounts_have_checks() -> None:
     assert not any("/scratch" in check for check in conf(facts, temporary="/scratch"))
 
 
+def mount(source: str, target: str, kind: str, options: str = "rw") -> Mount:
+    return Mount(source=source, target=target, kind=kind, options=options)
+
+
+@pytest.mark.parametrize(
+    ("mounts", "expected"),
+    [
+        pytest.param(
+            [
+                mount("systemd-1", "/lustre", "autofs", "rw,fd=44,direct"),
+                mount("mgs@tcp:/fs", "/lustre", "lustre"),
+            ],
+            ["check_fs_mount_rw -t lustre -s mgs@tcp:/fs -F /lustre"],
+            id="systemd automount",
+        ),
+        pytest.param(
+            [
+                mount("/etc/auto.direct", "/apps/sw", "autofs", "rw,direct"),
+                mount("nfs:/sw", "/apps/sw", "nfs4", "ro,hard"),
+                mount("nfs:/data", "/apps", "nfs4"),
+            ],
+            [
+                "check_fs_mount_ro -t nfs4 -s nfs:/sw -F /apps/sw",
+                "check_fs_mount_rw -t nfs4 -s nfs:/data -f /apps",
+            ],
+            id="direct map",
+        ),
+        pytest.param(
+            [
+                mount("/etc/auto.home", "/home", "autofs", "rw,indirect"),
+                mount("nfs:/home/all", "/home/all", "nfs"),
+                mount("nfs:/homes", "/homes", "nfs"),
+            ],
+            [
+                "check_fs_mount_rw -t nfs -s nfs:/home/all -F /home/all",
+                "check_fs_mount_rw -t nfs -s nfs:/homes -f /homes",
+            ],
+            id="indirect map",
+        ),
+        pytest.param(
+            [
+                mount("/dev/sda2", "/", "ext4"),
+                mount("systemd-1", "/scratch", "autofs", "rw,direct"),
+            ],
+            ["check_fs_mount_rw -t ext4 -s /dev/sda2 -f /"],
+            id="not mounted now",
+        ),
+    ],
+)
+def test_nhc_lets_the_automounter_mount(mounts: list[Mount], expected: list[str]) -> None:
+    """The option -F of NHC uses the folder first; an idle node has only the autofs there."""
+    text = "\n".join(f"{m.source} {m.target} {m.kind} {m.options} 0 0" for m in mounts)
+    probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
+    begin = probe.index("=== mounts\n") + len("=== mounts\n")
+    lines = "".join(f"| {line}\n" for line in text.splitlines())
+    probed = parse_probe(f"{probe[:begin]}{lines}{probe[probe.index('===', begin) :]}", "n1")
+    for facts in (changed(FACTS, mounts=tuple(mounts)), probed):
+        checks = [check for check in conf(facts) if check.startswith("check_fs_mount")]
+        assert sorted(checks) == sorted(expected)
+
+
 HOSTILE_FACTS: dict[str, Callable[[NodeFacts, str], NodeFacts]] = {
     "mount point": lambda facts, text: changed(
         facts, mounts=(Mount(source="fs", target=f"/{text}", kind="nfs", options="rw"),)

@@ -8,8 +8,8 @@ from proofmark.machine.listing import Ask, NodeListing, unreadable
 from proofmark.machine.outcome import NodeError
 from proofmark.site.survey.listed import ListedNode
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT])")
-_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE])")
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _KIND = ("ncpus", "type", "model")
 """The columns of lshosts that like hosts share."""
 
@@ -41,9 +41,11 @@ class Lsf(NodeListing):
 def _rows(printed: str, first: str) -> list[dict[str, str]]:
     """Return the rows below the header that begins with `first`, by the names of its columns."""
     lines = printed.splitlines()
-    start = next((at for at, line in enumerate(lines) if line.startswith(first)), len(lines))
+    start = next((at for at, line in enumerate(lines) if line.split()[:1] == [first]), len(lines))
     heads = lines[start].split() if start < len(lines) else []
-    return [dict(zip(heads, line.split(), strict=False)) for line in lines[start + 1 :] if line]
+    return [
+        dict(zip(heads, line.split(), strict=False)) for line in lines[start + 1 :] if line.split()
+    ]
 
 
 def _groups(printed: str) -> dict[str, tuple[str, ...]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from proofmark.common.json_text import parse_json
 from proofmark.machine.listing import Ask, NodeListing, unreadable
-from proofmark.site.node.parts import size
+from proofmark.machine.pbs_output import entries, size_of
 from proofmark.site.survey.listed import ListedNode
 
 
@@ -22,10 +22,11 @@ class Pbs(NodeListing):
         """Return all hosts. A host may have several virtual nodes, whose resources are added."""
         printed = ask("pbsnodes", "-a", "-F", "json")
         try:
-            listed = parse_json(printed.encode())["nodes"]
-            vnodes = [_vnode(name, fields) for name, fields in listed.items()]
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise unreadable(self.source, f"no JSON of nodes: {printed[:100]!r}") from None
+            vnodes = [_vnode(name, fields) for name, fields in entries(printed, "nodes").items()]
+        except ValueError:
+            vnodes = []
+        if not vnodes:
+            raise unreadable(self.source, f"no JSON of nodes: {printed[:100]!r}")
         hosts: dict[str, list[_Vnode]] = {}
         for vnode in vnodes:
             hosts.setdefault(vnode[0], []).append(vnode)
@@ -37,25 +38,25 @@ _Vnode = tuple[str, int, int, frozenset[str], str]
 
 
 def _vnode(name: str, fields: Mapping[str, Any]) -> _Vnode:
-    """Return a virtual node.
-
-    Raises:
-        AttributeError or ValueError: the entry has another form.
-    """
-    resources = fields.get("resources_available", {})
-    queues = [fields.get("queue", ""), *str(resources.get("Qlist", "")).split(",")]
+    """Return a virtual node; a resource that cannot be read is 0."""
+    resources = fields.get("resources_available")
+    resources = resources if isinstance(resources, dict) else {}
+    queues = [str(fields.get("queue", "")), *str(resources.get("Qlist", "")).split(",")]
+    cpus = str(resources.get("ncpus", ""))
     return (
         str(resources.get("host") or name),
-        int(resources.get("ncpus", 0)),
-        _bytes(str(resources.get("mem", "0"))),
-        frozenset(str(queue).strip() for queue in queues if str(queue).strip()),
+        int(cpus) if re.fullmatch("[0-9]{1,6}", cpus) else 0,
+        _bytes(str(resources.get("mem", ""))),
+        frozenset(queue.strip() for queue in queues if queue.strip()),
         str(resources.get("ngpus", "")),
     )
 
 
 def _bytes(text: str) -> int:
-    """Return the bytes of a size of PBS (``196607040kb``)."""
-    return size(text.removesuffix("b") if text[:-1].isdecimal() else text)
+    try:
+        return size_of(text)
+    except ValueError:
+        return 0
 
 
 def _host(host: str, vnodes: list[_Vnode]) -> ListedNode:

@@ -7,10 +7,11 @@ from xml.etree import ElementTree
 
 from proofmark.common.nodesets import short_name
 from proofmark.machine.listing import Ask, NodeListing, unreadable
+from proofmark.machine.sge_output import read_xml
 from proofmark.site.survey.listed import ListedNode
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)")
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE]?)")
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _UNKNOWN = {"", "-"}
 _KIND = ("num_proc", "m_socket", "arch_string")
 """The values that like hosts share."""
@@ -28,8 +29,8 @@ class GridEngine(NodeListing):
         executing = {short_name(line.strip()) for line in ask("qconf", "-sel").splitlines()}
         printed = ask("qhost", "-q", "-xml")
         try:
-            hosts = list(ElementTree.fromstring(printed).iter("host"))
-        except ElementTree.ParseError:
+            hosts = list(read_xml(printed).iter("host"))
+        except ValueError:
             raise unreadable(self.source, f"no XML: {printed[:100]!r}") from None
         listed = [_host(host) for host in hosts if host.get("name") != "global"]
         return [node for node in listed if short_name(node.name) in executing]

@@ -22,6 +22,7 @@ from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.node_calls import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import HOLDER
+from proofmark.machine.reservations import kept_for_others, without_reservation
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 from proofmark.runs.claims import Claims
 from proofmark.runs.journal import History, Journal
@@ -40,6 +41,7 @@ class Drains:
         run: the folder of the run's state, with the journals.
         claims: the nodes that the run holds.
         hosts: the nodes that may be changed.
+        reservation: that of the site's own jobs; empty if there is none.
     """
 
     run: Path
@@ -47,6 +49,7 @@ class Drains:
     transition: ModeTransition
     scheduler: DrainingScheduler
     hosts: Mapping[str, Host]
+    reservation: str = ""
 
     @property
     def needed(self) -> bool:
@@ -108,17 +111,24 @@ class Drains:
         unknown = call_for_nodes(
             lambda names: statuses.update(self.scheduler.node_status(names)), nodes
         )
-        return statuses, unknown
+        return without_reservation(statuses) if self.reservation else statuses, unknown
+
+    def kept_for_others(self, nodes: Sequence[str]) -> dict[str, NodeError]:
+        """Return the nodes that must not be changed now, because others have reserved them."""
+        if not self.transition.back_end.sets:
+            return {}
+        return kept_for_others(self.scheduler, nodes, self.reservation)
 
     def drain(self, batch: Mapping[str, History], mode: str) -> dict[str, Result]:
         """Drain the nodes of `batch` and wait for the end of their jobs.
 
         Returns:
-            The nodes that others have drained since the check, and those that failed.
+            The nodes that others have drained or reserved since the check, and those that failed.
         """
-        failed: dict[str, NodeError] = {}
+        failed = self.kept_for_others(list(batch))
         if self.needed:
-            statuses, failed = self.statuses(list(batch))
+            statuses, unknown = self.statuses(list(batch))
+            failed |= unknown
             for node, status in statuses.items():
                 if held := held_by(status, batch[node]):
                     failed[node] = NodeError(Outcome.HELD, f"drained since the check: {held}")
@@ -193,10 +203,11 @@ class Drains:
         if self.needed:
             statuses, unknown = self.statuses(left())
             failed |= unknown
+            statuses = without_reservation(statuses)
             out = {node: status.reason for node, status in statuses.items() if status.out}
             ours = [node for node in out if out[node] in history_of(self.run, node).reasons]
             for node in out.keys() - set(ours):
-                text = f"not resumed, drained by others: {out[node] or 'no reason'}"
+                text = f"not resumed, drained by others: {statuses[node].why or 'no reason'}"
                 held[node] = NodeError(Outcome.HELD, text)
             failed |= call_for_nodes(self.scheduler.resume, ours)
         failed |= split(fan_out(left(), end, 1))[1]
@@ -228,9 +239,9 @@ def held_by(status: NodeStatus, history: History) -> str:
     """Return the reason of a drain that is not of this run; empty if there is none."""
     if not status.out or status.reason in history.reasons:
         return ""
-    # A drain of this run has a reason. Without a reason an administrator drained the node,
-    # or a reset removed the reason.
-    return status.reason or ("" if history.drained else "no reason is given")
+    # A drain of this run has a reason. Without a reason an administrator drained the node, a reset
+    # removed the reason, or the node is in a state in which the scheduler starts no job.
+    return status.reason or ("" if history.drained else status.why or "no reason is given")
 
 
 def history_of(run: Path, node: str) -> History:

@@ -62,6 +62,8 @@ class ModeRollout:
             journals are resumed.
         hosts: the nodes that may be changed.
         say: gets each line of progress.
+        reservation: that of the site's own jobs; empty if there is none. Nodes in a reservation of
+            others are not changed.
     """
 
     run: Path
@@ -70,11 +72,13 @@ class ModeRollout:
     scheduler: DrainingScheduler
     hosts: Mapping[str, Host]
     say: Callable[[str], None]
+    reservation: str = ""
 
     @cached_property
     def drains(self) -> Drains:
         """The drains of the nodes."""
-        return Drains(self.run, self.claims, self.transition, self.scheduler, self.hosts)
+        parts = (self.run, self.claims, self.transition, self.scheduler, self.hosts)
+        return Drains(*parts, reservation=self.reservation)
 
     def enter(self, nodes: Sequence[str], target: TargetMode) -> dict[str, Result]:
         """Bring `nodes` into `target`; return the result of each node.
@@ -151,6 +155,7 @@ class ModeRollout:
         statuses, unknown = drains.statuses(known) if drains.needed else ({}, {})
         if unknown and len(unknown) == len(known) and target_of is not original_state:
             raise next(iter(unknown.values()))
+        kept = drains.kept_for_others(known)
 
         def check_node(node: str) -> CheckedNode:
             if node in unknown:
@@ -161,8 +166,11 @@ class ModeRollout:
             target = target_of(history)
             if other := self.claims.other(node):
                 raise NodeError(Outcome.HELD, other)
+            if node in kept:
+                raise kept[node]
             if node in statuses and (reason := held_by(statuses[node], history)):
-                raise NodeError(Outcome.HELD, f"already drained: {reason}")
+                begin = "already drained" if statuses[node].reason else "not in service"
+                raise NodeError(Outcome.HELD, f"{begin}: {reason}")
             look = drains.marks_nodes and not history.in_flight
             if look and (other := drains.mark("look", node)):
                 self.say(f"{node}: taken over from {other}")

@@ -67,6 +67,7 @@ def rollout_of(
             node: host for node, host in hosts_of(site, firmware).items() if node in set(site.hosts)
         },
         say=say,
+        reservation=site.partition.queue.reservation,
     )
 
 

@@ -18,6 +18,9 @@ from proofmark.machine.scheduler import (
     SchedulerError,
     SchedulerUnavailable,
     ask_scheduler,
+    job_id,
+    submitted_id,
+    unreadable,
 )
 from proofmark.runs.job_state import JobStatus, State
 
@@ -41,6 +44,8 @@ _STATES = {
     "TO": State.TIME_LIMIT,
 }
 """flux-jobs(1), section JOB STATUS: status_abbrev."""
+
+_ID = r"\s*([fƒ][0-9A-Za-z]+)\s*"
 
 _FIELDS = "{id.f58plain}|{status_abbrev}|{urgency}|{exception.type}"
 
@@ -94,21 +99,23 @@ class Flux(Scheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; the id has an ``f`` in place of the letter ƒ."""
         output = ask_scheduler("flux", "batch", str(script), unavailable=_UNAVAILABLE)
-        return _plain(output)
+        return _plain(submitted_id("flux batch", output, _ID))
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
-        jobs = _jobs("{id.f58plain}", f"--name={name}")
-        return jobs[0][0] if jobs else ""
+        return job_id("flux jobs", _jobs("{id.f58plain}", f"--name={name}"), _ID)
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one flux jobs for all jobs of this user."""
-        rows = _jobs(_FIELDS, "-a")
-        return {row[0]: _state(*row[1:]) for row in rows if len(row) == 4 and row[0] in ids}
+        found = _listed(_jobs(_FIELDS, "-a"))
+        return {job: found[job] for job in ids if job in found}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Return None: `states` already lists ended jobs."""
-        return None
+        """Return the state by a flux jobs for this job alone."""
+        try:
+            return _listed(_jobs(_FIELDS, job)).get(job)
+        except SchedulerError:
+            return None  # "No such file or directory": Flux has removed it
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; a job that has ended is no error."""
@@ -140,11 +147,18 @@ class Flux(Scheduler):
         return {name: states[name] for name in names if name in states}
 
 
-def _jobs(fields: str, *options: str) -> list[list[str]]:
+def _jobs(fields: str, *options: str) -> str:
     """Return the `fields` of the jobs of this user."""
     command = ("flux", "jobs", "--no-header", "--count=0", f"--format={fields}", *options)
-    output = ask_scheduler(*command, unavailable=_UNAVAILABLE)
-    return [line.split("|") for line in output.splitlines()]
+    return ask_scheduler(*command, unavailable=_UNAVAILABLE)
+
+
+def _listed(output: str) -> dict[str, JobStatus]:
+    rows = [line.split("|") for line in output.splitlines()]
+    found = {row[0]: _state(*row[1:]) for row in rows if len(row) == 4}
+    if output.strip() and not found:
+        raise unreadable("flux jobs", "a list of jobs", output)
+    return found
 
 
 def _plain(job: str) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.nodesets import short_name
+from proofmark.machine.node_states import Use, states_of, text_of
 from proofmark.machine.scheduler import (
     Request,
     Scheduler,
-    SchedulerError,
     ask_scheduler,
     ssh_to,
+    submitted_id,
+    unreadable,
     user_name,
 )
 from proofmark.runs.job_state import JobStatus, State
@@ -20,6 +23,9 @@ from proofmark.runs.job_state import JobStatus, State
 _UNAVAILABLE = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")
 
 _NO_JOBS = "There is currently no job status to report"
+
+_ROW = re.compile("([A-Za-z0-9_.-]+)!([^!]*)!([^!]*)")
+"""A line of ``llq -r %id %st %jn``."""
 
 _WIDTH = 500
 """A longer statement is continued on further lines."""
@@ -51,6 +57,21 @@ _STATES = {
     "XP": State.RUNNING,  # is being rejected
 }
 """LoadLeveler: Using and Administering, "LoadLeveler job states"; the short form of llq."""
+
+NODE_STATES = {
+    "Busy": Use.OCCUPIED,  # all its job slots are used
+    "Idle": Use.IN_SERVICE,
+    "Run": Use.OCCUPIED,
+    "Down": Use.OUT,
+    "Drain": Use.OUT,
+    "Draind": Use.OUT,
+    "Drned": Use.OUT,
+    "Drning": Use.OUT,
+    "Flush": Use.OUT,  # its jobs are vacated, and none starts
+    "None": Use.OUT,  # it has no startd
+    "Suspnd": Use.OUT,
+}
+"""LoadLeveler: Using and Administering, llstatus: the states of the startd."""
 
 
 class LoadLeveler(Scheduler):
@@ -100,10 +121,7 @@ class LoadLeveler(Scheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; submit filters of the site may print lines before the job id."""
         output = ask_scheduler("llsubmit", str(script), unavailable=_UNAVAILABLE)
-        for line in output.splitlines():
-            if line.startswith("llsubmit: The job ") and line.count('"') == 2:
-                return line.split('"')[1]
-        raise SchedulerError(f"llsubmit: {output.strip()[-200:]}")
+        return submitted_id("llsubmit", output, r'llsubmit: The job "([A-Za-z0-9_.-]+)".*')
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -169,9 +187,9 @@ def _queue() -> list[tuple[str, str, str]]:
     """Return id, state and name of every job; jobs of the kit have one job step, number 0."""
     fields = ("%id", "%st", "%jn")
     output = ask_scheduler("llq", "-u", user_name(), "-r", *fields, unavailable=_UNAVAILABLE)
-    if _NO_JOBS in output:
-        return []
-    rows = (line.split("!") for line in output.splitlines() if line.count("!") == 2)
+    rows = [match.groups() for line in output.splitlines() if (match := _ROW.fullmatch(line))]
+    if not rows and _NO_JOBS not in output:
+        raise unreadable("llq", "a list of jobs", output)
     return [(step.removesuffix(".0"), code, name) for step, code, name in rows]
 
 
@@ -180,6 +198,4 @@ def _state(code: str) -> JobStatus:
 
 
 def _node(state: str) -> str:
-    if state == "Idle":
-        return "idle"
-    return "busy" if state in ("Run", "Busy") else f"down {state}"
+    return text_of(states_of([state], NODE_STATES), state, "")

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
-from proofmark.common.json_text import parse_json
+from proofmark.common.json_text import parse_printed_json
+from proofmark.machine.node_states import Use, states_of, text_of
 from proofmark.machine.scheduler import (
     Request,
     Scheduler,
-    SchedulerError,
-    SchedulerUnavailable,
     ask_scheduler,
     one_by_one,
     ssh_to,
+    submitted_id,
+    unreadable,
 )
 from proofmark.runs.job_state import JobStatus, State
 
@@ -52,6 +53,23 @@ _STATES = {
     "ZOMBI": State.NODE_FAILED,
 }
 """Command reference, bjobs: job states."""
+
+HOST_STATES = {
+    "ok": Use.IN_SERVICE,
+    "closed_Busy": Use.OCCUPIED,  # its load is high
+    "closed_Excl": Use.OCCUPIED,  # a job has it alone
+    "closed_Full": Use.OCCUPIED,
+    "closed_cu_Excl": Use.OCCUPIED,  # a job has its compute unit alone
+    "closed_Adm": Use.OUT,
+    "closed_EGO": Use.OUT,  # not given to LSF
+    "closed_LIM": Use.OUT,  # its daemon of load does not answer
+    "closed_Lock": Use.OUT,
+    "closed_Wind": Use.OUT,  # outside of its hours
+    "unavail": Use.OUT,
+    "unlicensed": Use.OUT,
+    "unreach": Use.OUT,
+}
+"""Command reference, bhosts: STATUS."""
 
 _REASONS = {
     "TERM_ADMIN": State.CANCELLED,
@@ -121,10 +139,7 @@ class Lsf(Scheduler):
         """
         text = script.read_text(encoding="utf-8")
         output = ask_scheduler("bsub", text=text, unavailable=_UNAVAILABLE)
-        for line in output.splitlines():
-            if line.startswith("Job <"):
-                return line.removeprefix("Job <").partition(">")[0]
-        raise SchedulerError(f"bsub: {output.strip()[-200:]}")
+        return submitted_id("bsub", output, r"Job <([0-9]+)>.*")
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -146,9 +161,10 @@ class Lsf(Scheduler):
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return the state of each node, by one bhosts."""
-        output = ask_scheduler("bhosts", "-w", unavailable=_UNAVAILABLE)
+        # -X: also the hosts of a condensed host group, which is one line otherwise.
+        output = ask_scheduler("bhosts", "-X", "-w", unavailable=_UNAVAILABLE)
         rows = [line.split() for line in output.splitlines()]
-        states = {row[0]: _node(row[1], row[5]) for row in rows if len(row) >= 6}
+        states = {row[0]: _node(row[1], row[4]) for row in rows if len(row) >= 6}
         return {name: states[name] for name in names if name in states}
 
 
@@ -178,14 +194,14 @@ def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
     if not output.strip():
         return []
     try:
-        records: list[dict[str, Any]] = parse_json(output.encode())["RECORDS"]
+        records: list[dict[str, Any]] = parse_printed_json(output)["RECORDS"]
         return [
-            {key: str(value) for key, value in job.items()} for job in records if "ERROR" not in job
+            {key: str(value) for key, value in job.items()}
+            for job in records
+            if str(job.get("JOBID", "")).isdecimal() and "ERROR" not in job
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise SchedulerUnavailable(
-            f"bjobs: the output is not JSON of jobs: {output[-100:]!r}"
-        ) from None
+        raise unreadable("bjobs", "JSON of jobs", output) from None
 
 
 def _state(job: Mapping[str, str]) -> JobStatus:
@@ -200,6 +216,5 @@ def _state(job: Mapping[str, str]) -> JobStatus:
 
 def _node(status: str, jobs: str) -> str:
     """Return the state of a host with a number of used slots (``bhosts -w``: STATUS, NJOBS)."""
-    if status == "ok" or status.startswith(("closed_Full", "closed_Excl", "closed_Busy")):
-        return "idle" if jobs == "0" and status == "ok" else "busy"
-    return f"down {status}"
+    text = text_of(states_of([status], HOST_STATES), status, "")
+    return "busy" if text == "idle" and jobs != "0" else text

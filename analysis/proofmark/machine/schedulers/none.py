@@ -39,6 +39,10 @@ class NoScheduler(ChildJobs, DrainingScheduler):
     def resume(self, nodes: Sequence[str]) -> None:
         """Do nothing; the journal records it."""
 
+    def reservations(self) -> dict[str, list[str]]:
+        """Return no reservation: nobody can reserve a node."""
+        return {}
+
     def missing_permission(self, node: str) -> str:
         """Return an empty text: no permission is needed."""
         return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -10,22 +9,28 @@ from pathlib import Path
 from socket import getfqdn, gethostname
 from typing import Any
 
-from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import short_name
+from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
+from proofmark.machine.node_states import Use, status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.pbs_output import Entries, active_reservations, entries, node_states
 from proofmark.machine.scheduler import (
     DrainingScheduler,
     NodeStatus,
     Request,
-    SchedulerUnavailable,
     as_argument,
     ask_scheduler,
+    job_id,
+    submitted_id,
+    unreadable,
     user_name,
 )
 from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = ("annot connect to", "onnection refused", "ommunication failure", "timed out")
+
+_ID = r"\s*([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9_.-]+)\s*"
 
 _UNKNOWN_JOB = 153
 
@@ -65,14 +70,10 @@ _EXITS = {
 
 _TERMINATED, _LIMIT = 91, 93  # substates of F
 
-_DOWN = ("down", "offline", "unresolvable", "stale", "maintenance", "Stale", "unknown", "sleep")
-
 TIMEOUT_S = 60
 
 MAX_NAMES = 500
 """Node names on one command line."""
-
-OUT = {"offline", "down", "stale", "provisioning", "maintenance"}
 
 
 class Pbs(DrainingScheduler):
@@ -133,12 +134,13 @@ class Pbs(DrainingScheduler):
         """Submit `script`."""
         selection = ("-l", self.host_list(request))
         output = ask_scheduler("qsub", *selection, str(script), unavailable=_UNAVAILABLE)
-        return output.split()[-1]
+        return submitted_id("qsub", output, _ID)
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
-        ids = ask_scheduler("qselect", "-N", name, unavailable=_UNAVAILABLE).split()
-        return ids[0] if ids else ""
+        return job_id(
+            "qselect", ask_scheduler("qselect", "-N", name, unavailable=_UNAVAILABLE), _ID
+        )
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one qstat, which also lists ended jobs."""
@@ -146,14 +148,7 @@ class Pbs(DrainingScheduler):
         output = ask_scheduler(
             *("qstat", "-x", "-f", "-F", "json", *ids), unavailable=_UNAVAILABLE, success=codes
         )
-        try:
-            jobs: dict[str, dict[str, Any]] = (
-                json.loads(output).get("Jobs", {}) if output.strip() else {}
-            )
-        except ValueError:
-            raise SchedulerUnavailable(
-                f"qstat: the output is not JSON: {output[-100:]!r}"
-            ) from None
+        jobs = _entries("qstat", output, "Jobs") if output.strip() else {}
         return {job: _state(fields) for job, fields in jobs.items() if job in ids}
 
     def ended(self, job: str) -> JobStatus | None:
@@ -169,27 +164,24 @@ class Pbs(DrainingScheduler):
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return the state of each node, by one pbsnodes."""
         output = ask_scheduler("pbsnodes", "-a", "-F", "json", unavailable=_UNAVAILABLE)
-        nodes: dict[str, dict[str, Any]] = json.loads(output).get("nodes", {})
-        requested = set(names)
-        return {
-            name: _node(str(fields.get("state", "")), str(fields.get("comment", "")))
-            for name, fields in nodes.items()
-            if name in requested
-        }
+        nodes = _entries("pbsnodes", output, "nodes")
+        return {name: _node(nodes[name]) for name in names if "state" in nodes.get(name, {})}
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
-        """Return the status of each node: its state, its jobs and its comment."""
-        statuses: dict[str, NodeStatus] = {}
-        asked = set(nodes)
+        """Return the status of each node: its states, its jobs and its comment."""
+        found: Entries = {}
         for names in _parts(nodes):
-            for name, fields in _nodes(_pbsnodes("-v", "-F", "json", *names)).items():
-                if name not in asked:
-                    continue
-                states = set(str(fields.get("state", "")).split(","))
-                statuses[name] = NodeStatus(
-                    bool(states & OUT), not fields.get("jobs"), str(fields.get("comment", ""))
-                )
-        return {node: statuses.get(node) or self.unlisted("pbsnodes") for node in nodes}
+            found |= _nodes(_pbsnodes("-v", "-F", "json", *names))
+        return {
+            node: _status(found[node])
+            if "state" in found.get(node, {})
+            else self.unlisted("pbsnodes")
+            for node in nodes
+        }
+
+    def reservations(self) -> dict[str, list[str]]:
+        """Return the nodes of each active reservation, by one pbs_rstat."""
+        return active_reservations(ask_tool("pbs_rstat", "-F", timeout_s=TIMEOUT_S))
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
         """Set the nodes offline, with `reason` as their comment."""
@@ -239,22 +231,42 @@ def _state(fields: Mapping[str, Any]) -> JobStatus:
     return JobStatus(state, " ".join(filter(None, (letter, comment))))
 
 
-def _node(state: str, comment: str) -> str:
-    if any(word.startswith(_DOWN) for word in state.replace(",", " ").split()):
-        return " ".join(filter(None, ("down", state, comment)))
-    return "idle" if state == "free" else "busy"
+def _node(fields: Mapping[str, Any]) -> str:
+    return text_of(node_states(fields), str(fields["state"]), one_line(_comment(fields)))
 
 
-def _nodes(text: str) -> dict[str, dict[str, Any]]:
+def _comment(fields: Mapping[str, Any]) -> str:
+    return str(fields.get("comment", ""))
+
+
+def _status(fields: Mapping[str, Any]) -> NodeStatus:
+    """Return the status of a vnode. A host can be busy by a job of another of its vnodes."""
+    states = node_states(fields)
+    idle = not fields.get("jobs") and Use.OCCUPIED not in states.values()
+    return status_of(states, _comment(fields), idle=idle)
+
+
+def _entries(program: str, text: str, key: str) -> Entries:
+    """Return the entries in the JSON that `program` printed.
+
+    Raises:
+        SchedulerUnavailable: it is not such JSON; the command may be repeated.
+    """
+    try:
+        return entries(text, key)
+    except ValueError:
+        raise unreadable(program, "JSON of PBS", text) from None
+
+
+def _nodes(text: str) -> Entries:
     """Return the entries of the nodes in the JSON of pbsnodes.
 
     Raises:
         NodeError: it is not such JSON.
     """
     try:
-        nodes = parse_json(text.encode()).get("nodes", {})
-        return {name: fields for name, fields in nodes.items() if isinstance(fields, dict)}
-    except (ValueError, AttributeError):
+        return entries(text, "nodes")
+    except ValueError:
         found = f"pbsnodes: the output is not JSON of nodes: {text[:100]!r}"
         raise NodeError(Outcome.UNEXPECTED, found) from None
 
@@ -267,11 +279,11 @@ def _server() -> dict[str, Any]:
     """
     text = ask_tool("qstat", "-B", "-f", "-F", "json", timeout_s=TIMEOUT_S)
     try:
-        (server,) = parse_json(text.encode())["Server"].values()
-        return dict(server)
-    except (AttributeError, KeyError, TypeError, ValueError):
+        (server,) = entries(text, "Server").values()
+    except ValueError:
         found = f"qstat -B: the output is not JSON of one server: {text[:100]!r}"
         raise NodeError(Outcome.UNEXPECTED, found) from None
+    return server
 
 
 def _parts(nodes: Sequence[str]) -> list[Sequence[str]]:

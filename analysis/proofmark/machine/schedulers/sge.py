@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+from proofmark.common.errors import BadInput
+from proofmark.machine.node_states import states_of, text_of
 from proofmark.machine.scheduler import (
     Request,
     Scheduler,
@@ -15,8 +17,11 @@ from proofmark.machine.scheduler import (
     as_argument,
     ask_scheduler,
     one_by_one,
+    submitted_id,
+    unreadable,
     user_name,
 )
+from proofmark.machine.sge_output import QUEUE_STATES, read_xml
 from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = ("nable to send message", "nable to contact", "commlib error", "got no connection")
@@ -92,7 +97,7 @@ class GridEngine(Scheduler):
         instances = ("-q", self.host_list(request))
         command = ("qsub", "-terse", *instances, str(script))
         output = ask_scheduler(*command, unavailable=_UNAVAILABLE)
-        return output.split()[-1]
+        return submitted_id("qsub", output, r"\s*([0-9]+)\s*")
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -103,10 +108,19 @@ class GridEngine(Scheduler):
         return {job: _state(letters) for job, letters, _ in _queue() if job in ids}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Return the final state by qacct, whose records are some seconds late."""
+        """Return the state by ``qstat -j``, else by qacct, whose records are some seconds late.
+
+        ``qstat -j`` lists a job by its number. A job that runs has a line of its usage there.
+        """
+        try:
+            known = ask_scheduler("qstat", "-j", job, unavailable=_UNAVAILABLE)
+            runs = any(line.startswith("usage") for line in known.splitlines())
+            return JobStatus(State.RUNNING if runs else State.WAITING, "only qstat -j lists it")
+        except SchedulerError:
+            pass  # "Following jobs do not exist"
         try:
             output = ask_scheduler("qacct", "-j", job, unavailable=_UNAVAILABLE)
-        except (SchedulerUnavailable, SchedulerError):
+        except (SchedulerUnavailable, SchedulerError, BadInput):
             return None
         fields = dict(
             line.split(None, 1) for line in output.splitlines() if len(line.split(None, 1)) == 2
@@ -114,7 +128,7 @@ class GridEngine(Scheduler):
         failed = fields.get("failed", "").strip()
         if not failed:
             return None
-        number = failed.split()[0]
+        number, *_ = failed.split()
         if failed != "0" and fields.get("deleted_by", "NONE").strip() not in ("NONE", "unknown"):
             return JobStatus(State.CANCELLED, f"by {fields['deleted_by'].strip()}")
         return JobStatus(_FAILURES.get(number, State.NODE_FAILED), "" if number == "0" else failed)
@@ -124,24 +138,30 @@ class GridEngine(Scheduler):
         ask_scheduler("qdel", ",".join(ids), unavailable=_UNAVAILABLE, success=(0, 1))
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return the state of each node, by one qstat for all queue instances and no jobs."""
-        output = ask_scheduler("qstat", "-f", "-u", "nobody", unavailable=_UNAVAILABLE)
-        states: dict[str, str] = {}
-        for words in (line.split() for line in output.splitlines() if "@" in line):
-            node, slots, flags = words[0].partition("@")[2], words[2], "".join(words[5:6])
-            down = any(letter in flags for letter in "auEdDc")
-            used = slots.split("/")[1] != "0"
-            states[node] = f"down {flags}" if down else "busy" if used else "idle"
-        return {name: states[name] for name in names if name in states}
+        """Return the state of each node, by one qstat for all queue instances and no jobs.
+
+        A node is down if all its queue instances are, and busy if a slot of one is used.
+        """
+        found: dict[str, list[str]] = {}
+        # Not the table of qstat -f: it cuts long names.
+        for instance in _qstat("-f", "-u", "nobody").iter("Queue-List"):
+            node = instance.findtext("name", "").partition("@")[2]
+            found.setdefault(node, []).append(_instance(instance))
+        return {name: max(found[name], key=_rank) for name in names if name in found}
+
+
+def _qstat(*options: str) -> ElementTree.Element:
+    """Return the XML of a qstat for all states: a file .sge_qstat can have other options."""
+    output = ask_scheduler("qstat", "-xml", "-s", "prs", *options, unavailable=_UNAVAILABLE)
+    try:
+        return read_xml(output)
+    except ValueError:
+        raise unreadable("qstat", "XML", output) from None
 
 
 def _queue() -> list[tuple[str, str, str]]:
     """Return number, state letters and name of every job of this user."""
-    output = ask_scheduler("qstat", "-xml", "-u", user_name(), unavailable=_UNAVAILABLE)
-    try:
-        jobs = ElementTree.fromstring(output).iter("job_list")
-    except ElementTree.ParseError:
-        raise SchedulerUnavailable(f"qstat: the output is not XML: {output[-100:]!r}") from None
+    jobs = _qstat("-u", user_name()).iter("job_list")
     return [
         (
             job.findtext("JB_job_number", ""),
@@ -149,9 +169,22 @@ def _queue() -> list[tuple[str, str, str]]:
             job.findtext("JB_name", ""),
         )
         for job in jobs
+        if job.findtext("JB_job_number", "").isdecimal()
     ]
 
 
 def _state(letters: str) -> JobStatus:
     state = next((state for letter, state in _STATES if letter in letters), State.UNKNOWN)
     return JobStatus(state, letters)
+
+
+def _instance(instance: ElementTree.Element) -> str:
+    """Return ``idle``, ``busy`` or ``down …`` for a queue instance of a node."""
+    letters = instance.findtext("state", "").strip()
+    text = text_of(states_of(letters, QUEUE_STATES) if letters else {}, letters, "")
+    used = instance.findtext("slots_used", "0").strip() != "0"
+    return "busy" if text == "idle" and used else text
+
+
+def _rank(text: str) -> int:
+    return ("down", "idle", "busy").index(text.partition(" ")[0])

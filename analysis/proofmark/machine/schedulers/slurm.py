@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,9 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded, unfold
+from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
+from proofmark.machine.node_states import status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NodeStatus,
@@ -20,8 +21,12 @@ from proofmark.machine.scheduler import (
     SchedulerError,
     SchedulerUnavailable,
     ask_scheduler,
+    job_id,
+    submitted_id,
+    unreadable,
     user_name,
 )
+from proofmark.machine.slurm_states import node_states
 from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = (
@@ -81,8 +86,9 @@ _REASONS = {
 }
 """Prefixes of reasons for which a pending job does not start without help."""
 
-_DOWN = ("down", "drain", "drng", "fail", "maint", "inval", "unk", "power", "boot", "reboot")
-"""Prefixes of node states (`sinfo -o %T`) in which no job starts; ``*``: the node is silent."""
+_ID = r"\s*([0-9]+)(?:;\S*)?\s*"
+
+_FIELDS = "--format=%i|%T|%r"
 
 TIMEOUT_S = 60
 
@@ -91,10 +97,6 @@ _NAME_WIDTH = 256
 
 _NO_REASON = "none"
 """The reason that sinfo prints if there is none."""
-
-OUT = {"DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "MAINT"}
-
-OCCUPIED = {"ALLOCATED", "MIXED", "COMPLETING", "DRAINING"}
 
 OPERATORS = ("Operator", "Administrator")
 """The admin levels that may change the state of a node."""
@@ -126,8 +128,8 @@ class Slurm(ReservingScheduler):
         """
         return [
             "on_all() {",
-            'count=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%D) && [ -n "$count" ] ||',
-            "count=$SLURM_JOB_NUM_NODES",
+            'count=$(squeue --noheader --all --jobs="$SLURM_JOB_ID" --format=%D) &&',
+            '[ -n "$count" ] || count=$SLURM_JOB_NUM_NODES',
             'exec srun --nodes="$count" --ntasks="$count" --ntasks-per-node=1 --no-kill \\',
             "--wait=0 --kill-on-bad-exit=0 --overlap --mpi=none --cpu-bind=none --input=none \\",
             'sh "$@"',
@@ -137,57 +139,67 @@ class Slurm(ReservingScheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
         output = ask_scheduler("sbatch", "--parsable", str(script), unavailable=_UNAVAILABLE)
-        return output.strip().partition(";")[0]
+        return submitted_id("sbatch", output, _ID)
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
-        ids = ask_scheduler(*_squeue("%i", f"--name={name}"), unavailable=_UNAVAILABLE).split()
-        return ids[0] if ids else ""
+        command = _squeue("--format=%i", f"--name={name}")
+        return job_id("squeue", ask_scheduler(*command, unavailable=_UNAVAILABLE), _ID)
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one squeue, which lists ended jobs until MinJobAge."""
         # Without --jobs: squeue fails if one of the ids is unknown.
-        output = ask_scheduler(*_squeue("%i|%T|%r", "--states=all"), unavailable=_UNAVAILABLE)
-        rows = (line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2)
-        return {job: _state(name, reason) for job, name, reason in rows if job in ids}
+        found = _listed(*_squeue(_FIELDS, "--states=all"))
+        return {job: found[job] for job in ids if job in found}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Return the final state by sacct; None if the site has no accounting."""
+        """Return the state by a squeue for this job alone, else by sacct; None if both fail."""
+        alone = ("squeue", "--noheader", "--all", "--states=all", f"--jobs={job}", _FIELDS)
         try:
-            output = ask_scheduler(
-                "sacct", "--noheader", "--parsable2", "-X", f"--jobs={job}", "--format=State"
-            )
+            if status := _listed(*alone).get(job):
+                return status
+        except SchedulerError:
+            pass  # "Invalid job id specified": slurmctld has forgotten it
+        options = ("--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State")
+        try:
+            words = ask_scheduler("sacct", *options).split()
         except (SchedulerError, SchedulerUnavailable, BadInput):
-            return None
-        return _state(output.split()[0], "") if output.split() else None
+            return None  # the site has no accounting
+        return _state(words[0], "") if words else None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; a job that has ended is no error."""
         ask_scheduler("scancel", "--quiet", *ids, unavailable=_UNAVAILABLE)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return the state of each node, by one sinfo."""
-        nodes = f"--nodes={folded(names)}"
-        output = ask_scheduler(
-            "sinfo", "--noheader", "--Node", nodes, "--format=%N|%T|%E", unavailable=_UNAVAILABLE
-        )
-        rows = (line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2)
+        """Return the state of each node, by one sinfo, and the reasons by another."""
         asked = set(names)
-        return {name: _node(state, reason) for name, state, reason in rows if name in asked}
+        printed = ask_scheduler(*_by_node(names, "--format=%N|%T"), unavailable=_UNAVAILABLE)
+        rows = (line.split("|") for line in printed.splitlines() if "|" in line)
+        shown = {row[0]: row[1].strip() for row in rows if row[0] in asked}
+        mark = secrets.token_hex(8)  # no reason has this word at the start of a line
+        form = f"--format={mark} %N %E"
+        reasons = read_reasons(
+            ask_scheduler(*_by_node(names, form), unavailable=_UNAVAILABLE), mark
+        )
+        return {
+            node: text_of(node_states(state), state, one_line(reasons.get(node, "")))
+            for node, state in shown.items()
+        }
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
         """Return the status of each node: its state and its reason.
 
         A reason is any text. It is read by a call of its own, so that no part of it is a state.
         """
-        # The longest list of state flags has about 100 characters.
-        states = _sinfo(nodes, f"--Format=NodeList:{_NAME_WIDTH},StateComplete:256")
+        # The longest list of state flags has about 200 characters.
+        states = _sinfo(nodes, f"--Format=NodeList:{_NAME_WIDTH},StateComplete:512")
         rows = (line.split() for line in states.splitlines())
-        flags = {row[0]: _flags(" ".join(row[1:])) for row in rows if row}
+        flags = {row[0]: node_states("+".join(row[1:])) for row in rows if row}
         mark = secrets.token_hex(8)  # no reason has this word at the start of a line
         reasons = read_reasons(_sinfo(nodes, f"--format={mark} %N %E"), mark)
         return {
-            node: NodeStatus(bool(flags[node] & OUT), not flags[node] & OCCUPIED, reasons[node])
+            node: status_of(flags[node], reasons[node])
             if node in flags and node in reasons
             else self.unlisted("sinfo")
             for node in nodes
@@ -293,8 +305,22 @@ def _resources(request: Request) -> list[str]:
     return ["--ntasks-per-node=1", f"--cpus-per-task={request.cpus}", f"--mem={memory}"]
 
 
-def _squeue(fields: str, *options: str) -> list[str]:
-    return ["squeue", "--noheader", f"--user={os.getuid()}", *options, f"--format={fields}"]
+def _squeue(form: str, *options: str) -> list[str]:
+    """Return a squeue for the jobs of this user, also those in partitions that are hidden."""
+    return ["squeue", "--noheader", "--all", f"--user={os.getuid()}", *options, form]
+
+
+def _listed(*command: str) -> dict[str, JobStatus]:
+    """Return the states of the jobs that a squeue with `_FIELDS` lists.
+
+    In a federation it also lists the copies of a job on other clusters, which are REVOKED.
+    """
+    output = ask_scheduler(*command, unavailable=_UNAVAILABLE)
+    rows = [line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2]
+    if output.strip() and not rows:
+        raise unreadable("squeue", "a list of jobs", output)
+    rows.sort(key=lambda row: row[1] != "REVOKED")
+    return {job: _state(name, reason) for job, name, reason in rows}
 
 
 def _state(name: str, reason: str) -> JobStatus:
@@ -307,16 +333,6 @@ def _state(name: str, reason: str) -> JobStatus:
     return JobStatus(state, " ".join(filter(None, (name, shown))))
 
 
-def _node(state: str, reason: str) -> str:
-    if state.startswith(_DOWN) or state.endswith("*"):
-        return " ".join(filter(None, ("down", state, reason if reason != "none" else "")))
-    return "idle" if state == "idle" else "busy"
-
-
-def _flags(state: str) -> set[str]:
-    return set(re.split(r"[^A-Z_]+", state.upper()))
-
-
 def read_reasons(text: str, mark: str) -> dict[str, str]:
     """Return the reason of each node; each entry of `text` is ``MARK NODE REASON``.
 
@@ -327,10 +343,13 @@ def read_reasons(text: str, mark: str) -> dict[str, str]:
     return {node: "" if reason == _NO_REASON else reason for node, reason in reasons.items()}
 
 
+def _by_node(nodes: Sequence[str], form: str) -> list[str]:
+    """Return a sinfo for nodes, also those in partitions that are hidden from this user."""
+    return ["sinfo", "--noheader", "--all", "--Node", f"--nodes={folded(nodes)}", form]
+
+
 def _sinfo(nodes: Sequence[str], form: str) -> str:
-    names = f"--nodes={folded(nodes)}"
-    command = ("sinfo", "--noheader", "--all", "--Node", names, form)
-    return ask_tool(*command, timeout_s=TIMEOUT_S)
+    return ask_tool(*_by_node(nodes, form), timeout_s=TIMEOUT_S)
 
 
 def _admin_level(user: str) -> str:

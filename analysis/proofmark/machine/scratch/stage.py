@@ -25,6 +25,8 @@ from proofmark.machine.node_scripts import (
     run_on_nodes,
 )
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.reservations import kept_for_others
+from proofmark.machine.scheduler import DrainingScheduler, scheduler
 from proofmark.machine.scratch.checks import (
     ScratchFacts,
     judge_scratch,
@@ -100,6 +102,20 @@ class ScratchTarget:
         """Print the nodes that failed, and refuse more than the failure budget."""
         accepted = "a node that mounts it and answers"
         check_failure_budget(self.site, self.demand.path, len(self.names), failed, accepted)
+
+    def kept_for_others(self) -> dict[str, NodeError]:
+        """Return the nodes on which nothing is mounted now, because others have reserved them.
+
+        A mount stops no job. So it is made if the scheduler does not tell its reservations.
+        """
+        partition = self.site.partition
+        chosen = scheduler(partition.scheduler)
+        if not isinstance(chosen, DrainingScheduler):
+            return {}
+        kept = kept_for_others(chosen, self.names, partition.queue.reservation)
+        for text in {error.text for error in kept.values() if error.outcome is not Outcome.HELD}:
+            say(f"reservations of others are not known: {text}")
+        return {node: error for node, error in kept.items() if error.outcome is Outcome.HELD}
 
     def probe(self, *words: str) -> Script:
         """Return the script that reports on the directory, and its arguments."""
@@ -183,9 +199,12 @@ def verify(nodes: ScratchTarget) -> list[str]:
     if not nodes.names:
         say("no node waits for it")
         return []
+    kept = nodes.kept_for_others() if nodes.demand.mount else {}
+    free = replace(nodes, names=[node for node in nodes.names if node not in kept])
     if nodes.demand.mount:
-        _write_mounted(nodes.state, [*_read_mounted(nodes.state), *nodes.names])
-    outputs, failed = _report(nodes, "mount")
+        _write_mounted(nodes.state, [*_read_mounted(nodes.state), *free.names])
+    outputs, failed = _report(free, "mount")
+    failed |= kept
     nodes.check_budget(failed)
     changed = _nodes_with(outputs, "mounted")
     reports: list[str] = []

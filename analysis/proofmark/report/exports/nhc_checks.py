@@ -17,7 +17,7 @@ from ClusterShell.RangeSet import RangeSet
 
 from proofmark.site.file_systems import kinds
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Mount, Nic
+from proofmark.site.node.parts import AUTOFS, Mount, Nic
 
 PROCESSORS, MEMORY, MOUNTS = "processors", "memory", "mounts"
 LINKS, CLOCKS = "links", "clocks"
@@ -158,24 +158,33 @@ def _memory(facts: NodeFacts, sizes: MemorySizes) -> Iterator[tuple[str, ...]]:
 
 
 def _mounts(facts: NodeFacts, scratch: str, temporary: str) -> Iterator[tuple[str, ...]]:
-    by_target = {mount.target: mount for mount in facts.mounts}  # the last one hides the others
+    mounts = [mount for mount in facts.mounts if mount.kind != AUTOFS]
+    on_demand = {*facts.automounts, *(m.target for m in facts.mounts if m.kind == AUTOFS)}
+    by_target = {mount.target: mount for mount in mounts}  # the last one hides the others
     inside = [target for target in by_target if _contains(target, scratch)]
     holding = max(inside, key=len, default="")
     for mount in by_target.values():
         if mount.target == temporary:
             yield ("the scratch file system: the kit mounts it for a run only",)
         elif mount.kind in NETWORK_FILE_SYSTEMS or mount.target == holding:
-            yield _mount(mount)
+            automatic = any(_contains(target, mount.target) for target in on_demand)
+            yield _mount(mount, automatic=automatic)
 
 
-def _mount(mount: Mount) -> tuple[str, ...]:
+def _mount(mount: Mount, *, automatic: bool) -> tuple[str, ...]:
+    """Return the check of a mount.
+
+    With ``-F`` NHC uses the folder before it looks, so that an automounter mounts it: a map that is
+    direct has an autofs at the mount point, one that is indirect has it at a folder above.
+    """
     # NHC takes /.../ for a regular expression. Its `read` splits a name with a blank, which is
     # octal in /proc/mounts.
     pattern = mount.source.startswith("/") and mount.source.endswith("/")
     if pattern or " " in mount.source + mount.target:
         return ("check_fs_mount: a name that NHC cannot compare",)
     state = "rw" if "rw" in mount.options.split(",") else "ro"
-    options = (Literal("-t"), mount.kind, Literal("-s"), mount.source, Literal("-f"), mount.target)
+    place = (Literal("-F" if automatic else "-f"), mount.target)
+    options = (Literal("-t"), mount.kind, Literal("-s"), mount.source, *place)
     return f"check_fs_mount_{state}", *options
 
 

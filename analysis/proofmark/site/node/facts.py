@@ -37,6 +37,8 @@ class NodeFacts(StrictModel):
             values and the number of processors.
         cpus: the processors that a run may use.
         topology_xml: the XML of hwloc, empty if ``lstopo`` is not installed.
+        mounts: the mounted file systems that can store data.
+        automounts: the folders at or below which an automounter mounts file systems on demand.
         firmware: BIOS, board and serial numbers, by the names of SMBIOS or of the device tree.
         absent: the reason for each fact that is unknown.
     """
@@ -92,6 +94,7 @@ class NodeFacts(StrictModel):
     nics: tuple[Nic, ...]
     ports: tuple[Port, ...]
     mounts: tuple[Mount, ...]
+    automounts: tuple[str, ...] = ()
     limits: dict[str, str]
     modules: tuple[str, ...]
     vulnerabilities: dict[str, str]
@@ -131,6 +134,7 @@ def _facts(stream: Stream) -> NodeFacts:
     )
     caches = parts.read_caches(stream.lines("caches"), usable)
     dimms, slots_empty = parts.read_dimms(stream.lines("dimms"))
+    mounts = parts.read_mounts(stream.lines("mounts"))
     return NodeFacts(
         hostname=host["hostname"],
         date=host["date"],
@@ -182,7 +186,8 @@ def _facts(stream: Stream) -> NodeFacts:
         dimm_slots_empty=slots_empty,
         nics=parts.read_nics(stream.tables("nics")),
         ports=parts.read_ports(stream.tables("fabric")),
-        mounts=parts.read_mounts(stream.lines("mounts")),
+        mounts=tuple(mount for mount in mounts if mount.kind != parts.AUTOFS),
+        automounts=tuple(mount.target for mount in mounts if mount.kind == parts.AUTOFS),
         limits=stream.pairs("limits"),
         modules=tuple(sorted(line.split()[0] for line in stream.lines("modules"))),
         vulnerabilities=stream.pairs("vulnerabilities"),

@@ -69,6 +69,10 @@ class Port(StrictModel):
     layer: str | None
 
 
+AUTOFS = "autofs"
+"""The type of the mount point of an automounter."""
+
+
 class Mount(StrictModel):
     """A mounted file system."""
 

@@ -452,9 +452,9 @@ system() {
         absent virtual 'systemd-detect-virt is not installed'
     fi
     first_line hypervisor "$sys/hypervisor/type"
-    # Pseudo file systems store no data.
+    # Pseudo file systems store no data. An autofs mounts another one when it is used.
     # shellcheck disable=SC2016 # $3 is awk's
-    whole_file mounts "$proc/mounts" awk '$3 !~ /^(proc|sysfs|devpts|devtmpfs|cgroup2?|securityfs|debugfs|tracefs|configfs|pstore|bpf|autofs|mqueue|rpc_pipefs|fusectl|binfmt_misc|nsfs|efivarfs|selinuxfs)$/'
+    whole_file mounts "$proc/mounts" awk '$3 !~ /^(proc|sysfs|devpts|devtmpfs|cgroup2?|securityfs|debugfs|tracefs|configfs|pstore|bpf|mqueue|rpc_pipefs|fusectl|binfmt_misc|nsfs|efivarfs|selinuxfs)$/'
     section limits
     for limit in 'memlock -l' 'open_files -n' 'stack -s'; do
         value=$(ulimit "${limit#* }" 2>/dev/null)

@@ -1,0 +1,110 @@
+"""The outputs of PBS commands, and the states of its nodes.
+
+Source: ``src/cmds`` and ``src/lib/Libattr/attr_node_func.c`` of PBS Pro 18 to OpenPBS 23.06.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from proofmark.common.json_text import parse_printed_json
+from proofmark.machine.node_states import Use, states_of
+
+Entries = dict[str, dict[str, Any]]
+"""The attributes of each node, job or server."""
+
+NODE_STATES = {
+    "Stale": Use.OUT,  # its MoM no longer reports this vnode
+    "busy": Use.PROMISED,  # its load is high, perhaps without a job
+    "down": Use.OUT,
+    "free": Use.IN_SERVICE,
+    "initializing": Use.OUT,
+    "job-busy": Use.OCCUPIED,
+    "job-exclusive": Use.OCCUPIED,
+    "job-sharing": Use.OCCUPIED,
+    "maintenance": Use.OUT,
+    "offline": Use.OUT,
+    "offline_by_mom": Use.OUT,
+    "provisioning": Use.OUT,  # gets another operating system, and restarts
+    "resv-exclusive": Use.RESERVED,
+    "sleep": Use.BOOTS,  # without power
+    "stale": Use.OUT,
+    "state-unknown": Use.OUT,
+    "unresolvable": Use.OUT,
+    "wait-provisioning": Use.OUT,
+}
+
+_NOT_ACTIVE = {
+    *("RESV_NONE", "RESV_UNCONFIRMED", "RESV_CONFIRMED", "RESV_WAIT"),
+    *("RESV_FINISHED", "RESV_DELETED"),
+}
+"""States of reservations that keep no node now (pbs_rstat(1))."""
+
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([kmgtpe]?)([bw]?)", re.IGNORECASE)
+_WORD_BYTES = 8
+_POWERS = "kmgtpe"
+
+
+def entries(text: str, key: str) -> Entries:
+    """Return the entries below `key` in JSON of PBS; empty if there are none.
+
+    Raises:
+        ValueError: it is no JSON of PBS.
+    """
+    whole = parse_printed_json(text)
+    found = whole.get(key, {}) if isinstance(whole, dict) else None
+    if not isinstance(found, dict):
+        raise ValueError(f"no entries of {key}")
+    return {name: fields for name, fields in found.items() if isinstance(fields, dict)}
+
+
+def node_states(fields: Mapping[str, Any]) -> dict[str, Use]:
+    """Return the states of a node with these attributes, and their meanings."""
+    words = re.split(r"[,\s]+", str(fields.get("state", "")))
+    return states_of(filter(None, words), NODE_STATES)
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a size of PBS: ``196607040kb``, ``1.5tb``, ``16gw``, ``4096``.
+
+    A size without a unit has bytes. ``w`` is a word of 8 bytes, and a unit without ``b`` and ``w``
+    is one of bytes (PBS Professional Reference Guide, "Formats", size).
+
+    Raises:
+        ValueError: the text is not a size.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"not a size: {text[:40]!r}")
+    number, prefix, unit = match[1], match[2].lower(), match[3].lower()
+    factor = 1024 ** (_POWERS.index(prefix) + 1) if prefix else 1
+    return round(float(number) * factor) * (_WORD_BYTES if unit == "w" else 1)
+
+
+def active_reservations(text: str) -> dict[str, list[str]]:
+    """Return the nodes of each active reservation in the output of ``pbs_rstat -F``.
+
+    A reservation has the name of its queue. A host has its own name beside those of its vnodes.
+    """
+    found: dict[str, list[str]] = {}
+    for block in re.split(r"^Resv ID: ", text, flags=re.MULTILINE)[1:]:
+        name, _, lines = block.partition("\n")
+        pairs = (line.partition(" = ") for line in lines.split("\n"))
+        fields: dict[str, str] = {}
+        for key, _, value in pairs:
+            fields.setdefault(key.strip(), value.strip())
+        if fields.get("reserve_state", "") not in _NOT_ACTIVE:
+            nodes = dict.fromkeys(_nodes_of(fields.get("resv_nodes", "")))
+            found[fields.get("queue") or name.partition(".")[0]] = list(nodes)
+    return found
+
+
+def _nodes_of(text: str) -> Iterator[str]:
+    """Yield the vnodes and hosts of ``(n1:ncpus=4+n2[0]:ncpus=2)+(n3:ncpus=4)``."""
+    for chunk in text.split("+"):
+        vnode = chunk.strip("() ").partition(":")[0]
+        if vnode:
+            yield vnode
+            yield vnode.partition("[")[0]

@@ -1,0 +1,175 @@
+"""An ordinary user whose jobs are in a partition that Slurm hides from ordinary users."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.emulators.vcluster import Cluster, Slurm
+from tests.fixtures.kit import make_kit, steps_of, until
+from tests.fixtures.phi import NOBODY
+
+from proofmark.judge.judging import judge_run
+from proofmark.runs.run import Run
+from proofmark.site.execution import Queue
+
+pytestmark = pytest.mark.root
+
+WAITS = 'echo "size $1"; while [ ! -e "$GO" ]; do sleep 0.05; done; echo "rate 100"; echo END'
+ASK = """
+import json, sys
+from proofmark.machine.schedulers.slurm import Slurm
+job, name, *nodes = sys.argv[1:]
+slurm = Slurm()
+states = {job: status.state.name for job, status in slurm.states([job]).items()}
+alone = slurm.ended(job)
+print(json.dumps({
+    "states": states, "find": slurm.find(name), "nodes": slurm.nodes(nodes),
+    "alone": alone and alone.state.name,
+    "status": {node: status.out for node, status in slurm.node_status(nodes).items()},
+}))
+"""
+EXECUTE = "import sys; from proofmark.cli.main import main; sys.exit(main())"
+HIDE = {
+    "hidden": ["Hidden=YES"],
+    "another group": ["AllowGroups=root"],
+    "hidden, another group": ["Hidden=YES", "AllowGroups=root"],
+}
+
+
+class Site:
+    """Slurm with one partition of two nodes, and a folder of the user nobody."""
+
+    def __init__(self, folder: Path, slurm: Slurm) -> None:
+        self.folder, self.slurm, self.cluster = folder, slurm, slurm.cluster
+        self.go = folder / "go"
+
+    def as_user(self, code: str, *arguments: str) -> list[str]:
+        """Return a command that runs Python as nobody, who may read all files, on the head."""
+        read = "+dac_read_search"
+        user = [f"--reuid={NOBODY.pw_uid}", f"--regid={NOBODY.pw_gid}", "--clear-groups"]
+        return [
+            *("nsenter", f"--target={self.cluster.head}", "--net", "--uts", "--mount", "--"),
+            *("setpriv", *user, f"--inh-caps={read}", f"--ambient-caps={read}", "--"),
+            *(sys.executable, "-c", code, *arguments),
+        ]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        path = f"{self.cluster.bin}:{os.environ['PATH']}"
+        return {**os.environ, "PATH": path, "HOME": f"{self.folder}", "USER": "nobody"}
+
+    def ask(self, *arguments: str) -> dict[str, Any]:
+        done = subprocess.run(
+            self.as_user(ASK, *arguments),
+            env=self.environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        answers: dict[str, Any] = json.loads(done.stdout)
+        return answers
+
+    def hide(self, *settings: str) -> None:
+        name = "PartitionName=knl"
+        self.slurm.call("scontrol", "update", name, *settings)
+
+    def jobs(self) -> list[str]:
+        return self.slurm.call(
+            "squeue", "--all", "--noheader", "--states=all", "--format=%i"
+        ).split()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with tempfile.TemporaryDirectory(prefix="hidden") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        with Cluster(folder / "cluster", 2, shared=[folder]) as cluster, Slurm(cluster) as slurm:
+            yield Site(folder, slurm)
+
+
+def run_of(site: Site) -> Run:
+    """Write a run of one step on each of the two nodes, and give it to nobody."""
+    kit = make_kit(site.folder / "kit")
+    kit.program(WAITS)
+    kit.case(
+        suites={"quick": {"scope": "each-node", "sweep": {"size": [1], "nodes": 1}}},
+        environment={"GO": str(site.go)},
+    )
+    made = kit.site(hosts=site.cluster.names)
+    queue = Queue(stall_timeout_s=3, queue_timeout_s=60)
+    partition = made.partition.model_copy(update={"scheduler": "slurm", "queue": queue})
+    run = kit.run(site=made.model_copy(update={"partition": partition}))
+    subprocess.run(["chown", "--recursive", "nobody:", kit.folder, run.folder], check=True)
+    return run
+
+
+def started(run: Run) -> set[str]:
+    """Return the nodes whose step has started."""
+    (step,) = steps_of(run)
+    return {path.relative_to(step).parts[0] for path in step.glob("*/**/started")}
+
+
+def execute(site: Site, run: Run, *settings: str) -> str:
+    """Execute a run as nobody; hide the partition while its job runs; return the messages."""
+    command = site.as_user(EXECUTE, "execute", str(run.folder))
+    with subprocess.Popen(
+        command, env=site.environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        until(lambda: started(run) == set(site.cluster.names), 60)
+        if settings:
+            site.hide(*settings)
+        # Longer than the time after which a job that is not listed is given up.
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=6)
+        site.go.touch()
+        _, messages = process.communicate(timeout=600)
+    assert process.returncode == 0, messages
+    return messages
+
+
+def test_an_ordinary_user_runs_in_an_open_partition(site: Site) -> None:
+    """Control: nothing is hidden."""
+    run = run_of(site)
+    messages = execute(site, run)
+    assert "vanished" not in messages
+    assert judge_run(run).coverage.stopped == ()
+
+
+@pytest.mark.fault("slurm-partition-hidden")
+@pytest.mark.parametrize("how", HIDE)
+def test_a_job_in_a_hidden_partition_is_found_and_ends(site: Site, how: str) -> None:
+    run = run_of(site)
+    messages = execute(site, run, *HIDE[how])
+    assert "vanished" not in messages
+    assert judge_run(run).coverage.stopped == ()
+    assert judge_run(run).coverage.measured == 2
+    assert len(site.jobs()) == 1
+
+
+@pytest.mark.fault("slurm-partition-hidden")
+@pytest.mark.parametrize("how", HIDE)
+def test_each_question_of_an_ordinary_user_is_answered(site: Site, how: str) -> None:
+    plain = site.as_user("import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))")
+    script = f"--output={site.folder}/out", "--chdir=/tmp", "--wrap=sleep 60"
+    submit = [*plain, "sbatch", "--parsable", "--job-name=p1-00-0001", *script]
+    job = subprocess.run(
+        submit, env=site.environment, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    site.hide(*HIDE[how])
+    listing = [*plain, "squeue", "--noheader", "--format=%i"]
+    hidden = subprocess.run(
+        listing, env=site.environment, capture_output=True, text=True, check=True
+    )
+    assert hidden.stdout == "", "the partition is not hidden from this user"
+    answers = site.ask(job, "p1-00-0001", *site.cluster.names)
+    assert set(answers["states"]) == {job}
+    assert answers["find"] == job
+    assert answers["alone"] in ("RUNNING", "WAITING")
+    assert set(answers["nodes"]) == set(site.cluster.names)
+    assert answers["status"] == dict.fromkeys(site.cluster.names, False)
