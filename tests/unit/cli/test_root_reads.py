@@ -31,6 +31,7 @@ SITE = "-i SITE -l phi"
 CONFIRMED = "--mode hemisphere-flat --confirm-reboot"
 WORDS: dict[str, list[tuple[str, int | None]]] = {
     "init": [("init NEW --from-node n1 --scheduler none", None)],
+    "site": [("site SITE", None)],
     "cases": [("cases", 0)],
     "plan": [
         (f"plan {SITE} --runs RUNS", 0),
