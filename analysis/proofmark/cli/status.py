@@ -17,6 +17,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.decisions import read_decisions
+from proofmark.runs.disturbed_steps import EXECUTIONS, LEFT, RUNNING, Repeat
 from proofmark.runs.lock import is_locked
 from proofmark.runs.node_progress import NodeProgress, node_progress
 from proofmark.runs.overview import case_progress, other_modes, span, unfinished_jobs
@@ -159,6 +160,12 @@ def _node_groups(nodes: NodeProgress, *, each_node: bool) -> Iterator[dict[str, 
 def _lines(run: Run, current: Progress, nodes: NodeProgress, now: float) -> Iterator[str]:
     """Yield the lines below the tables: what runs, what is damaged, and the end."""
     yield from _some(_running(each, now) for each in current.running)
+    yield from _some(_repeat(each, current) for each in current.pending_repeats)
+    if left := [each.step for each in current.repeats if each.state == LEFT]:
+        names = ", ".join(left[:MOST_LINES])
+        yield f"disturbed in all executions: {names}{_more(len(left))}"
+    if current.disturbed_by:
+        yield f"disturbed by: {current.disturbed_by}"
     interrupted = [each.step.id for each in current.steps if each.state == "interrupted"]
     if interrupted:
         names = ", ".join(interrupted[:MOST_LINES])
@@ -194,9 +201,18 @@ def _running(state: StepState, now: float) -> str:
     return f"running: {state.step.id} {since}, {expected}"
 
 
+def _repeat(each: Repeat, current: Progress) -> str:
+    """Return that a disturbed step is repeated, or will be."""
+    seconds = {state.step.id: state.seconds or state.step.wall_s for state in current.steps}
+    what = f"{each.step}: execution {each.execution} of at most {EXECUTIONS}"
+    runs = each.state == RUNNING and current.active
+    took = duration(seconds.get(each.step, 0.0))
+    return f"repeated because of a disturbance: {what} {'runs' if runs else 'waits'}, about {took}"
+
+
 def _end(current: Progress, now: float) -> str:
     """Return when the run ended, or when it will end."""
-    if current.done == len(current.steps):
+    if current.complete and not current.active:
         known = span(current)
         if known is None:
             return "ended: no result has its time"
@@ -221,7 +237,7 @@ def _as_json(
     run: Run, current: Progress, nodes: NodeProgress, *, each_node: bool
 ) -> dict[str, Any]:
     left, known, now = current.left, span(current), time.time()
-    finished = current.done == len(current.steps)
+    finished = current.complete and not current.active
     return {
         "run": run.id,
         "active": current.active,
@@ -248,6 +264,8 @@ def _as_json(
             {"step": each.step.id, "since": each.started and _utc(each.started)}
             for each in current.running
         ],
+        "repeats": [asdict(each) for each in current.repeats],
+        "disturbed_by": current.disturbed_by,
         "damaged": {each.step.id: each.problem for each in current.steps if each.problem},
         "states": {each.step.id: each.state for each in current.steps},
     }

@@ -10,10 +10,11 @@ from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
+from proofmark.jobs.job_script import Manner
 from proofmark.jobs.ready import FigureReader, ReadySteps
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
-from proofmark.plan.plan import Group, Job
+from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, complete
 from proofmark.runs.journal import unverified
 from proofmark.runs.lock import lock
@@ -43,7 +44,9 @@ def execute(
     scheduler_name: str,
     say: Callable[[str], None],
     figures: FigureReader | None = None,
-) -> None:
+    *,
+    manner: Manner = Manner.UNFINISHED,
+) -> str:
     """Run every unfinished job of `run` whose nodes are in its mode.
 
     Jobs of another mode are not run. If the site can set the firmware, the journal must prove the
@@ -59,6 +62,10 @@ def execute(
         scheduler_name: name of the scheduler.
         say: called with one line when a step or a job starts or ends, and every 30 seconds.
         figures: reads the figures of a search; a plan without searches needs none.
+        manner: which steps run, and when they stop.
+
+    Returns:
+        The job and the step by which fail_fast stopped the run; empty if it did not.
 
     Raises:
         BadInput: another process runs it, or the script of a job failed.
@@ -67,28 +74,39 @@ def execute(
     scheduler(scheduler_name)
     with lock(run.folder):
         for group in run.plan.to_run():
-            _execute_group(run, group, scheduler_name, say, figures)
+            ready = ReadySteps(run, group, figures, say)
+            if early := _execute_group(run, group.mode, ready, scheduler_name, manner, say):
+                return early
+    return ""
 
 
 def _execute_group(
     run: Run,
-    group: Group,
+    mode: str,
+    ready: ReadySteps,
     scheduler_name: str,
+    manner: Manner,
     say: Callable[[str], None],
-    figures: FigureReader | None,
-) -> None:
-    """Run the unfinished jobs of one mode."""
+) -> str:
+    """Run the unfinished jobs of one mode; return as `execute` does."""
     queue = site_of(run).partition.queue
-    ready = ReadySteps(run, group, figures, say)
     excluded: dict[str, str] = {}
 
     def next_jobs() -> list[Job]:
-        return _possible(run, ready.jobs(), group.mode, scheduler_name, excluded, say)
+        return _possible(run, ready.jobs(), mode, scheduler_name, excluded, say)
 
     jobs = JobMonitor(
-        run, next_jobs(), scheduler_name, queue, say, excluded_nodes=excluded, follow=next_jobs
+        run,
+        next_jobs(),
+        scheduler_name,
+        queue,
+        say,
+        excluded_nodes=excluded,
+        manner=manner,
+        follow=next_jobs,
     )
     poll_until_done(jobs, ProgressReporter(ready, jobs, say).report)
+    return jobs.stopped_early
 
 
 def _possible(
@@ -107,7 +125,8 @@ def _possible(
     for job in jobs:
         missing = unverified_nodes(run, job.nodes, mode)
         rest = _without_nodes(job, missing)
-        rest = rest if rest and not complete(run, rest) else None
+        if missing and complete(run, job):
+            continue  # disturbed steps of a mode that the nodes have left
         if missing:
             reason = excluded[job.id] = f"{format_reasons(missing)} (mode {mode})"
             say(f"job {job.id}: {'without' if rest else 'NOT RUN:'} {reason}")
@@ -180,6 +199,7 @@ class ProgressReporter:
             current.done,
             len(current.steps),
             tuple(step.step.id for step in current.running),
+            current.repeats,
             jobs,
         )
         if key == self._last and time.monotonic() - self._moment < _REPORT_EVERY_S:

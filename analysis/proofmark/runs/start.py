@@ -19,6 +19,7 @@ from proofmark.common.files import write_whole
 from proofmark.plan.plan import Plan
 from proofmark.plan.twin.twin import Twin
 from proofmark.runs.attempts import has_result
+from proofmark.runs.disturbed_steps import pending, repeats_of_job
 from proofmark.runs.expected import Expected, write_expected
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import write_identity
@@ -176,9 +177,15 @@ def _unfinished(root: Path, digest: str) -> Path | None:
 
 
 def _finished(run: Run) -> bool:
-    """Return whether `run` has all results and a verdict. A partial run may have a verdict."""
+    """Return whether `run` has all results and a verdict, and no disturbed step waits.
+
+    A partial run may have a verdict.
+    """
     have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
-    return have and run.files.verdict.exists()
+    if not have or not run.files.verdict.exists():
+        return False
+    jobs = (job for group in run.plan.to_run() for job in group.jobs)
+    return not any(pending(repeats_of_job(run.files, job.id).values()) for job in jobs)
 
 
 def point_latest(root: Path, run: Run) -> None:
