@@ -24,6 +24,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
+from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.expected import Expected
 from proofmark.runs.start import start_or_continue
@@ -95,6 +96,8 @@ def plan(options: Namespace) -> int:
     if mistakes := job_mistakes(site, [made]):
         file = str(site.facts)
         raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
+    if probe and (warning := warning_of_probe(probe, "probe of this machine")):
+        say(warning)
     run, continued = start_or_continue(
         runs,
         made,

@@ -15,6 +15,7 @@ from proofmark.jobs.ready import FigureReader, ReadySteps
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import Job
+from proofmark.runs.busy_nodes import warning_of_job
 from proofmark.runs.job_folder import JobFolder, complete
 from proofmark.runs.journal import unverified
 from proofmark.runs.lock import lock
@@ -89,7 +90,7 @@ def _execute_group(
     say: Callable[[str], None],
 ) -> str:
     """Run the unfinished jobs of one mode; return as `execute` does."""
-    queue = site_of(run).partition.queue
+    partition = site_of(run).partition
     excluded: dict[str, str] = {}
 
     def next_jobs() -> list[Job]:
@@ -99,13 +100,14 @@ def _execute_group(
         run,
         next_jobs(),
         scheduler_name,
-        queue,
+        partition.queue,
         say,
         excluded_nodes=excluded,
         manner=manner,
         follow=next_jobs,
     )
-    poll_until_done(jobs, ProgressReporter(ready, jobs, say).report)
+    reporter = ProgressReporter(ready, jobs, say, warns=partition.origin == "measured")
+    poll_until_done(jobs, reporter.report)
     return jobs.stopped_early
 
 
@@ -183,16 +185,24 @@ def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
 
 
 class ProgressReporter:
-    """Reports the progress of a run when it changed, at least every 30 seconds."""
+    """Reports the progress of a run when it changed, at least every 30 seconds.
 
-    def __init__(self, ready: ReadySteps, jobs: JobMonitor, say: Callable[[str], None]) -> None:
-        self._ready, self._jobs, self._say = ready, jobs, say
+    With `warns` it also reports the other processes on the nodes when a job has begun.
+    """
+
+    def __init__(
+        self, ready: ReadySteps, jobs: JobMonitor, say: Callable[[str], None], *, warns: bool
+    ) -> None:
+        self._ready, self._jobs, self._say, self._warns = ready, jobs, say, warns
+        self._warned: set[tuple[str, int]] = set()
         self._current: Progress | None = None
         self._last: object = None
         self._moment = 0.0
 
     def report(self) -> None:
         """Report the progress of the run and the state of its jobs."""
+        if self._warns:
+            self._warn()
         self._current = current = progress(self._ready.run, active=True, before=self._current)
         jobs = self._jobs.line
         key = (
@@ -207,13 +217,29 @@ class ProgressReporter:
         self._last, self._moment = key, time.monotonic()
         self._say(" · ".join(filter(None, (current.line(), jobs))))
 
+    def _warn(self) -> None:
+        """Report the other processes that the nodes of a job reported, once for each attempt."""
+        for job, earlier in self._jobs.running.items():
+            if (job, earlier) in self._warned:
+                continue
+            warning = warning_of_job(self._ready.run.files, job, earlier)
+            if warning is not None:
+                self._warned.add((job, earlier))
+            if warning:
+                self._say(f"job {job}: {warning}")
+
 
 def summary(run: Run) -> str:
-    """Return one line for the end of a run: the done steps, the failed steps, the time of all.
+    """Return one line for the end of a run: its done, failed and disturbed steps, their time.
 
     The time is the sum over the steps. Steps can run at the same time, so that a run can take less.
     """
     states = progress(run, active=False)
     seconds = sum(step.seconds or 0.0 for step in states.steps)
-    failed = f"{states.failed} failed (exit code not 0)"
-    return f"{states.done}/{len(states.steps)} steps done, {failed}, {duration(seconds)} in total"
+    parts = [
+        f"{states.done}/{len(states.steps)} steps done",
+        f"{states.failed} failed (exit code not 0)",
+        *([f"{len(states.repeats)} disturbed"] if states.repeats else []),
+        f"{duration(seconds)} in total",
+    ]
+    return ", ".join(parts)
