@@ -18,7 +18,7 @@ from proofmark.plan.step import Step
 from proofmark.runs.attempts import has_result, results
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.files import RunFiles, StepFiles
-from proofmark.runs.noise_file import NodeNoise, read_noise
+from proofmark.runs.noise_file import NodeNoise, read_noise, shares_of
 
 EXECUTIONS = 3
 """The largest number of executions of a step by a job: the first one and two repeats of it."""
@@ -106,19 +106,13 @@ def repeat_seconds(
 def disturbers(files: RunFiles, repeats: Iterable[Repeat]) -> str:
     """Return what disturbed the newest executions of the first `repeats`, as text.
 
-    The processes with the largest shares of CPU time are named. A share is the mean over the
-    samples of the nodes. CPU time that a hypervisor withheld is that of ``a hypervisor``.
+    The processes with the largest shares of CPU time are named.
     """
-    used: dict[str, float] = {}
-    elapsed = 0.0
-    for each in [*repeats][:_NAMED]:
-        for node in _newest_noise(files.step(each.folder)):
-            elapsed += node.seconds
-            for name, took in (*node.others, ("a hypervisor", node.worst_steal_s)):
-                used[name] = used.get(name, 0.0) + took
-    ordered = sorted(used.items(), key=lambda entry: -entry[1])[:_NAMED]
-    shares = [(name, 100 * took / elapsed) for name, took in ordered if elapsed]
-    return ", ".join(f"{name} ({share:.0f} % of a CPU)" for name, share in shares if share >= 1)
+    nodes = (
+        node for each in [*repeats][:_NAMED] for node in _newest_noise(files.step(each.folder))
+    )
+    shares = shares_of(nodes)[:_NAMED]
+    return ", ".join(f"{name} ({100 * share:.0f} % of a CPU)" for name, share in shares)
 
 
 def _newest_noise(step: StepFiles) -> Iterator[NodeNoise]:
