@@ -92,7 +92,7 @@ def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
             _print(" ".join(call))
             played = play(room, options.checkout, call, _print)
     _print(f"the virtual cluster has ended; {time.monotonic() - began:.0f} s in all")
-    run = (options.checkout / "runs/latest").resolve()
+    run = (options.checkout / "runs/latest-rehearsal").resolve()
     judged = (run / "verdict.json").exists() and f" {run.name}" in f" {played.output}"
     if judged and not played.stopped:
         named = named_by(json.loads((run / "verdict.json").read_text()))

@@ -54,7 +54,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with tarfile.open(RUN) as archive:
         archive.extractall(kit / "runs")
     (run,) = (kit / "runs").iterdir()
-    for name in ("latest", "before", "after"):
+    for name in ("latest-local", "twin-p595", "adopted-imported", "before", "after"):
         shutil.copytree(run, kit / "runs" / name)
     (kit / "topology.conf").write_text("SwitchName=s1 Nodes=node[001-004]\n", encoding="utf-8")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", kit / "key"], check=True)
@@ -123,9 +123,9 @@ def test_a_replaced_command_is_the_command_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("proofmark rerum runs/latest 3", "invalid choice: 'rerum'"),
+        ("proofmark rerum runs/latest-local 3", "invalid choice: 'rerum'"),
         ("proofmark read --argumentz", "no option --argumentz"),
-        ("proofmark rerun runs/latest 3 --again", "unrecognized arguments: --again"),
+        ("proofmark rerun runs/latest-local 3 --again", "unrecognized arguments: --again"),
         ("proofmark plan -i inventory/nurion -l kln --suite p2", "no partition of inventory/nu"),
         ("proofmark plan -i inventory/nurion -l knl --suite p9", "no suite p9"),
         ("proofmark plan -i inventory/nurio -l knl", "no inventory inventory/nurio"),
@@ -177,7 +177,7 @@ def test_a_new_command_is_executed_unless_it_is_listed(
     copy: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The pattern of no other command matches it, and a wrong one fails."""
-    assert not is_checked(Documented("page.md", 1, "proofmark trend runs/latest"))
+    assert not is_checked(Documented("page.md", 1, "proofmark trend runs/latest-local"))
     assert executed("proofmark plan -i inventory/mysite -l cluster") == 3
     assert "no inventory inventory/mysite" in capfd.readouterr().err
     assert executed("no-such-program") != 0

@@ -154,7 +154,7 @@ class Kit:
 
     def run(self) -> Path:
         """Return the folder of the newest run."""
-        return (self.folder / "runs/latest").resolve()
+        return (self.folder / "runs/latest-local").resolve()
 
     def files(self) -> dict[str, tuple[int, int]]:
         """Return size and time of every file of the checkout and of scratch, except caches."""

@@ -138,7 +138,7 @@ VERBS = {"accept": _accept, "remove": _remove, "show": _show}
 COMMANDS = {
     "baseline": Command(
         baseline,
-        "baseline accept runs/latest --signers allowed_signers",
+        "baseline accept runs/latest-local --signers allowed_signers",
         arguments,
         rights=Rights.OF_ROOT,
         traced=False,

@@ -27,6 +27,7 @@ from proofmark.plan.validation import validate as check_site
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.expected import Expected
+from proofmark.runs.latest import Link
 from proofmark.runs.start import start_or_continue
 from proofmark.site.baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
@@ -60,6 +61,9 @@ def _plan_arguments(parser: ArgumentParser) -> None:
         help="with --create: a run of a twin, whose figures are shown beside the measured ones",
     )
     parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
+    parser.add_argument(
+        "--no-link", action="store_true", help="with --create: leave runs/latest-<site> as it is"
+    )
 
 
 def plan(options: Namespace) -> int:
@@ -108,6 +112,7 @@ def plan(options: Namespace) -> int:
         fresh=options.fresh,
         baseline=chosen_baseline(site.inventory, site.partition_name, options.baseline),
         expected=_expected(options.expected, site) if options.expected else None,
+        link=None if options.no_link else Link.ACCEPTANCE,
     )
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")

@@ -141,14 +141,16 @@ def collect(options: Namespace) -> int:
 
 COMMANDS = {
     "rerun": Command(
-        rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments, rights=Rights.NONE
+        rerun, "rerun runs/latest-local 0004-imb-pingpong", _rerun_arguments, rights=Rights.NONE
     ),
     "record-software": Command(
         record_software,
-        "record-software runs/latest --installed",
+        "record-software runs/latest-local --installed",
         _record_arguments,
         rights=Rights.NONE,
     ),
-    "execute": Command(execute, "execute runs/latest", _execute_arguments, rights=Rights.NONE),
-    "collect": Command(collect, "collect runs/latest"),
+    "execute": Command(
+        execute, "execute runs/latest-local", _execute_arguments, rights=Rights.NONE
+    ),
+    "collect": Command(collect, "collect runs/latest-local"),
 }

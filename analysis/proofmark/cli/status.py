@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from proofmark.cli.command import Command, run_argument
+from proofmark.cli.newest import with_link
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.summary import plan_summary
 from proofmark.common.nodesets import folded
@@ -18,12 +20,14 @@ from proofmark.common.text import duration
 from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.disturbed_steps import EXECUTIONS, LEFT, RUNNING, Repeat
+from proofmark.runs.latest import newest_run
 from proofmark.runs.lock import is_locked
 from proofmark.runs.node_progress import NodeProgress, node_progress
 from proofmark.runs.overview import case_progress, other_modes, span, unfinished_jobs
 from proofmark.runs.plan_accuracy import TimeOfSteps, time_of_cases, time_of_steps
 from proofmark.runs.progress import Progress, StepState, progress
 from proofmark.runs.run import Run, open_run, with_decisions
+from proofmark.site.inventory import choose_inventory
 
 MOST_LINES = 5
 """The largest number of running steps, jobs or damaged steps that are listed."""
@@ -36,6 +40,8 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--steps", action="store_true", help="list every step")
     parser.add_argument("--nodes", action="store_true", help="list the counts of every node")
     parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
+    note = "RUN is the folder of all runs; take the newest run of the site with this inventory"
+    parser.add_argument("--newest-of", metavar="SITE", action="append", default=[], help=note)
     parser.add_argument(
         "--times",
         action="store_true",
@@ -45,9 +51,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def status(options: Namespace) -> int:
     """Print the progress of a run; with ``--watch``, each change until the run ends."""
-    run = open_run(options.folder)
+    run = open_run(_folder(options))
     if options.plan:
-        print_json(plan_summary(run.plan))
+        print_json({**plan_summary(run.plan), "folder": f"{run.folder}"})
         return 0
     if options.times:
         return _print_times(run)
@@ -71,6 +77,18 @@ def status(options: Namespace) -> int:
     for line in _lines(run, current, nodes, time.time()):
         print_line(line)
     return 0
+
+
+def _folder(options: Namespace) -> Path:
+    """Return the folder of the run.
+
+    Raises:
+        BadInput: the site of ``--newest-of`` has no run.
+    """
+    if not options.newest_of:
+        folder: Path = options.folder
+        return folder
+    return with_link(newest_run(options.folder, choose_inventory(options.newest_of).name))
 
 
 def _watch(run: Run) -> int:
@@ -287,4 +305,4 @@ def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
     return (times.name, str(times.steps), *seconds, ratio, *hours)
 
 
-COMMANDS = {"status": Command(status, "status runs/latest --watch", _arguments)}
+COMMANDS = {"status": Command(status, "status runs/latest-local --watch", _arguments)}

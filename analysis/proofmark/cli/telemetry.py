@@ -101,6 +101,6 @@ def _times(run: Run, pause: float, options: Namespace) -> Iterator[float]:
 
 COMMANDS = {
     "telemetry": Command(
-        run, "telemetry runs/latest --credentials -", arguments, rights=Rights.OF_ROOT
+        run, "telemetry runs/latest-local --credentials -", arguments, rights=Rights.OF_ROOT
     )
 }

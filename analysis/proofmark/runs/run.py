@@ -20,6 +20,7 @@ from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import check_inputs, format_of
+from proofmark.runs.latest import runs_below
 from proofmark.runs.owner import as_owner
 from proofmark.site.inventory import Site
 
@@ -43,7 +44,7 @@ class Run:
 
 
 def open_run(folder: Path) -> Run:
-    """Open the run in `folder` (``runs/latest`` is followed).
+    """Open the run in `folder`.
 
     Raises:
         BadInput: `folder` is not a run, is of a later version, or has an unreadable plan; or its
@@ -52,8 +53,7 @@ def open_run(folder: Path) -> Run:
     resolved = folder.resolve()
     files = RunFiles(resolved)
     if not files.plan.is_file():
-        newest = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
-        raise bad_input("RUN", "", f"{folder}: not a run", ", ".join(newest) or "a run's folder")
+        raise bad_input("RUN", "", f"{folder}: not a run", runs_below(folder.parent))
     check_inputs(resolved)
     plan = read_json(files.plan, Plan, _context(resolved))
     return Run(

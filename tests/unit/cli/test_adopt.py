@@ -43,7 +43,7 @@ def test_a_folder_of_others_gets_a_verdict_and_a_report(
         "files that match no case: 1: notes [31m.txt",
         f"next: proofmark report {runs / 'r1'}",
     ]
-    folder = str(runs / "latest")
+    folder = str(runs / "adopted-imported")
     assert main(["verdict", folder]) == 4
     assert "4 of 4 steps measured, 0 results twice" in capsys.readouterr().out
     assert main(["report", folder]) == 0
