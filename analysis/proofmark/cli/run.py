@@ -140,9 +140,7 @@ def collect(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "rerun": Command(
-        rerun, "rerun runs/latest-local 0004-imb-pingpong", _rerun_arguments, rights=Rights.NONE
-    ),
+    "rerun": Command(rerun, "rerun runs/latest-local 3", _rerun_arguments, rights=Rights.NONE),
     "record-software": Command(
         record_software,
         "record-software runs/latest-local --installed",
