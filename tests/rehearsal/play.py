@@ -56,7 +56,6 @@ def play(room: Room, checkout: Path, call: Sequence[str], report: Callable[[str]
     environment |= {
         "PATH": f"{room.cluster.bin}:{tools}:{os.environ['PATH']}",
         "LC_ALL": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
     }
     environment.pop("PROOFMARK_SITE", None)
     process = subprocess.Popen(
