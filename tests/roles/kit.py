@@ -132,7 +132,8 @@ class Kit:
             "COLUMNS": "200",
             **self.environment,
         }
-        environment.pop("PROOFMARK_SITE", None)
+        for name in ("PROOFMARK_SITE", "PYTHONUNBUFFERED"):
+            environment.pop(name, None)
         call = [*command, str(tools / "ansible-playbook"), playbook]
         site = ["-i", "inventory/local", "-l", "local"] if "-i" not in arguments else []
         return subprocess.Popen(
