@@ -24,13 +24,15 @@ LINT_PARTS := lint-ansible lint-types lint-rest
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
-.PHONY: help site acceptance rehearsal test soak fresh lint lint-files bench lock bundle clean relock catalogues \
+.PHONY: help site acceptance rehearsal rehearsal-end test soak fresh lint lint-files bench lock bundle clean relock catalogues \
 	$(LINT_PARTS) .venv .venv-rehearsal .venv-dev
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
 	@echo 'make site         choose the site of commands without -i; SITE=nurion'
 	@echo 'make rehearsal    an acceptance on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
+	@echo '                  KEEP=1: the cluster stays, to practise restore, gate and Ctrl-C'
+	@echo 'make rehearsal-end  removes a cluster that stayed'
 	@echo 'make test         lint and the tests, without those of make soak; ARGS="-k name"'
 	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
 	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie USER=name CLONE=/tmp/kit'
@@ -53,7 +55,10 @@ site: .venv
 rehearsal: SUITE =
 rehearsal: .venv-rehearsal
 	python -m tests.rehearsal $(if $(SUITE),--suite=$(SUITE)) $(if $(LIMIT),--limit=$(LIMIT)) \
-		$(if $(FAULT),--fault=$(FAULT)) $(if $(ARGS),-- $(ARGS))
+		$(if $(FAULT),--fault=$(FAULT)) $(if $(KEEP),--keep) $(if $(ARGS),-- $(ARGS))
+
+rehearsal-end: .venv-rehearsal
+	python -m tests.rehearsal --end
 
 # pytest also runs the tests with the mark lint.
 test: lint-files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import pwd
@@ -31,6 +32,11 @@ KIT = Path(__file__).resolve().parents[2]
 """The checkout or collection with this file; the command uses its cases and environments."""
 INTERNAL_ERROR = 70
 """Exit code of a command that an error of the kit ended. No task accepts it."""
+
+# Ansible leaves it to the system to write its lines, so that a pipe or a file (tee, CI, nohup) gets
+# the progress of a long command at its end. Ansible imports this file before it starts a worker.
+if isinstance(sys.stdout, io.TextIOWrapper):
+    sys.stdout.reconfigure(line_buffering=True)
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types

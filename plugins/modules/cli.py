@@ -86,8 +86,8 @@ attributes:
 EXAMPLES = """
 - name: Write the report
   proofmark.kit.cli:
-    argv: [report, runs/latest]
-    writes: [runs/latest/report.html]
+    argv: [report, runs/latest-local]
+    writes: [runs/latest-local/report.html]
 """
 
 RETURN = """

@@ -78,7 +78,7 @@ def main() -> None:
             with hog(chosen.hog):
                 played = kit.play("acceptance.yml", "-e", "fresh=true")
             done = subprocess.run(
-                [proofmark, "verdict", "runs/latest"],
+                [proofmark, "verdict", "runs/latest-local"],
                 cwd=kit.folder,
                 capture_output=True,
                 text=True,

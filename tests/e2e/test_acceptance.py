@@ -77,7 +77,7 @@ class TestFlow:
 
     def test_the_exit_code_of_the_play_follows_the_verdict(self, flow: tuple[Kit, Played]) -> None:
         kit, played = flow
-        code = proofmark(kit, "verdict", "runs/latest").returncode
+        code = proofmark(kit, "verdict", "runs/latest-local").returncode
         assert code == (1 if kit.verdict()["counts"]["FAIL"] else 0)
         assert (played.code == 0) is (code == 0), played.output
         strict = kit.play("playbooks/report.yml", "-e", "strict=true")

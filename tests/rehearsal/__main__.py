@@ -1,4 +1,4 @@
-"""Rehearse an acceptance on a virtual cluster: make rehearsal [SUITE=…] [FAULT=…] [LIMIT=…].
+"""Rehearse an acceptance on a virtual cluster: make rehearsal [SUITE=…] [FAULT=…] [KEEP=1].
 
 The exit code is that of the playbooks. It is 3 for options that exclude each other, 5 if the
 playbooks did not name the injected fault, 130 if the rehearsal was stopped.
@@ -23,6 +23,7 @@ from tests.emulators.vcluster.cluster import node_names
 from tests.folders import ROOT
 from tests.rehearsal.ahead import duration_line, look_ahead, refuse
 from tests.rehearsal.faults import FAULTS, Fault
+from tests.rehearsal.kept import HELD, end, hold, read_state, relay
 from tests.rehearsal.play import Played, command, limit_of, play
 from tests.rehearsal.room import Room
 from tests.rehearsal.shapes import SHAPES
@@ -40,6 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if os.geteuid() != 0:
         print("only root can make namespaces and mounts; nothing was changed", file=sys.stderr)
         return BAD_INPUT
+    if options.end:
+        return end()
+    if state := options.keep and read_state():
+        print(f"{state['folder']}: a virtual cluster is kept: make rehearsal-end", file=sys.stderr)
+        return BAD_INPUT
+    if options.keep and HELD not in os.environ:
+        return relay(sys.argv[1:] if arguments is None else arguments)
     fault = FAULTS[options.fault] if options.fault else None
     _choose(options, fault)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -91,15 +99,23 @@ def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
             call = command(room, options.suite, modes=not options.one_mode, more=options.more)
             _print(" ".join(call))
             played = play(room, options.checkout, call, _print)
+            if options.keep and not played.stopped:
+                hold(room, options.checkout, _outcome(options, fault, cluster.victim, played))
+                return 0
     _print(f"the virtual cluster has ended; {time.monotonic() - began:.0f} s in all")
-    run = (options.checkout / "runs/latest").resolve()
+    return _outcome(options, fault, cluster.victim, played)
+
+
+def _outcome(options: argparse.Namespace, fault: Fault | None, victim: str, played: Played) -> int:
+    """Print what the verdict names and where the report is; return the exit code."""
+    run = (options.checkout / "runs/latest-rehearsal").resolve()
     judged = (run / "verdict.json").exists() and f" {run.name}" in f" {played.output}"
     if judged and not played.stopped:
         named = named_by(json.loads((run / "verdict.json").read_text()))
         played = replace(played, output="\n".join([played.output, *named]))
         for line in (*named, f"the report: {run}/report.html"):
             _print(line)
-    return exit_code(options.fault, fault, cluster.victim, played, judged=judged)
+    return exit_code(options.fault, fault, victim, played, judged=judged)
 
 
 def place() -> str:
@@ -142,6 +158,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--suite", help="without it: that of the fault, or rehearsal")
     parser.add_argument("--fault", choices=sorted(FAULTS))
     parser.add_argument("--nodes", type=int, choices=range(2, 17), metavar="2…16")
+    parser.add_argument("--keep", action="store_true", help="the cluster stays after the run")
+    parser.add_argument("--end", action="store_true", help="end a cluster that was kept")
     parser.add_argument("--one-mode", action="store_true", help="without confirm_reboot=true")
     parser.add_argument("--checkout", type=Path, default=ROOT, help="whose playbooks")
     parser.add_argument("more", nargs="*", help="further arguments of ansible-playbook, behind --")

@@ -49,19 +49,23 @@ def command(room: Room, suite: str, *, modes: bool, more: Sequence[str] = ()) ->
     return ["ansible-playbook", "acceptance.yml", *chosen, *more]
 
 
-def play(room: Room, checkout: Path, call: Sequence[str], report: Callable[[str], None]) -> Played:
-    """Run `call` in `checkout`, report each line of it, and inject the fault while a job runs."""
+def environment_of(room: Room) -> dict[str, str]:
+    """Return the environment of the commands of an acceptance on `room`."""
     tools = Path(sys.executable).parent
     environment = room.environment()
     environment |= {
         "PATH": f"{room.cluster.bin}:{tools}:{os.environ['PATH']}",
         "LC_ALL": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
     }
+    return environment
+
+
+def play(room: Room, checkout: Path, call: Sequence[str], report: Callable[[str], None]) -> Played:
+    """Run `call` in `checkout`, report each line of it, and inject the fault while a job runs."""
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig=TERM", *call],
         cwd=checkout,
-        env=environment,
+        env=environment_of(room),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

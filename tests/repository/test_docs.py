@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,10 +14,14 @@ from typing import Any
 import pytest
 import yaml
 from tests.documented import PAGES, Documented, commands_in, wrong_words
+from tests.fixtures.kit import SYMBOLS, local_site, topology
 from tests.folders import DATA, ROOT
 
+from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.common.archives import unpack
+from proofmark.plan.expansion import make_plan
+from proofmark.site.machine import Machine
 
 PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
 TREATED: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/documented.yml").read_text("utf-8"))
@@ -34,6 +39,16 @@ def is_checked(command: Documented) -> bool:
 
 ALL = [command for commands in PAGE_COMMANDS.values() for command in commands]
 CHECKED = [command for command in ALL if is_checked(command)]
+
+
+def _suite(command: Documented) -> tuple[str, str] | None:
+    """Return the site and the suite of a play in an example; None for other commands."""
+    site = re.search(r" -i inventory/([\w-]+)", command.text)
+    suite = re.search(r" -e suite=([\w-]+)", command.text)
+    own = "provision_from=" in command.text
+    return (site[1], suite[1]) if site and suite and not own else None
+
+
 EXECUTED = {
     page: [command for command in commands if not is_checked(command)]
     for page, commands in PAGE_COMMANDS.items()
@@ -49,8 +64,10 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (kit / name).symlink_to(ROOT / name)
     unpack(RUN, kit / "runs")
     (run,) = (kit / "runs").iterdir()
-    for name in ("latest", "before", "after"):
+    for name in ("before", "after"):
         shutil.copytree(run, kit / "runs" / name)
+    for name in ("latest-local", "twin-p595", "adopted-imported"):
+        (kit / "runs" / name).symlink_to(run.name)
     (kit / "topology.conf").write_text("SwitchName=s1 Nodes=node[001-004]\n", encoding="utf-8")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", kit / "key"], check=True)
     public = (kit / "key.pub").read_text(encoding="utf-8")
@@ -96,6 +113,25 @@ def test_make_has_the_commands_of_the_pages(copy: Path) -> None:
     assert len(texts) > 10
 
 
+def test_the_step_of_the_readme_is_a_step_of_its_suite(copy: Path) -> None:
+    """`make acceptance` runs the suite quick on the site local; the id is the same everywhere."""
+    (name,) = {step for each in ALL for step in re.findall(r"steps/(\d{4}-\S+)/run.sh", each.text)}
+    for cores in (2, 64):
+        site = local_site(copy / "inventory/local", copy / "scratch")
+        machine = Machine({**SYMBOLS, "cores": cores}, topology(cores))
+        made = make_plan(load_benchmarks(ROOT / "benchmarks"), "quick", site, machine)
+        assert name in {step.id for step in made.steps()}
+
+
+@pytest.mark.parametrize(("name", "suite"), sorted({*filter(None, map(_suite, ALL))}))
+def test_the_suite_of_an_example_lacks_no_program(
+    copy: Path, capfd: pytest.CaptureFixture[str], name: str, suite: str
+) -> None:
+    """The site of the examples is one that `proofmark init` writes for Debian, as the template."""
+    site = "template" if name == "mysite" else name
+    assert main(["validate", "-i", f"inventory/{site}", "--suite", suite]) == 0, capfd.readouterr()
+
+
 def test_each_listed_command_is_on_a_page_and_has_a_reason() -> None:
     texts = [command.text for command in ALL]
     assert [text for text in REPLACED if text not in texts] == []
@@ -116,9 +152,9 @@ def test_a_replaced_command_is_the_command_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("proofmark rerum runs/latest 3", "invalid choice: 'rerum'"),
+        ("proofmark rerum runs/latest-local 3", "invalid choice: 'rerum'"),
         ("proofmark read --argumentz", "no option --argumentz"),
-        ("proofmark rerun runs/latest 3 --again", "unrecognized arguments: --again"),
+        ("proofmark rerun runs/latest-local 3 --again", "unrecognized arguments: --again"),
         ("proofmark plan -i inventory/nurion -l kln --suite p2", "no partition of inventory/nu"),
         ("proofmark plan -i inventory/nurion -l knl --suite p9", "no suite p9"),
         ("proofmark plan -i inventory/nurio -l knl", "no inventory inventory/nurio"),
@@ -170,7 +206,7 @@ def test_a_new_command_is_executed_unless_it_is_listed(
     copy: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The pattern of no other command matches it, and a wrong one fails."""
-    assert not is_checked(Documented("page.md", 1, "proofmark trend runs/latest"))
+    assert not is_checked(Documented("page.md", 1, "proofmark trend runs/latest-local"))
     assert executed("proofmark plan -i inventory/mysite -l cluster") == 3
     assert "no inventory inventory/mysite" in capfd.readouterr().err
     assert executed("no-such-program") != 0

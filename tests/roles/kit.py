@@ -132,6 +132,7 @@ class Kit:
             "COLUMNS": "200",
             **self.environment,
         }
+        environment.pop("PYTHONUNBUFFERED", None)
         call = [*command, str(tools / "ansible-playbook"), playbook]
         site = ["-i", "inventory/local", "-l", "local"] if "-i" not in arguments else []
         return subprocess.Popen(
@@ -152,8 +153,10 @@ class Kit:
         return Played(process.returncode, output)
 
     def run(self) -> Path:
-        """Return the folder of the newest run."""
-        return (self.folder / "runs/latest").resolve()
+        """Return the folder of the newest run of all sites; one that is missing if none has one."""
+        links = (path for path in (self.folder / "runs").glob("latest-*") if path.exists())
+        missing = self.folder / "runs/none"
+        return max(links, key=lambda link: link.lstat().st_mtime_ns, default=missing).resolve()
 
     def files(self) -> dict[str, tuple[int, int]]:
         """Return size and time of every file of the checkout and of scratch, except caches."""

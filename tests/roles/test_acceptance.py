@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import running
 from tests.roles.kit import NAP, Kit, assert_runnable_by, processes_of
 
 pytestmark = pytest.mark.slow
@@ -240,3 +241,43 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
     assert [path.name for path in kit.folder.glob("runs/[!.l]*")] == [run.name]
     assert whens[0].items() <= kit.whens().items()
     assert kit.verdict()["counts"]["PASS"] == 4
+
+
+def test_progress_appears_in_a_pipe_while_the_steps_run(kit: Kit) -> None:
+    """With tee, in CI and under nohup the output of a play is no terminal."""
+    waits = f"while [ {{number}}{{seconds}} = 24 ] && [ ! -e {kit.folder}/go ]; do sleep 0.1; done"
+    (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("sleep {seconds}", waits))
+    with running(kit.start(*SLOW)) as process:
+        assert process.stdout
+        seen = next(line for line in process.stdout if "3/4 steps" in line)
+        assert process.poll() is None
+        (kit.folder / "go").touch()
+        output, _ = process.communicate(timeout=300)
+    assert "running 0004-nap" in seen
+    assert process.returncode == 0, output
+
+
+def test_the_stages_continue_the_newest_run_of_the_site(kit: Kit) -> None:
+    """A run of another site, and a link that moves, change nothing."""
+    assert kit.play("acceptance.yml", "--tags", "plan,build,scratch").code == 0
+    run = kit.run()
+    (kit.folder / "runs/latest-other").symlink_to("gone")
+    played = kit.play("acceptance.yml", "--tags", "run,collect,report")
+    assert played.code == 0, played.output
+    assert played.output.count(f"runs/latest-local is {run}\n") == 1
+    assert str(run) in played.output.partition("report: ")[2]
+    assert kit.run() == run
+
+
+def test_fail_fast_ends_with_a_verdict_that_says_what_did_not_run(kit: Kit) -> None:
+    fails = "if [ {number} = 1 ]; then exit 7; fi"
+    (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("sleep {seconds}", fails))
+    played = kit.play(*SLOW, "-e", "fail_fast=true")
+    assert played.code == 2, played.output
+    assert "stopped by fail_fast: step 0001-nap" in played.output
+    verdict = kit.verdict()
+    assert (verdict["coverage"]["measured"], verdict["coverage"]["expected"]) == (1, 4)
+    (stopped,) = verdict["coverage"]["stopped"]
+    assert stopped.endswith("exit code 7; 3 of 4 steps left")
+    again = kit.play(*SLOW)
+    assert kit.verdict()["coverage"]["measured"] == 4, again.output

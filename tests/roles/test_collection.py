@@ -97,9 +97,9 @@ def test_an_acceptance_runs_outside_the_checkout(site: Site) -> None:
     runs, before = site.kit.folder.parent / "all runs", site.files()
     code, output = site.play("site.yml", "-e", json.dumps({"proofmark_runs": f"{runs}"}))
     assert code == 0, output
-    verdict = json.loads((runs / "latest/verdict.json").read_text(encoding="utf-8"))
+    verdict = json.loads((runs / "latest-local/verdict.json").read_text(encoding="utf-8"))
     assert verdict["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
-    run = (runs / "latest").resolve()
+    run = (runs / "latest-local").resolve()
     assert f"report: {run}/report.html; next: proofmark sign '{run}' --key FILE" in output
     assert site.files() == before
     assert not (site.kit.folder / "runs").exists()

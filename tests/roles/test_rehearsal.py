@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ import yaml
 from tests.fixtures.kit import until
 from tests.folders import ROOT
 from tests.processes import running
+from tests.rehearsal import kept
+from tests.rehearsal.kept import STATE
 from tests.rehearsal.room import Room
 from tests.roles.kit import NAP, Kit
 
@@ -124,3 +127,46 @@ def test_preflight_of_the_virtual_cluster_is_clean_and_changes_no_comment(rehear
     assert played.printed("OK: scheduler: permission to drain: slurm")
     assert played.printed("OK: BMCs: certificate, log-in, registry: rknl[0001-0002]")
     assert all(f"Comment={comment}\n" in state for state in states)
+
+
+def test_a_kept_cluster_can_be_used_and_removed(rehearsal: Kit) -> None:
+    """The fixture checks that no process, mount, namespace or folder is left after the end."""
+    assert not STATE.exists(), "this machine has a kept cluster: make rehearsal-end"
+    try:
+        process = start(rehearsal, "--nodes=2", "--one-mode", "--keep")
+        output = finish(process)
+        assert process.returncode == 0, output
+        entered = re.search(r"(\. \S*/enter)", output)
+        assert entered, output
+        assert "playbooks/restore.yml" in output and "playbooks/gate.yml" in output
+
+        def inside(command: str) -> str:
+            call = ["sh", "-c", f"{entered[1]}; {command}"]
+            return subprocess.run(call, capture_output=True, text=True, check=True).stdout
+
+        assert inside("ssh rknl0002 uname -n") == "rknl0002\n"
+        assert "idle" in inside("sinfo --noheader")
+        assert inside("pwd") == f"{rehearsal.folder}\n"
+        second = start(rehearsal, "--nodes=2", "--keep")
+        assert "a virtual cluster is kept: make rehearsal-end" in finish(second)
+        assert second.returncode == 3
+    finally:
+        ended = start(rehearsal, "--end")
+        told = finish(ended)
+    assert (ended.returncode, STATE.exists()) == (0, False), told
+    assert told.endswith(" is removed")
+
+
+def test_the_end_of_a_killed_cluster_removes_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another process that got the number of the killed one is not ended."""
+    folder = tmp_path / "proofmark-rehearsal-x"
+    folder.mkdir()
+    monkeypatch.setattr(kept, "STATE", tmp_path / "state.json")
+    state = {"pid": os.getpid(), "born": "1", "folder": str(folder)}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    assert kept.end() == 0
+    assert not folder.exists()
+    assert kept.end() == 0
+    assert capsys.readouterr().out.endswith("no virtual cluster is kept\n")

@@ -38,7 +38,10 @@ def arguments(parser: ArgumentParser) -> None:
         "--case", metavar="CASE=PATTERN", action="append", required=True, help=note
     )
     complete(pattern, lambda: (f"{name}=" for name in kit_benchmarks().cases))
-    note = "finds the node in a path: the group (?P<node>…); further named groups are parameters"
+    note = (
+        "finds the node in a path, which begins with /: the group (?P<node>…); further named "
+        "groups are parameters"
+    )
     parser.add_argument("--node", metavar="REGEX", help=note)
     note = "the nodes of each output whose path names none"
     parser.add_argument("--nodes", metavar="NODESET", help=note)
@@ -142,7 +145,7 @@ def _listed(title: str, names: Sequence[str], file: str) -> Iterator[str]:
 COMMANDS = {
     "adopt": Command(
         adopt,
-        "adopt vendor/ --case hpl='*/xhpl*.out' --node '/(?P<node>n[0-9]+)/'",
+        "adopt vendor --case hpl='*/xhpl*.out' --node '/(?P<node>n[0-9]+)/'",
         arguments,
         traced=False,
     ),

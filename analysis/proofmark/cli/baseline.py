@@ -138,7 +138,7 @@ VERBS = {"accept": _accept, "remove": _remove, "show": _show}
 COMMANDS = {
     "baseline": Command(
         baseline,
-        "baseline accept runs/latest -i inventory/nurion",
+        "baseline accept runs/latest-nurion -i inventory/nurion",
         arguments,
         rights=Rights.OF_ROOT,
         traced=False,

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.cli.command import Command
+from proofmark.cli.newest import with_link
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.report.explanation.explain import explain as explain_step
+from proofmark.runs.latest import newest_run
 from proofmark.runs.run import open_run
 
-LATEST = Path("runs/latest")
+RUNS = Path("runs")
 STEPS = "steps"
 """The folder of the steps in a run. A path with it names the run and the step."""
 
@@ -50,14 +52,14 @@ def _arguments(parser: ArgumentParser) -> None:
         "and RUN/steps/STEP name the run too",
     )
     parser.add_argument(
-        "--run", dest="folder", type=Path, default=LATEST, help=f"default: {LATEST}"
+        "--run", dest="folder", type=Path, help="default: the only runs/latest-<site>"
     )
     parser.add_argument("--json", action="store_true", help="print the same as JSON")
 
 
 def explain(options: Namespace) -> int:
     """Print the sections of the explanation of a step."""
-    found = explain_step(open_run(options.folder), options.step)
+    found = explain_step(open_run(options.folder or with_link(newest_run(RUNS))), options.step)
     if options.json:
         print_json(found.as_json())
         return 0
@@ -71,4 +73,4 @@ def explain(options: Namespace) -> int:
     return 0
 
 
-COMMANDS = {"explain": Command(explain, "explain 0004 --run runs/latest", _arguments)}
+COMMANDS = {"explain": Command(explain, "explain 0004 --run runs/latest-local", _arguments)}

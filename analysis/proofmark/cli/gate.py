@@ -319,5 +319,5 @@ COMMANDS = {
         rights=Rights.OF_ROOT,
         traced=False,
     ),
-    "gate-decide": Command(decide_nodes, "gate-decide runs/latest", _decide_arguments),
+    "gate-decide": Command(decide_nodes, "gate-decide runs/latest-local", _decide_arguments),
 }

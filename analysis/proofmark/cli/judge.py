@@ -147,7 +147,7 @@ def compare(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "verdict": Command(verdict, "verdict runs/latest", _verdict_arguments),
-    "claims": Command(claims, "claims runs/latest", _claims_arguments),
+    "verdict": Command(verdict, "verdict runs/latest-local", _verdict_arguments),
+    "claims": Command(claims, "claims runs/latest-local", _claims_arguments),
     "compare": Command(compare, "compare runs/before runs/after", _compare_arguments),
 }

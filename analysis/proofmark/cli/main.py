@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.command import Command
+from proofmark.cli.newest import follow_links
 from proofmark.common.environment import take_secrets
 from proofmark.common.errors import BadInput, Stopped, nearest
 from proofmark.common.home import provide_home
@@ -211,6 +212,7 @@ def _run(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.N
     """Parse `words` into `options`, run the command and return its exit code."""
     top.parse_args(words, options)
     options.secrets = take_secrets(os.environ)
+    follow_links(options)
     folder = getattr(options, "folder", None)
     options.rights.limit([folder] if folder else getattr(options, "folders", []))
     provide_home()  # of the user to whom the rights are limited

@@ -330,7 +330,7 @@ def _mode_argument(mode: str | None) -> str:
 COMMANDS = {
     "modes": Command(
         run,
-        "modes check runs/latest -i inventory/nurion --mode snc4-flat",
+        "modes check runs/latest-nurion -i inventory/nurion --mode snc4-flat",
         arguments,
         rights=Rights.OF_ROOT,
     )

@@ -30,7 +30,7 @@ def programs(options: Namespace) -> int:
 COMMANDS = {
     "check-programs": Command(
         programs,
-        "check-programs runs/latest -i inventory/nurion --program /opt/hpl/bin/xhpl",
+        "check-programs runs/latest-nurion -i inventory/nurion --program /opt/hpl/bin/xhpl",
         arguments,
         rights=Rights.OF_ROOT,
     )

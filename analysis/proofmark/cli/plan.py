@@ -25,8 +25,10 @@ from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
 from proofmark.runs.asked import write_asked
+from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.expected import Expected
+from proofmark.runs.latest import Link
 from proofmark.runs.start import start_or_continue
 from proofmark.site.baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
@@ -64,6 +66,9 @@ def _plan_arguments(parser: ArgumentParser) -> None:
         help="with --create: a run of a twin, whose figures are shown beside the measured ones",
     )
     parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
+    parser.add_argument(
+        "--no-link", action="store_true", help="with --create: leave runs/latest-<site> as it is"
+    )
 
 
 def plan(options: Namespace) -> int:
@@ -101,6 +106,8 @@ def plan(options: Namespace) -> int:
     if mistakes := job_mistakes(site, [made]):
         file = str(site.facts)
         raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
+    if probe and (warning := warning_of_probe(probe, "probe of this machine")):
+        say(warning)
     run, continued = start_or_continue(
         runs,
         made,
@@ -111,6 +118,7 @@ def plan(options: Namespace) -> int:
         fresh=options.fresh,
         baseline=chosen_baseline(site.inventory, site.partition_name, options.baseline),
         expected=_expected(options.expected, site) if options.expected else None,
+        link=None if options.no_link else Link.ACCEPTANCE,
     )
     if not continued:
         given = {name: getattr(options, name) for name in ASKED}

@@ -111,6 +111,6 @@ def export(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "report": Command(report, "report runs/latest --summary", _report_arguments),
-    "export": Command(export, "export runs/latest --format nhc -o nhc", _export_arguments),
+    "report": Command(report, "report runs/latest-local --summary", _report_arguments),
+    "export": Command(export, "export runs/latest-local --format nhc -o nhc", _export_arguments),
 }

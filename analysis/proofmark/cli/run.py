@@ -14,6 +14,7 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
+from proofmark.jobs.job_script import Manner
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import stability_of, write_scripts
@@ -35,6 +36,9 @@ from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.inventory import Site
 from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
+
+STOPPED_EARLY = 6
+"""Exit code of ``execute --fail-fast`` that started no further step."""
 
 
 def _rerun_arguments(parser: ArgumentParser) -> None:
@@ -77,6 +81,12 @@ def _execute_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--scripts", action="store_true", help="write the scripts of the steps; run no job"
     )
+    parser.add_argument(
+        "--fail-fast",
+        action="store_true",
+        help="start no further step after the first one that fails or stays disturbed; exit code "
+        f"{STOPPED_EARLY}",
+    )
 
 
 def stage(run: Run, site: Site) -> Run:
@@ -113,9 +123,10 @@ def execute(options: Namespace) -> int:
     run = stage(run, site)
     if options.scripts:
         return 0
-    execute_run(run, site.partition.scheduler, say, _figures)
+    manner = Manner.FAIL_FAST if options.fail_fast else Manner.UNFINISHED
+    early = execute_run(run, site.partition.scheduler, say, _figures, manner=manner)
     print_line(summary(with_decisions(run)))
-    return 0
+    return STOPPED_EARLY if early else 0
 
 
 def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
@@ -135,15 +146,15 @@ def collect(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "rerun": Command(
-        rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments, rights=Rights.NONE
-    ),
+    "rerun": Command(rerun, "rerun runs/latest-local 3", _rerun_arguments, rights=Rights.NONE),
     "record-software": Command(
         record_software,
-        "record-software runs/latest --installed",
+        "record-software runs/latest-local --installed",
         _record_arguments,
         rights=Rights.NONE,
     ),
-    "execute": Command(execute, "execute runs/latest", _execute_arguments, rights=Rights.NONE),
-    "collect": Command(collect, "collect runs/latest"),
+    "execute": Command(
+        execute, "execute runs/latest-local", _execute_arguments, rights=Rights.NONE
+    ),
+    "collect": Command(collect, "collect runs/latest-local"),
 }

@@ -79,14 +79,14 @@ def _unfit(name: str, verdict: WrittenVerdict | None) -> Iterator[str]:
 COMMANDS = {
     "sign": Command(
         sign,
-        "sign runs/latest --key ~/.ssh/id_ed25519",
+        "sign runs/latest-local --key ~/.ssh/id_ed25519",
         _sign_arguments,
         rights=Rights.OF_ROOT,
         traced=False,
     ),
     "verify": Command(
         verify,
-        "verify runs/latest --signers allowed_signers",
+        "verify runs/latest-local --signers allowed_signers",
         _verify_arguments,
         rights=Rights.OF_ROOT,
         traced=False,

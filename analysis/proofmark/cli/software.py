@@ -274,7 +274,7 @@ def cache(options: Namespace) -> int:
 
 COMMANDS = {
     "install": Command(
-        install, "install runs/latest --from spack", _install_arguments, rights=Rights.OF_ROOT
+        install, "install runs/latest-local --from spack", _install_arguments, rights=Rights.OF_ROOT
     ),
     "build-program": Command(build_program, "build-program os-noise", _build_arguments),
     "lock": Command(lock, "lock knl", _lock_arguments),

@@ -8,21 +8,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from proofmark.cli.command import Command, run_argument
+from proofmark.cli.newest import with_link
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.summary import plan_summary
+from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.decisions import read_decisions
+from proofmark.runs.disturbed_steps import EXECUTIONS, LEFT, RUNNING, Repeat
+from proofmark.runs.latest import newest_run
 from proofmark.runs.lock import is_locked
 from proofmark.runs.node_progress import NodeProgress, node_progress
 from proofmark.runs.overview import case_progress, other_modes, span, unfinished_jobs
 from proofmark.runs.plan_accuracy import TimeOfSteps, time_of_cases, time_of_steps
 from proofmark.runs.progress import Progress, StepState, progress
 from proofmark.runs.run import Run, open_run, with_decisions
+from proofmark.site.inventory import choose_inventory
 
 MOST_LINES = 5
 """The largest number of running steps, jobs or damaged steps that are listed."""
@@ -35,6 +41,8 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--steps", action="store_true", help="list every step")
     parser.add_argument("--nodes", action="store_true", help="list the counts of every node")
     parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
+    note = "RUN is the folder of all runs; take the newest run of the site with this inventory"
+    parser.add_argument("--newest-of", metavar="SITE", action="append", default=[], help=note)
     parser.add_argument(
         "--times",
         action="store_true",
@@ -44,9 +52,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def status(options: Namespace) -> int:
     """Print the progress of a run; with ``--watch``, each change until the run ends."""
-    run = open_run(options.folder)
+    run = open_run(_folder(options))
     if options.plan:
-        print_json(plan_summary(run.plan))
+        print_json({**plan_summary(run.plan), "folder": f"{run.folder}"})
         return 0
     if options.times:
         return _print_times(run)
@@ -70,6 +78,19 @@ def status(options: Namespace) -> int:
     for line in _lines(run, current, nodes, time.time()):
         print_line(line)
     return 0
+
+
+def _folder(options: Namespace) -> Path:
+    """Return the folder of the run.
+
+    Raises:
+        BadInput: the site of ``--newest-of`` has no run.
+    """
+    if not options.newest_of:
+        folder: Path = options.folder
+        return folder
+    site = choose_inventory(options.newest_of, kit_folder).folder.name
+    return with_link(newest_run(options.folder, site))
 
 
 def _watch(run: Run) -> int:
@@ -159,6 +180,12 @@ def _node_groups(nodes: NodeProgress, *, each_node: bool) -> Iterator[dict[str, 
 def _lines(run: Run, current: Progress, nodes: NodeProgress, now: float) -> Iterator[str]:
     """Yield the lines below the tables: what runs, what is damaged, and the end."""
     yield from _some(_running(each, now) for each in current.running)
+    yield from _some(_repeat(each, current) for each in current.pending_repeats)
+    if left := [each.step for each in current.repeats if each.state == LEFT]:
+        names = ", ".join(left[:MOST_LINES])
+        yield f"disturbed in all executions: {names}{_more(len(left))}"
+    if current.disturbed_by:
+        yield f"disturbed by: {current.disturbed_by}"
     interrupted = [each.step.id for each in current.steps if each.state == "interrupted"]
     if interrupted:
         names = ", ".join(interrupted[:MOST_LINES])
@@ -194,9 +221,18 @@ def _running(state: StepState, now: float) -> str:
     return f"running: {state.step.id} {since}, {expected}"
 
 
+def _repeat(each: Repeat, current: Progress) -> str:
+    """Return that a disturbed step is repeated, or will be."""
+    seconds = {state.step.id: state.seconds or state.step.wall_s for state in current.steps}
+    what = f"{each.step}: execution {each.execution} of at most {EXECUTIONS}"
+    runs = each.state == RUNNING and current.active
+    took = duration(seconds.get(each.step, 0.0))
+    return f"repeated because of a disturbance: {what} {'runs' if runs else 'waits'}, about {took}"
+
+
 def _end(current: Progress, now: float) -> str:
     """Return when the run ended, or when it will end."""
-    if current.done == len(current.steps):
+    if current.complete and not current.active:
         known = span(current)
         if known is None:
             return "ended: no result has its time"
@@ -221,7 +257,7 @@ def _as_json(
     run: Run, current: Progress, nodes: NodeProgress, *, each_node: bool
 ) -> dict[str, Any]:
     left, known, now = current.left, span(current), time.time()
-    finished = current.done == len(current.steps)
+    finished = current.complete and not current.active
     return {
         "run": run.id,
         "active": current.active,
@@ -248,6 +284,8 @@ def _as_json(
             {"step": each.step.id, "since": each.started and _utc(each.started)}
             for each in current.running
         ],
+        "repeats": [asdict(each) for each in current.repeats],
+        "disturbed_by": current.disturbed_by,
         "damaged": {each.step.id: each.problem for each in current.steps if each.problem},
         "states": {each.step.id: each.state for each in current.steps},
     }
@@ -269,4 +307,4 @@ def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
     return (times.name, str(times.steps), *seconds, ratio, *hours)
 
 
-COMMANDS = {"status": Command(status, "status runs/latest --watch", _arguments)}
+COMMANDS = {"status": Command(status, "status runs/latest-local --watch", _arguments)}

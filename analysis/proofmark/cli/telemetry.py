@@ -106,7 +106,7 @@ def _times(run: NamedRun, pause: float, options: Namespace) -> Iterator[float]:
 COMMANDS = {
     "telemetry": Command(
         run,
-        "telemetry runs/latest -i inventory/nurion --credentials -",
+        "telemetry runs/latest-nurion -i inventory/nurion --credentials -",
         arguments,
         rights=Rights.OF_ROOT,
     )

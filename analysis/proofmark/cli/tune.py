@@ -103,6 +103,9 @@ VERBS = {"accept": _accept}
 
 COMMANDS = {
     "tune": Command(
-        tune, "tune accept runs/latest -i inventory/nurion --diff", arguments, rights=Rights.OF_ROOT
+        tune,
+        "tune accept runs/latest-nurion -i inventory/nurion --diff",
+        arguments,
+        rights=Rights.OF_ROOT,
     )
 }

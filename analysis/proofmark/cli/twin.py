@@ -29,6 +29,7 @@ from proofmark.plan.twin.calibration import cache_bytes, calibrated, fit
 from proofmark.plan.twin.cost import StartCost, memory_bytes, start_cost, with_starts
 from proofmark.plan.twin.model import interconnect_of, twin_model
 from proofmark.plan.twin.twin import PROVIDER, make_twin, twin_site, used_nodes, with_jobs
+from proofmark.runs.latest import Link
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import start_or_continue
@@ -123,6 +124,7 @@ def twin(options: Namespace) -> int:
         run_id=options.run_id,
         fresh=options.fresh,
         twin=make_twin(site, model, fit=fitted, measured=measured),
+        link=Link.TWIN,
     )
     say(f"run: {run.folder}{', continued' if continued else ''}; {_memory_line(needed)}")
     _provide(run, kit, options)

@@ -10,10 +10,12 @@ from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
+from proofmark.jobs.job_script import Manner
 from proofmark.jobs.ready import FigureReader, ReadySteps
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
-from proofmark.plan.plan import Group, Job
+from proofmark.plan.plan import Job
+from proofmark.runs.busy_nodes import warning_of_job
 from proofmark.runs.job_folder import JobFolder, complete
 from proofmark.runs.journal import unverified
 from proofmark.runs.lock import lock
@@ -46,7 +48,9 @@ def execute(
     scheduler_name: str,
     say: Callable[[str], None],
     figures: FigureReader | None = None,
-) -> None:
+    *,
+    manner: Manner = Manner.UNFINISHED,
+) -> str:
     """Run every unfinished job of `run` whose nodes are in its mode.
 
     Jobs of another mode are not run. If the site can set the firmware, the journal must prove the
@@ -62,6 +66,10 @@ def execute(
         scheduler_name: name of the scheduler.
         say: called with one line when a step or a job starts or ends, and every 30 seconds.
         figures: reads the figures of a search; a plan without searches needs none.
+        manner: which steps run, and when they stop.
+
+    Returns:
+        The job and the step by which fail_fast stopped the run; empty if it did not.
 
     Raises:
         BadInput: another process runs it, or the script of a job failed.
@@ -70,28 +78,40 @@ def execute(
     scheduler(scheduler_name)
     with lock(run.folder):
         for group in run.plan.to_run():
-            _execute_group(run, group, scheduler_name, say, figures)
+            ready = ReadySteps(run, group, figures, say)
+            if early := _execute_group(run, group.mode, ready, scheduler_name, manner, say):
+                return early
+    return ""
 
 
 def _execute_group(
     run: Run,
-    group: Group,
+    mode: str,
+    ready: ReadySteps,
     scheduler_name: str,
+    manner: Manner,
     say: Callable[[str], None],
-    figures: FigureReader | None,
-) -> None:
-    """Run the unfinished jobs of one mode."""
-    queue = site_of(run).partition.queue
-    ready = ReadySteps(run, group, figures, say)
+) -> str:
+    """Run the unfinished jobs of one mode; return as `execute` does."""
+    partition = site_of(run).partition
     excluded: dict[str, str] = {}
 
     def next_jobs() -> list[Job]:
-        return _possible(run, ready.jobs(), group.mode, scheduler_name, excluded, say)
+        return _possible(run, ready.jobs(), mode, scheduler_name, excluded, say)
 
     jobs = JobMonitor(
-        run, next_jobs(), scheduler_name, queue, say, excluded_nodes=excluded, follow=next_jobs
+        run,
+        next_jobs(),
+        scheduler_name,
+        partition.queue,
+        say,
+        excluded_nodes=excluded,
+        manner=manner,
+        follow=next_jobs,
     )
-    poll_until_done(jobs, ProgressReporter(ready, jobs, say).report)
+    reporter = ProgressReporter(ready, jobs, say, warns=partition.origin == "measured")
+    poll_until_done(jobs, reporter.report)
+    return jobs.stopped_early
 
 
 def _possible(
@@ -110,7 +130,8 @@ def _possible(
     for job in jobs:
         missing = unverified_nodes(run, job.nodes, mode)
         rest = _without_nodes(job, missing)
-        rest = rest if rest and not complete(run, rest) else None
+        if missing and complete(run, job):
+            continue  # disturbed steps of a mode that the nodes have left
         if missing:
             reason = excluded[job.id] = f"{format_reasons(missing)} (mode {mode})"
             say(f"job {job.id}: {'without' if rest else 'NOT RUN:'} {reason}")
@@ -175,22 +196,31 @@ def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
 
 
 class ProgressReporter:
-    """Reports the progress of a run when it changed, at least every 30 seconds."""
+    """Reports the progress of a run when it changed, at least every 30 seconds.
 
-    def __init__(self, ready: ReadySteps, jobs: JobMonitor, say: Callable[[str], None]) -> None:
-        self._ready, self._jobs, self._say = ready, jobs, say
+    With `warns` it also reports the other processes on the nodes when a job has begun.
+    """
+
+    def __init__(
+        self, ready: ReadySteps, jobs: JobMonitor, say: Callable[[str], None], *, warns: bool
+    ) -> None:
+        self._ready, self._jobs, self._say, self._warns = ready, jobs, say, warns
+        self._warned: set[tuple[str, int]] = set()
         self._current: Progress | None = None
         self._last: object = None
         self._moment = 0.0
 
     def report(self) -> None:
         """Report the progress of the run and the state of its jobs."""
+        if self._warns:
+            self._warn()
         self._current = current = progress(self._ready.run, active=True, before=self._current)
         jobs = self._jobs.line
         key = (
             current.done,
             len(current.steps),
             tuple(step.step.id for step in current.running),
+            current.repeats,
             jobs,
         )
         if key == self._last and time.monotonic() - self._moment < _REPORT_EVERY_S:
@@ -198,13 +228,29 @@ class ProgressReporter:
         self._last, self._moment = key, time.monotonic()
         self._say(" · ".join(filter(None, (current.line(), jobs))))
 
+    def _warn(self) -> None:
+        """Report the other processes that the nodes of a job reported, once for each attempt."""
+        for job, earlier in self._jobs.running.items():
+            if (job, earlier) in self._warned:
+                continue
+            warning = warning_of_job(self._ready.run.files, job, earlier)
+            if warning is not None:
+                self._warned.add((job, earlier))
+            if warning:
+                self._say(f"job {job}: {warning}")
+
 
 def summary(run: Run) -> str:
-    """Return one line for the end of a run: the done steps, the failed steps, the time of all.
+    """Return one line for the end of a run: its done, failed and disturbed steps, their time.
 
     The time is the sum over the steps. Steps can run at the same time, so that a run can take less.
     """
     states = progress(run, active=False)
     seconds = sum(step.seconds or 0.0 for step in states.steps)
-    failed = f"{states.failed} failed (exit code not 0)"
-    return f"{states.done}/{len(states.steps)} steps done, {failed}, {duration(seconds)} in total"
+    parts = [
+        f"{states.done}/{len(states.steps)} steps done",
+        f"{states.failed} failed (exit code not 0)",
+        *([f"{len(states.repeats)} disturbed"] if states.repeats else []),
+        f"{duration(seconds)} in total",
+    ]
+    return ", ".join(parts)

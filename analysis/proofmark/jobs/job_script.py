@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import shlex
+from enum import Enum
 from pathlib import Path
 
 from proofmark.common.files import write_whole
-from proofmark.jobs.request import EXECUTIONS, request_of
+from proofmark.jobs.request import request_of
 from proofmark.jobs.step_script import GRACE_S, shell_parts
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import Job, Step
+from proofmark.runs.disturbed_steps import EXECUTIONS
 from proofmark.runs.files import RunFiles
 from proofmark.site.execution import Queue
 
 
+class Manner(Enum):
+    """Which steps a job runs, and when it stops."""
+
+    UNFINISHED = 1
+    """Steps without a result, and steps that were disturbed in all executions."""
+    AGAIN = 2
+    """All steps, also those that have a result."""
+    FAIL_FAST = 3
+    """As `UNFINISHED`, until the first step that failed or stays disturbed."""
+
+
 def write_job(
-    run: Path, job: Job, scheduler_name: str, queue: Queue, *, repeat: bool = False
+    run: Path,
+    job: Job,
+    scheduler_name: str,
+    queue: Queue,
+    manner: Manner = Manner.UNFINISHED,
 ) -> Request:
     """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other.
 
@@ -26,7 +43,7 @@ def write_job(
         job: the job; a pair is not measured if one of its nodes is not in the job.
         scheduler_name: name of the scheduler.
         queue: the settings of the queue.
-        repeat: whether to run steps again that have a result.
+        manner: which steps it runs, and when it stops.
 
     Returns:
         The request of the job to the scheduler.
@@ -46,9 +63,10 @@ def write_job(
         f"RUN={shlex.quote(str(run.resolve()))}",
         f"JOB={shlex.quote(job.id)}",
         f"NODES={len(job.nodes)}",
-        f"AGAIN={'yes' if repeat else ''}",
+        f"AGAIN={'yes' if manner is Manner.AGAIN else ''}",
+        f"FAIL_FAST={'yes' if manner is Manner.FAIL_FAST else ''}",
         f"EXECUTIONS={EXECUTIONS} # of a disturbed step, at most",
-        f"WITHOUT={shlex.quote(','.join(_absent(job))) if not repeat else ''}",
+        f"WITHOUT={shlex.quote(','.join(_absent(job))) if manner is not Manner.AGAIN else ''}",
         *(chosen.fan_out(request) if len(job.nodes) > 1 else ()),
         "COUNTED='",
         *(step.id for step in job.steps if step.network_bytes),

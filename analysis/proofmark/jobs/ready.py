@@ -9,6 +9,7 @@ from proofmark.plan.plan import Group, Job, Step
 from proofmark.plan.search import Figures, Search, available, decide
 from proofmark.runs.attempts import attempts, has_result
 from proofmark.runs.decisions import add_decisions, read_decisions
+from proofmark.runs.disturbed_steps import needs_execution
 from proofmark.runs.run import Run, with_decisions
 
 FigureReader = Callable[[Run, Search, Collection[str]], Figures]
@@ -18,7 +19,8 @@ FigureReader = Callable[[Run, Search, Collection[str]], Figures]
 class ReadySteps:
     """The steps of one group of a run that can run now; each step is returned once.
 
-    A step that ran without a result is not returned again: the next execution continues it.
+    A step that ran without a result is not returned again: the next execution continues it. A step
+    of which all executions were disturbed before is returned.
 
     Args:
         run: the run.
@@ -47,6 +49,9 @@ class ReadySteps:
         self._given: set[str] = set()
         self._later = {step for search in self._searches for step in search.steps()}
         self._later |= {step.id for job in group.jobs for step in job.steps if step.reads}
+        self._due = {
+            step.id for job in group.jobs for step in job.steps if needs_execution(run.files, step)
+        }
         self._first = True
 
     def jobs(self) -> list[Job]:
@@ -73,7 +78,7 @@ class ReadySteps:
         return ready
 
     def _first_or_later(self) -> list[tuple[Job, list[Step]]]:
-        """Return the steps without a result that were not returned yet, by job."""
+        """Return the steps that a job had to run and that were not returned yet, by job."""
         first, self._first = self._first, False
         return [
             (
@@ -83,7 +88,7 @@ class ReadySteps:
                     for step in job.steps
                     if step.id not in self._given
                     and (first or step.id in self._later)
-                    and not has_result(self.run.files.step(step.id))
+                    and step.id in self._due
                 ],
             )
             for job in self._group.jobs

@@ -10,11 +10,9 @@ from pathlib import Path
 
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Step
+from proofmark.runs.disturbed_steps import EXECUTIONS
 from proofmark.runs.files import RunFiles
 from proofmark.site.execution import Queue
-
-EXECUTIONS = 3
-"""The largest number of executions of a step by a job: the first one and two repeats of it."""
 
 
 def request(job: Job, name: str, log: Path, queue: Queue) -> Request:

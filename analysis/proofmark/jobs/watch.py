@@ -13,11 +13,12 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import text_or_empty
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
-from proofmark.jobs.job_script import write_job
+from proofmark.jobs.job_script import Manner, write_job
 from proofmark.jobs.request import request_of
 from proofmark.machine.child_jobs import ChildJobs
 from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable, scheduler
 from proofmark.plan.plan import Job
+from proofmark.runs.disturbed_steps import needs_execution
 from proofmark.runs.job_folder import JobFolder, Submission, status_text, unfinished
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
@@ -76,8 +77,11 @@ class JobMonitor:
         queue: the settings of the queue.
         say: called with one line for each change of a job that the user must know.
         excluded_nodes: the planned nodes that a job does not get and the reason, by id of the job.
-        repeat: whether to run steps again that have a result.
+        manner: which steps the jobs run, and when they stop.
         follow: returns the jobs that can run after the end of a job; called after each end.
+
+    Attributes:
+        stopped_early: the job and the step by which fail_fast stopped all jobs; empty if none did.
     """
 
     def __init__(
@@ -89,19 +93,20 @@ class JobMonitor:
         say: Callable[[str], None],
         *,
         excluded_nodes: Mapping[str, str] | None = None,
-        repeat: bool = False,
+        manner: Manner = Manner.UNFINISHED,
         follow: Callable[[], Iterable[Job]] | None = None,
     ) -> None:
         self._follow, self._ended = follow, False
         self._run, self._scheduler_name, self._queue, self._say = run, scheduler_name, queue, say
         self._excluded_nodes = {} if excluded_nodes is None else excluded_nodes
-        self._repeat = repeat
+        self._manner = manner
         self._scheduler = scheduler(scheduler_name)
         self._pending: list[Job] = []
         self._active: list[ActiveJob] = []
         self._failed: tuple[Job, str] | None = None
         self._failing_since: float | None = None
         self._changed = time.monotonic()
+        self.stopped_early = ""
         for job in jobs:
             folder = JobFolder(run, job)
             try:
@@ -122,6 +127,15 @@ class JobMonitor:
         """Seconds until the next poll: a twentieth of the time since the last change."""
         quiet = time.monotonic() - self._changed
         return min(self._scheduler.poll_s, max(0.2, quiet / 20))
+
+    @property
+    def running(self) -> dict[str, int]:
+        """The jobs that run, with the number of their earlier attempts."""
+        return {
+            each.job.id: each.submission.attempts
+            for each in self._active
+            if each.status.state is State.RUNNING
+        }
 
     @property
     def line(self) -> str:
@@ -166,7 +180,7 @@ class JobMonitor:
         self._query()
         if self._failed and not self._active:
             raise self._failure(*self._failed)
-        if self._ended and self._follow and not self._failed:
+        if self._ended and self._follow and not self._failed and not self.stopped_early:
             self._ended = False
             self._pending += self._follow()
         return bool(self._active or (self._pending and not self._failed))
@@ -180,6 +194,9 @@ class JobMonitor:
 
     def cancel(self, why: str) -> None:
         """Cancel all jobs, and wait up to a minute for their end."""
+        self._cancel(JobStatus(State.CANCELLED, why))
+
+    def _cancel(self, status: JobStatus) -> None:
         for active in self._active:
             active.submission = replace(active.submission, stopping=True)
             with suppress(BadInput):  # a full disk must not prevent the cancellation
@@ -191,7 +208,7 @@ class JobMonitor:
             if ids:
                 self._ask(self._scheduler.cancel, ids)
             while self._active and time.monotonic() < end:
-                problem = self._remove_ended(why)
+                problem = self._remove_ended(status)
                 if self._active:
                     time.sleep(0.2)
         except (SchedulerUnavailable, SchedulerError) as error:
@@ -199,7 +216,7 @@ class JobMonitor:
         if problem:
             self._say(f"jobs not cancelled, their ticket.json is kept: {problem}")
 
-    def _remove_ended(self, why: str) -> str:
+    def _remove_ended(self, cancelled: JobStatus) -> str:
         """Remove the cancelled jobs that have ended; return why that is not known of one."""
         try:
             ids = [active.submission.id for active in self._active]
@@ -209,9 +226,7 @@ class JobMonitor:
         for active in list(self._active):
             status = statuses.get(active.submission.id)
             if status is None or status.state.final or status.state is State.ENDED_UNKNOWN:
-                active.folder.append_event(
-                    active.submission, JobStatus(State.CANCELLED, why), over=True
-                )
+                active.folder.append_event(active.submission, cancelled, over=True)
                 self._active.remove(active)
         return ""
 
@@ -278,7 +293,7 @@ class JobMonitor:
                 excluded.append(f"{folded(down)}: {'; '.join(dict.fromkeys(down.values()))}")
                 self._say(f"job {job.id}: without {excluded[-1]}")
         request = write_job(
-            self._run.folder, submitted_job, self._scheduler_name, self._queue, repeat=self._repeat
+            self._run.folder, submitted_job, self._scheduler_name, self._queue, self._manner
         )
         submission = folder.create(self._scheduler_name, request.name)
         active = self._active_job(job, submission, resumed=False)
@@ -370,6 +385,9 @@ class JobMonitor:
             status = self._by_id(active.submission.id)
         if status.state in (State.ENDED_UNKNOWN, State.VANISHED):
             status = _by_exit_code(active.folder.exit_code(active.submission)) or status
+        early = active.folder.stopped_early(active.submission)
+        if status.state is State.ENDED and early:
+            status = JobStatus(State.FAIL_FAST, early)
         if status.state is State.ENDED and unfinished(self._run, active.job):
             status = JobStatus(State.ENDED_UNKNOWN, "steps without a result")
         if status.state is State.NODE_FAILED:
@@ -441,13 +459,19 @@ class JobMonitor:
         """Stop monitoring a job; mark it as pending again if it can make progress.
 
         It can if it was stopped at its time limit or preempted after it finished a step, if it
-        ended before this process queried it, or if an earlier process cancelled it.
+        ended before this process queried it, or if an earlier process cancelled it. A job that
+        stopped by fail_fast stops all others.
         """
         active.folder.append_event(active.submission, status, over=True)
-        left = unfinished(self._run, active.job)
-        stopped_early = status.state in (State.TIME_LIMIT, State.PREEMPTED)
-        progress = stopped_early and left < active.steps_left
-        if left and (active.resumed or active.submission.stopping or progress):
+        left, early = unfinished(self._run, active.job), status.state is State.FAIL_FAST
+        cut = status.state in (State.TIME_LIMIT, State.PREEMPTED)
+        unseen = active.resumed or active.submission.stopping
+        again = (left and cut and left < active.steps_left) or (
+            unseen
+            and not early
+            and any(needs_execution(self._run.files, step) for step in active.job.steps)
+        )
+        if again:
             self._say(f"job {active.job.id}: {status_text(status)}; submitted again")
             self._pending.append(active.job)
             self._active.remove(active)
@@ -456,6 +480,9 @@ class JobMonitor:
         if status.state is State.FAILED:
             self._failed = (active.job, status.reason)
         self._remove(active, status)
+        if early:
+            self.stopped_early, self._pending = f"job {active.job.id}: {status.reason}", []
+            self._cancel(JobStatus(State.FAIL_FAST, self.stopped_early))
 
     def _remove(self, active: ActiveJob, status: JobStatus) -> None:
         self._active.remove(active)

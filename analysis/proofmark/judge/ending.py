@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from heapq import nlargest
 from itertools import islice
+from pathlib import Path
 
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
+from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
+from proofmark.runs.noise_file import HYPERVISOR, Shares
 
 MEANING = {
     0: N_("PASS"),
@@ -74,7 +77,14 @@ def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
     coverage = verdict.coverage
     if verdict.imported:
         return f"proofmark sign {run} --key FILE" if code == 0 else f"proofmark verdict {run}"
+    disturbed = again or _("run the same ansible-playbook command with -e run_id={run}").format(
+        run=Path(run).name
+    )
     again = again or _("run the same ansible-playbook command again")
+    if code == 2 and any(each.cause is InvalidCause.DISTURBED for each in verdict.of("INVALID")):
+        return _("stop {processes}; then {again}: it repeats only the disturbed steps").format(
+            processes=named(verdict.results.disturbers()), again=disturbed
+        )
     if steps := verdict.retest():
         return _rerun(run, steps)
     if coverage.measured < coverage.expected:
@@ -100,6 +110,17 @@ def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
     if code == 4:
         return _("add limits to the partition's facts, then start a new run with -e fresh=true")
     return f"proofmark sign {run} --key FILE"
+
+
+def named(shares: Shares) -> str:
+    """Return what disturbed a run, each with its share of a CPU."""
+    shown = [
+        _("{name} ({percent} % of a CPU)").format(
+            name=_("a hypervisor") if name == HYPERVISOR else name, percent=f"{100 * share:.0f}"
+        )
+        for name, share in shares[:MOST]
+    ]
+    return ", ".join(shown) or _("the other processes")
 
 
 def _rerun(run: str, steps: Collection[str]) -> str:

@@ -15,8 +15,10 @@ from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.expected.counterparts import Counterparts, ExpectedValue
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
+from proofmark.judge.invalid_cause import InvalidCause, invalid_cause
 from proofmark.judge.references.compare import Judgement
 from proofmark.records.columns import Numbers, Record
+from proofmark.runs.noise_file import Shares, mean_shares
 
 WORDS = ("PASS", "FAIL", "INVALID", "UNJUDGED")
 
@@ -38,6 +40,7 @@ class Result:
         steps: the steps that measured it, as `proofmark rerun` takes them.
         degraded: the label of a figure of fewer nodes than intended; empty for all others.
         expected: the prediction of a twin, for information; None if there is none.
+        cause: why it is INVALID; None for all others.
     """
 
     record: Record
@@ -50,6 +53,7 @@ class Result:
     steps: tuple[str, ...] = ()
     degraded: str = ""
     expected: ExpectedValue | None = None
+    cause: InvalidCause | None = None
 
     @property
     def single_run(self) -> bool:
@@ -93,10 +97,12 @@ class Results(Sequence[Result]):
             return [self[number] for number in range(*index.indices(len(self)))]
         figure = range(len(self))[index]
         record, values = self.aggregates.record(figure), self.aggregates.values(figure)
-        steps = tuple(dict.fromkeys(each.step for each in self.aggregates.executions(figure)))
+        executions = self.aggregates.executions(figure)
+        steps = tuple(dict.fromkeys(each.step for each in executions))
         fewer = self.degraded.get(record.step, "")
         if not record.valid:
-            return Result(record, values, "INVALID", record.reason, (), None, False, steps, fewer)
+            result = Result(record, values, "INVALID", record.reason, (), None, False, steps, fewer)
+            return replace(result, cause=invalid_cause(record.reason, executions))
         fleet = self.fleet.judge(figure)
         accepted = self.baseline.judge(figure) if self.baseline else ()
         answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []), *accepted)
@@ -110,6 +116,13 @@ class Results(Sequence[Result]):
             return result
         left_out = f"{disturbed} of {disturbed + len(values)} repeats were disturbed and left out"
         return replace(result, reason=f"{result.reason}; {left_out}")
+
+    def disturbers(self) -> Shares:
+        """Return what took CPU time from the ranks of the disturbed executions, the worst first."""
+        executions = self.aggregates.records.executions
+        return mean_shares(
+            [each.disturbers for each in executions if each.disturbed or each.unsteady]
+        )
 
     @property
     def single_runs(self) -> int:

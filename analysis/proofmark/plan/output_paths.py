@@ -56,7 +56,7 @@ class PathRule:
         Raises:
             ValueError: a match is no name of a node and no set of nodes.
         """
-        texts = (match[self._group] for match in self._rule.finditer(path))
+        texts = (match[self._group] for match in self._matches(path))
         return list(dict.fromkeys(unfold(text for text in texts if text)))
 
     def parameters(self, path: str, case: str) -> dict[str, Scalar]:
@@ -65,11 +65,18 @@ class PathRule:
         Raises:
             ValueError: a value has not the type of its parameter.
         """
-        match = self._rule.search(path)
+        match = next(iter(self._matches(path)), None)
         if match is None:
             return {}
         given = {name: match[name] for name in self._names[case] if match[name] is not None}
         return {name: self._value(case, name, word) for name, word in given.items()}
+
+    def _matches(self, path: str) -> list[re.Match[str]]:
+        """Return the matches in `path` after a ``/``, so that ``/`` is before each folder of it.
+
+        If there are none, those in `path` itself: the expression may begin with ``^``.
+        """
+        return [*self._rule.finditer(f"/{path}")] or [*self._rule.finditer(path)]
 
     def _value(self, case: str, name: str, word: str) -> Scalar:
         whole = word.isascii() and word.isdecimal()

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.runs.noise_file import Shares
 from proofmark.site.partition import PREDICTED
 
 EMULATED = "emulated"
@@ -85,6 +86,7 @@ class Execution(NamedTuple):
         start: its start in seconds since 1970; NaN if it is not known.
         ended: when it ended by the clock of its node, in seconds since 1970; NaN if not known.
         seconds: how long it ran; NaN if it is not known.
+        disturbers: what took CPU time from its ranks; empty if no sample shows it.
     """
 
     step: str
@@ -97,6 +99,7 @@ class Execution(NamedTuple):
     start: float = float("nan")
     ended: float = float("nan")
     seconds: float = float("nan")
+    disturbers: Shares = ()
 
 
 @dataclass

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.command import Request
@@ -54,7 +55,7 @@ from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import StepFiles
 from proofmark.runs.files_report import files_reports
 from proofmark.runs.nodes import Node
-from proofmark.runs.noise_file import read_noise
+from proofmark.runs.noise_file import Shares, read_noise, shares_of
 from proofmark.runs.run import Run, reported_names
 from proofmark.runs.telemetry_file import Interval, read_telemetry
 from proofmark.site.adopted import IMPORTED
@@ -112,6 +113,16 @@ def _tasks(run: Run) -> Iterator[Task]:
                 instances = list(step.instances().items()) or [("", [])]
                 for first in range(0, len(instances), SLICE):
                     yield group.mode, step, instances[first : first + SLICE]
+
+
+class Disturbance(NamedTuple):
+    """Why an execution was disturbed, or an empty string; and what took CPU time from its ranks."""
+
+    reason: str = ""
+    shares: Shares = ()
+
+
+UNDISTURBED = Disturbance()
 
 
 class _Reader:
@@ -232,7 +243,7 @@ class _StepReader:
         repeat: int,
         readings: Sequence[Reading],
         invalid: str,
-        disturbed: str = "",
+        disturbed: Disturbance = UNDISTURBED,
     ) -> None:
         """Add an execution and its readings.
 
@@ -244,17 +255,18 @@ class _StepReader:
             repeat: the number of the repeat.
             readings: the readings of its output.
             invalid: why the execution is INVALID, or an empty string.
-            disturbed: why it was disturbed, or an empty string.
+            disturbed: why it was disturbed, and by what.
         """
         step, builder = self._step, self.builder
         simulated = self._about.origin == PREDICTED  # by a machine that is none of its nodes
         several = _node_set(tuple(nodes)) if len(nodes) > 1 or (simulated and nodes) else ""
         builder.executions.append(
             Execution(
-                *(name, attempt.number, repeat, attempt.steal, attempt.others, disturbed),
+                *(name, attempt.number, repeat, attempt.steal, attempt.others, disturbed.reason),
                 start=attempt.start_s,
                 ended=attempt.ended,
                 seconds=attempt.seconds,
+                disturbers=disturbed.shares,
             )
         )
         measured_on = hosts or step.nodes
@@ -335,16 +347,16 @@ class _StepReader:
         check, step = self._about.network_check, self._step
         return check.invalid_reason(step, hosts or step.nodes, attempt) if check else ""
 
-    def _disturbance(self, attempt: Attempt) -> tuple[str, str]:
-        """Return why an execution was disturbed, and why that is not known; both may be empty."""
+    def _disturbance(self, attempt: Attempt) -> tuple[Disturbance, str]:
+        """Return why an execution was disturbed, and why that is not known; or ""."""
         stability = self._case.stability
         try:
             nodes = read_noise(attempt.path)
         except (OSError, *UNREADABLE) as error:
-            return "", damage(StepFiles(Path(attempt.path)).noise.name, error)
+            return UNDISTURBED, damage(StepFiles(Path(attempt.path)).noise.name, error)
         if nodes:
-            return noise_reason(nodes, stability), ""
-        return tick_reason(attempt.steal, attempt.others, stability), ""
+            return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), ""
+        return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), ""
 
     def _sensed(self, attempt: Attempt) -> tuple[list[Interval], str]:
         """Return what the sensors of real nodes showed, and why that cannot be read, or ""."""

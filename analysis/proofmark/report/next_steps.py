@@ -12,6 +12,8 @@ from proofmark.common.sentences import English, localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.ending import named
+from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.verdict import Result
 from proofmark.report.remedies import of_failure, of_invalid, of_node
 from proofmark.report.run_data import RunData
@@ -170,14 +172,32 @@ def _explained(run_data: RunData) -> set[tuple[str, str]]:
 
 
 def _invalid(run_data: RunData) -> Iterator[NextStep]:
-    """Yield the INVALID figures by case, reason and next step."""
+    """Yield the INVALID figures by case, reason and next step; the disturbed ones are one group."""
     groups: dict[tuple[str, str], list[Result]] = {}
+    disturbed: list[Result] = []
     for result in run_data.verdict.of(INVALID):
-        reason = _without_node(result)
-        key = (f"{result.record.case}: {_short(reason)}", of_invalid(result.reason))
+        cause = result.cause or InvalidCause.OTHER
+        if cause is InvalidCause.DISTURBED:
+            disturbed.append(result)
+            continue
+        key = (f"{result.record.case}: {_short(_without_node(result))}", of_invalid(cause))
         groups.setdefault(key, []).append(result)
+    if disturbed:
+        yield _disturbed(run_data, disturbed)
     for (problem, action), results in groups.items():
         yield _group(run_data, INVALID, problem, action, results)
+
+
+def _disturbed(run_data: RunData, results: Sequence[Result]) -> NextStep:
+    """Return the next step of the disturbed figures: the command that repeats their steps."""
+    problem = _("Figures of {cases} were disturbed by {processes}").format(
+        cases=", ".join(dict.fromkeys(result.record.case for result in results)),
+        processes=named(run_data.verdict.results.disturbers()),
+    )
+    hosts = folded({host for result in results for host in hosts_of(result.record.node)})
+    command = same_command(run_data)
+    action = of_invalid(InvalidCause.DISTURBED)
+    return NextStep(INVALID, _short(problem), hosts, action, command, len(results))
 
 
 def _without_node(result: Result) -> str:

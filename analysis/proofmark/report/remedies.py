@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.verdict import Result
 
 
@@ -70,16 +70,15 @@ def of_failure(result: Result) -> tuple[str, str]:
     return problem, _("Compare the settings in the part Provenance with the required ones.")
 
 
-def of_invalid(reason: str) -> str:
-    """Return the next step for an INVALID figure with this reason."""
-    for pattern, action in _INVALID:
-        if pattern.search(reason):
-            return action()
-    return _("Read stdout and stderr of the step. Remove the cause. Then measure again.")
+def of_invalid(cause: InvalidCause) -> str:
+    """Return the next step for an INVALID figure with this cause."""
+    return _INVALID[cause]()
 
 
 def _disturbed() -> str:
-    return _("Other processes disturbed the step. Run it again on an idle node.")
+    return _(
+        "Stop these processes. Then run the command below: it repeats only the disturbed steps."
+    )
 
 
 def _counters() -> str:
@@ -122,16 +121,21 @@ def _network() -> str:
     return _("The traffic did not use the planned network. Check the settings of the MPI.")
 
 
-_INVALID: tuple[tuple[re.Pattern[str], Callable[[], str]], ...] = (
-    (re.compile(r"No space left on device|Disk quota exceeded"), _full),
-    (re.compile(r"\bdisturbed\b"), _disturbed),
-    (re.compile(r": \S+/\S+ (?:\+\d+|\S+ → \S+)"), _counters),
-    (re.compile(r"\(.* (?:cannot be executed|not found)\)"), _unavailable),
-    (re.compile(r"^timed out after|^killed by|left processes behind|^exit code"), _unfinished),
-    (re.compile(r"^file system of|scratch folder|^the files |on another than /"), _file_system),
-    (re.compile(r"mode \S+ is not proven|was in mode|; mode \S+ has"), _mode),
-    (re.compile(r"^rank |ranks? reported|threads? (?:reported|ran)|memory policy"), _binding),
-    (re.compile(r"physical bound"), _impossible),
-    (re.compile(r"counters of (?:the|its) networks|carried .* MB"), _network),
-)
-"""The next step by a pattern of the reason. The first pattern that matches counts."""
+def _other() -> str:
+    return _("Read stdout and stderr of the step. Remove the cause. Then measure again.")
+
+
+_INVALID: Mapping[InvalidCause, Callable[[], str]] = {
+    InvalidCause.DISTURBED: _disturbed,
+    InvalidCause.NO_SPACE: _full,
+    InvalidCause.ERROR_COUNTERS: _counters,
+    InvalidCause.NO_PROGRAM: _unavailable,
+    InvalidCause.NO_END: _unfinished,
+    InvalidCause.FILE_SYSTEM: _file_system,
+    InvalidCause.MODE: _mode,
+    InvalidCause.BINDING: _binding,
+    InvalidCause.IMPOSSIBLE: _impossible,
+    InvalidCause.NETWORK: _network,
+    InvalidCause.OTHER: _other,
+}
+"""The next step for each cause, in the language of the page."""

@@ -13,6 +13,7 @@ from proofmark.cases.reader.engine import read_output
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes_below, write_whole
 from proofmark.common.limits import MAX_RUN_FILE_BYTES
+from proofmark.common.messages import say
 from proofmark.common.nodesets import folded, is_name
 from proofmark.common.parallel import parallel_map
 from proofmark.common.text import size
@@ -20,9 +21,10 @@ from proofmark.plan.adopted import Output, adopted_plan
 from proofmark.plan.output_paths import PathRule
 from proofmark.runs.adopted import Adopted, AdoptedFile, shown
 from proofmark.runs.files import RunFiles, StepFiles
+from proofmark.runs.latest import Link, point
 from proofmark.runs.output_folder import FoundOutputs, find_outputs, named_errors
 from proofmark.runs.run import Run
-from proofmark.runs.start import check_run_id, new_run, new_run_id, point_latest, write_inputs
+from proofmark.runs.start import check_run_id, new_run, new_run_id, write_inputs
 from proofmark.site.adopted import hosts_by_name, site_of_hosts
 from proofmark.site.inventory import Site
 
@@ -95,7 +97,8 @@ def adopt_folder(
         adopted = _adopted(request, found_outputs, files)
         _write_adopted(RunFiles(made), adopted)
     run = Run(folder.resolve(), plan)
-    point_latest(root, run)
+    if problem := point(Link.ADOPTED.path(root, site.name), run.id):
+        say(problem)
     return run, adopted
 
 

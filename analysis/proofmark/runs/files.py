@@ -76,6 +76,11 @@ class StepFiles:
         return self.folder / "noise.json"
 
     @property
+    def disturbed(self) -> Path:
+        """The disturbed nodes of an execution; missing if there are none."""
+        return self.folder / "disturbed"
+
+    @property
     def telemetry(self) -> Path:
         """The temperatures, power, clock and throttling of the nodes while the program ran."""
         return self.folder / "telemetry.jsonl"
@@ -136,6 +141,10 @@ class JobFiles:
     def history(self) -> Path:
         """One line for each change of the state of the job."""
         return self.folder / "history.jsonl"
+
+    def repeats(self) -> list[Path]:
+        """Return the repetitions of disturbed steps by each attempt, in order; some are missing."""
+        return [attempt / "repeats" for attempt in self.attempts()]
 
     def attempts(self) -> list[Path]:
         """Return the folders of the attempts, in order."""

@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import open_to_append, read_bytes, write_whole
+from proofmark.common.files import open_to_append, read_bytes, text_or_empty, write_whole
 from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
+from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
 from proofmark.runs.job_state import JobStatus, State
@@ -141,13 +142,21 @@ class JobFolder:
 
     def exit_code(self, submission: Submission) -> int | None:
         """Return the exit code of the job script of `submission`; None if it did not end."""
+        try:
+            return int(self._note(submission, "exit"))
+        except ValueError:
+            return None
+
+    def stopped_early(self, submission: Submission) -> str:
+        """Return why the job script of `submission` started no further step; or "" if it did."""
+        return one_line(self._note(submission, "fail-fast"))
+
+    def _note(self, submission: Submission, name: str) -> str:
+        """Return a file of the newest attempt, if that belongs to `submission`; else ""."""
         attempts = self.files.attempts()
         if len(attempts) <= submission.attempts:
-            return None
-        try:
-            return int(read_bytes(attempts[-1] / "exit", MAX_SMALL_BYTES))
-        except (OSError, ValueError):
-            return None
+            return ""
+        return text_or_empty(attempts[-1] / name, MAX_SMALL_BYTES)
 
 
 _NEW_LINE = "\n"

@@ -33,6 +33,7 @@ class State(Enum):
     NODE_FAILED = "lost a node"
     PREEMPTED = "preempted"
     REQUEUED = "requeued too often"
+    FAIL_FAST = "stopped by fail_fast"
 
     @classmethod
     def of(cls, name: str) -> State:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +57,41 @@ class NodeNoise(NamedTuple):
         return min(1.0, self.ranks_s / time) if time > 0 else math.nan
 
 
+Shares = tuple[tuple[str, float], ...]
+"""What took CPU time from the ranks, each with its share of one CPU."""
+HYPERVISOR = "a hypervisor"
+
+
+def shares_of(nodes: Iterable[NodeNoise]) -> Shares:
+    """Return what took CPU time from the ranks of `nodes`: the mean share, the largest first.
+
+    CPU time that a hypervisor withheld is that of `HYPERVISOR`.
+    """
+    used: dict[str, float] = {}
+    elapsed = 0.0
+    for node in nodes:
+        elapsed += node.seconds
+        for name, took in (*node.others, (HYPERVISOR, node.worst_steal_s)):
+            used[name] = used.get(name, 0.0) + took
+    shares = ((name, took / elapsed) for name, took in used.items() if elapsed)
+    return _largest(shares)
+
+
+def mean_shares(executions: Sequence[Shares]) -> Shares:
+    """Return the mean of the shares of `executions`, the largest first."""
+    sums: dict[str, float] = {}
+    for name, share in chain.from_iterable(executions):
+        sums[name] = sums.get(name, 0.0) + share / len(executions)
+    return _largest(sums.items())
+
+
+def _largest(shares: Iterable[tuple[str, float]]) -> Shares:
+    """Return at most `MOST_NAMES` of `shares`, those of at least 1 % of a CPU."""
+    seen = (each for each in shares if each[1] >= _LEAST_SHARE)
+    return tuple(sorted(seen, key=lambda each: -each[1])[:MOST_NAMES])
+
+
+_LEAST_SHARE = 0.01
 _SECONDS = tuple(name for name in NodeNoise._fields if name not in ("host", "cpus", "others"))
 
 

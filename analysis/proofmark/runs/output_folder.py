@@ -55,7 +55,11 @@ def find_outputs(folder: Path, patterns: Mapping[str, Sequence[str]]) -> FoundOu
     two_cases: dict[str, list[str]] = {}
     used: set[tuple[str, str]] = set()
     for path in sorted(paths):
-        fitting = [(case, pattern) for case, pattern, rule in rules if rule.fullmatch(path)]
+        fitting = [
+            (case, pattern)
+            for case, pattern, rule in rules
+            if rule.fullmatch(f"/{path}") or rule.fullmatch(path)
+        ]
         used.update(fitting)
         cases = list(dict.fromkeys(case for case, _ in fitting))
         if len(cases) > 1:

@@ -20,6 +20,7 @@ from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import check_inputs, format_of
+from proofmark.runs.latest import runs_below
 from proofmark.runs.owner import as_owner, refuse_root
 from proofmark.site.inventory import Site
 
@@ -48,7 +49,7 @@ class Run:
 
 
 def open_run(folder: Path) -> Run:
-    """Open the run in `folder` (``runs/latest`` is followed).
+    """Open the run in `folder`.
 
     Root opens only its own runs. For the run of another user, a command gives up the rights of root
     (`proofmark.cli.command.Rights`), or takes only names (`proofmark.runs.run_names`).
@@ -61,8 +62,7 @@ def open_run(folder: Path) -> Run:
     refuse_root(resolved)
     files = RunFiles(resolved)
     if not files.plan.is_file():
-        newest = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
-        raise bad_input("RUN", "", f"{folder}: not a run", ", ".join(newest) or "a run's folder")
+        raise bad_input("RUN", "", f"{folder}: not a run", runs_below(folder.parent))
     check_inputs(resolved)
     plan = read_json(files.plan, Plan, _context(resolved))
     return Run(

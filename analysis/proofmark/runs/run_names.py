@@ -100,7 +100,7 @@ class NamedRun:
 
 
 def open_names(folder: Path) -> NamedRun:
-    """Return the names and numbers of the run in `folder` (``runs/latest`` is followed).
+    """Return the names and numbers of the run in `folder` (a link is followed).
 
     Raises:
         BadInput: `folder` is not a run, or the names of the run are not accepted.

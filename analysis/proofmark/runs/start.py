@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -16,18 +15,20 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.models import SUITES_FILE, Benchmarks
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
+from proofmark.common.messages import say
 from proofmark.plan.plan import Plan
 from proofmark.plan.twin.twin import Twin
 from proofmark.runs.attempts import has_result
+from proofmark.runs.disturbed_steps import pending, repeats_of_job
 from proofmark.runs.expected import Expected, write_expected
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import write_identity
+from proofmark.runs.latest import Link, is_reserved, point
 from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, open_run
 from proofmark.site.baseline import copy_baseline
 from proofmark.site.inventory import Site
 
-LATEST = "latest"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -43,12 +44,14 @@ def start_or_continue(
     baseline: Path | None = None,
     expected: Expected | None = None,
     twin: Twin | None = None,
+    link: Link | None = Link.ACCEPTANCE,
 ) -> tuple[Run, bool]:
     """Return the run to work on, and whether it is an earlier one.
 
     Without `run_id` and `fresh`, the newest unfinished run with the same plan digest is continued.
     A new run gets a copy of the folder `baseline`, the predictions `expected`, and the model of
-    `twin`. A continued run keeps its own copies.
+    `twin`. A continued run keeps its own copies. The link of the site of the kind `link` points to
+    the run; None moves no link.
 
     Raises:
         BadInput: `run_id` is not a name, it belongs to another plan, or another process works on
@@ -65,7 +68,7 @@ def start_or_continue(
             found = f"{run.id}: exists, with another plan (digest {run.plan.digest[:12]})"
             raise bad_input("run_id", "", found, f"a new run id (digest {plan.digest[:12]})")
         with lock(run.folder):
-            point_latest(root, run)
+            _point(root, link, site.name, run.id)
         return run, True
     folder = root / (run_id or new_run_id(site, plan))
     with new_run(folder) as made:
@@ -75,8 +78,13 @@ def start_or_continue(
         if twin is not None:
             _write_twin(RunFiles(made), twin)
     run = Run(folder.resolve(), plan)
-    point_latest(root, run)
+    _point(root, link, site.name, run.id)
     return run, False
+
+
+def _point(root: Path, link: Link | None, site: str, run: str) -> None:
+    if link is not None and (problem := point(link.path(root, site), run)):
+        say(problem)
 
 
 def check_run_id(run_id: str | None) -> None:
@@ -85,9 +93,9 @@ def check_run_id(run_id: str | None) -> None:
     Raises:
         BadInput: `run_id` is not a name.
     """
-    if run_id is not None and (not _NAME.fullmatch(run_id) or run_id == LATEST):
-        accepted = "letters, digits, dots, dashes and underscores"
-        raise bad_input("run_id", "", repr(run_id), f"a name of {accepted}")
+    if run_id is not None and (not _NAME.fullmatch(run_id) or is_reserved(run_id)):
+        accepted = "a name of letters, digits, dots, dashes and underscores, and not of a link"
+        raise bad_input("run_id", "", repr(run_id), accepted)
 
 
 def new_run_id(site: Site, plan: Plan) -> str:
@@ -176,13 +184,12 @@ def _unfinished(root: Path, digest: str) -> Path | None:
 
 
 def _finished(run: Run) -> bool:
-    """Return whether `run` has all results and a verdict. A partial run may have a verdict."""
+    """Return whether `run` has all results and a verdict, and no disturbed step waits.
+
+    A partial run may have a verdict.
+    """
     have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
-    return have and run.files.verdict.exists()
-
-
-def point_latest(root: Path, run: Run) -> None:
-    """Let the link ``runs/latest`` point to `run`."""
-    fresh = root / f".latest-{os.getpid()}"
-    fresh.symlink_to(run.id)
-    fresh.rename(root / LATEST)
+    if not have or not run.files.verdict.exists():
+        return False
+    jobs = (job for group in run.plan.to_run() for job in group.jobs)
+    return not any(pending(repeats_of_job(run.files, job.id).values()) for job in jobs)

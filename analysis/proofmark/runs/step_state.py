@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.plan.step import Step
 from proofmark.runs.attempts import results, running_execution
 from proofmark.runs.binding_file import UNREADABLE, damage
+from proofmark.runs.disturbed_steps import disturbed_executions
 from proofmark.runs.files import StepFiles
 
 
@@ -29,6 +30,8 @@ class StepState:
         started: the start of a running execution, or of the newest result, seconds since 1970.
         ended: the end of the newest result, seconds since 1970.
         problem: why a file of the step cannot be read; empty if all can.
+        disturbed: the number of its executions, if it has scope ``job`` and all of them were
+            disturbed; else 0.
     """
 
     step: Step
@@ -38,6 +41,7 @@ class StepState:
     started: float | None = None
     ended: float | None = None
     problem: str = ""
+    disturbed: int = 0
 
     @property
     def failed(self) -> bool:
@@ -55,7 +59,10 @@ def state_of(files: StepFiles, step: Step, *, active: bool) -> StepState:
     """
     try:
         finished = results(files)
-        return _of_result(step, finished[-1]) if finished else _unfinished(files, step, active)
+        if not finished:
+            return _unfinished(files, step, active)
+        disturbed = disturbed_executions(finished) if step.scope == "job" else 0
+        return replace(_of_result(step, finished[-1]), disturbed=disturbed)
     except OSError as error:
         return StepState(step, "unreadable", problem=damage(files.folder.name, error))
 

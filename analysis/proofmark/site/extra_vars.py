@@ -21,6 +21,7 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "repeats": "int",
     "run_id": "str",
     "fresh": "bool",
+    "fail_fast": "bool",
     "strict": "bool",
     "language": "str",
     "baseline": "str",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 from tests.folders import BENCHMARKS, DATA, ROOT
 
+from proofmark.cli.adopt import COMMANDS
 from proofmark.cli.main import main
+from proofmark.runs.run import open_run
 
 SAMPLES = BENCHMARKS / "samples"
 
@@ -43,7 +47,7 @@ def test_a_folder_of_others_gets_a_verdict_and_a_report(
         "files that match no case: 1: notes [31m.txt",
         f"next: proofmark report {runs / 'r1'}",
     ]
-    folder = str(runs / "latest")
+    folder = str(runs / "adopted-imported")
     assert main(["verdict", folder]) == 4
     assert "4 of 4 steps measured, 0 results twice" in capsys.readouterr().out
     assert main(["report", folder]) == 0
@@ -63,6 +67,35 @@ def test_a_folder_of_others_gets_a_verdict_and_a_report(
     assert "4 outputs that others produced" in capsys.readouterr().out
     for name in ("csv", "junit", "parquet", "perflog"):
         assert main(["export", folder, "--format", name, "-o", str(tmp_path / "out")]) == 0
+
+
+@pytest.mark.parametrize("below", ["", "run1/"])
+def test_the_example_of_the_page_and_of_the_help_fits_folders_of_nodes(
+    vendor: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    """The nodes are folders of FOLDER itself, or of a folder in it."""
+    monkeypatch.chdir(vendor.parent)
+    for node in ("n1", "n2"):
+        place = vendor / below / f"n00{node[1:]}"
+        place.parent.mkdir(exist_ok=True)
+        (vendor / node).rename(place)
+    page = (ROOT / "docs/adopt.md").read_text()
+    (of_page,) = re.findall(r"^proofmark (adopt vendor .*)", page, re.MULTILINE)
+    for name, text in (("r1", of_page), ("r2", COMMANDS["adopt"].example)):
+        assert main([*shlex.split(text), "--runs", "runs", "--run-id", name]) == 0
+        assert " of 2 nodes: hpl 2" in capsys.readouterr().out
+        plan = open_run(vendor.parent / "runs" / name).plan
+        assert plan.nodes() == ["n001", "n002"]
+
+
+def test_a_pattern_that_begins_at_the_folder_fits(
+    vendor: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (vendor / "xhpl.out").write_bytes((vendor / "n1/xhpl.out").read_bytes())
+    words = ("--case", "hpl=*/xhpl*.out", "--node", "^(n[0-9]+)/", "--nodes", "n9")
+    runs = vendor.parent / "runs"
+    assert main(["adopt", str(vendor), *words, "--runs", str(runs), "--run-id", "r1"]) == 0
+    assert "adopted: 3 files of 3 nodes: hpl 3" in capsys.readouterr().out
 
 
 def test_a_declared_site_gives_hosts_and_limits(

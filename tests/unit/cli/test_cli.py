@@ -406,7 +406,7 @@ class TestVerdict:
 class TestStatus:
     def test_it_says_how_far_a_run_is(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
         run = kit.run()
-        assert "0/2 steps" in called(capsys, "status", "runs/latest")[1]
+        assert "0/2 steps" in called(capsys, "status", "runs/latest-here")[1]
         called(capsys, "execute", run.folder)
         code, printed, _ = called(capsys, "status", run.folder, "--json")
         status = json.loads(printed)

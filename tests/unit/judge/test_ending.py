@@ -10,10 +10,11 @@ from tests.fixtures.kit import GivenResults
 
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.ending import LONGEST, MEANING, ending
+from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.references.compare import Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.judge.verdict import Verdict
-from proofmark.records.columns import Record
+from proofmark.records.columns import Execution, Record
 
 
 def figure(word: str, value: float | None = 100.0, **changes: Any) -> Result:
@@ -113,11 +114,22 @@ def test_a_missing_step_is_explained_by_its_stopped_job() -> None:
 def test_a_few_invalid_steps_are_listed_in_the_rerun_command() -> None:
     def invalid(count: int) -> Verdict:
         steps = (f"{number:04d}-fake" for number in range(count))
-        return verdict(*(figure("INVALID", None, why="disturbed", steps=(s,)) for s in steps))
+        return verdict(*(figure("INVALID", None, why="exit code 1", steps=(s,)) for s in steps))
 
     command = lines(invalid(2))[1]
     assert command == "proofmark rerun runs/r 0000-fake 0001-fake, then proofmark report runs/r"
     assert lines(invalid(50))[1] == "proofmark verdict runs/r"
+
+
+def test_the_advice_for_disturbed_figures_names_the_processes() -> None:
+    """It repeats neither the rerun of single steps nor the verdict: the cause has to end first."""
+    judged = verdict(*(figure("INVALID", None, cause=InvalidCause.DISTURBED) for _ in range(380)))
+    execution = Execution("s", 1, 1, disturbed="disturbed", disturbers=(("stress", 0.98),))
+    object.__setattr__(judged.results.aggregates.records, "executions", [execution])
+    assert lines(judged)[1] == (
+        "stop stress (98 % of a CPU); then run the same ansible-playbook command again with -e "
+        "run_id=r: it repeats only the disturbed steps"
+    )
 
 
 def test_duplicate_figures_are_counted() -> None:

@@ -6,14 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.hogs import SPIN, hogs
 from tests.fixtures.kit import OUTPUT, Kit, execution, left_behind, make_kit, steps_of
 from tests.folders import ROOT
 from tests.processes import running
@@ -29,12 +29,6 @@ from proofmark.runs.noise_file import NodeNoise, read_noise
 from proofmark.runs.run import Run
 
 LIMIT = {"metric": "rate", "kind": "derived", "value": 50, "at_least": 1, "source": "a table"}
-SPIN = """
-read -r now _ </proc/uptime
-end=$((${{now%.*}} + {seconds}))
-while read -r now _ </proc/uptime; [ "${{now%.*}}" -lt "$end" ]; do :; done
-"""
-"""The program spins for some seconds of wall time, like a rank that waits for its peer."""
 BLOCK = "mkfifo fifo; (sleep 2; echo >fifo) & read -r _ <fifo; rm fifo"
 """The program waits for input."""
 QUIET: dict[str, Any] = {
@@ -45,22 +39,6 @@ QUIET: dict[str, Any] = {
     "others": [{"name": "sshd", "seconds": 0.1}],
 }  # fmt: skip
 """The samples of a node without a disturbance."""
-
-
-@contextmanager
-def hogs(number: int = 1, cpu: int = 0) -> Iterator[None]:
-    """Keep the CPU `cpu` busy with `number` processes.
-
-    Each has a session of its own: Linux may share CPUs between sessions (sched(7), autogroup).
-    """
-    command = ["taskset", "--cpu-list", str(cpu), "sh", "-c", "while :; do :; done"]
-    processes = [subprocess.Popen(command, start_new_session=True) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def staged(kit: Kit, program: str, software: Mapping[str, Any] | None = None, **case: Any) -> Run:

@@ -11,6 +11,7 @@ from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 from proofmark.common.files import write_whole
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
+from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
 from proofmark.report.view import view
 from proofmark.runs.nodes import collect_nodes
@@ -46,6 +47,16 @@ def test_a_disturbed_execution_is_listed_with_its_cause(tmp_path: Path) -> None:
     assert "Disturbed executions" in text
     assert "execution 1: disturbed: the ranks got 41 % of their CPUs; a thread waited 57 %" in text
     assert "other processes: stress (54 % of a CPU)" in text
+
+
+def test_the_next_step_names_the_processes_and_the_command_of_the_run(tmp_path: Path) -> None:
+    run = staged(tmp_path, disturbed=True)
+    collect_nodes(run)
+    data = gather(run, judge_run(run))
+    (step,) = (each for each in next_steps(data) if each.word == "INVALID")
+    assert step.problem == "Figures of fake were disturbed by stress (54 % of a CPU)"
+    assert step.action.startswith("Stop these processes. ")
+    assert step.command.endswith(f" -e suite=quick -e run_id={run.id}")
 
 
 def test_an_undisturbed_run_lists_none(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class TestBeginning:
     def test_its_name_has_time_limit_and_suite(self, kit: Kit) -> None:
         run, _ = begin(kit)
         assert run.id.endswith("Z-local-quick")
-        assert (kit.folder / "runs" / "latest").resolve() == run.folder
+        assert (kit.folder / "runs" / "latest-here").resolve() == run.folder
 
     def test_a_limit_of_any_pattern_makes_a_name(self, kit: Kit) -> None:
         site = kit.site().model_copy(update={"limit": "a/b:&c,*'d e'"})
@@ -80,7 +80,9 @@ class TestBeginning:
         assert list((kit.folder / "runs").iterdir()) == []
         assert begin(kit, "mine")[1] is False
 
-    @pytest.mark.parametrize("name", ["latest", "../up", "a/b", "", ".hidden", "a b", "-x"])
+    @pytest.mark.parametrize(
+        "name", ["latest", "latest-here", "twin-x", "../up", "a/b", "", ".hidden", "a b", "-x"]
+    )
     def test_what_is_no_name_is_refused(self, kit: Kit, name: str) -> None:
         assert refusal(kit, name).startswith(f"run_id: found {name!r}; accepted: a name")
         assert not (kit.folder / "runs").exists()
@@ -181,7 +183,7 @@ class TestRunIds:
 class TestOpening:
     def test_what_is_no_run_is_refused_with_the_newest_ones(self, kit: Kit) -> None:
         begin(kit, "20260101T000000Z-local-quick")
-        with pytest.raises(BadInput, match="not a run; accepted: 20260101T000000Z-local-quick"):
+        with pytest.raises(BadInput, match="accepted: latest-here, 20260101T000000Z-local-quick"):
             open_run(kit.folder / "runs" / "20260101")
 
     @given(st.binary(max_size=40))

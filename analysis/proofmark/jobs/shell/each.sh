@@ -1,10 +1,10 @@
 # shellcheck shell=sh disable=SC2153 # the first lines of every run.sh set these variables
 # sh run.sh   measures this node, or the pair whose first node it is, in the folder of the instance
 # The folder gets a run.sh like that of any other step. Exit 0 on a node that is not in the step.
-# sh run.sh --attempt=ATTEMPT [--unfinished | --disturbed=N] [--without=NODE,…]
+# sh run.sh --attempt=ATTEMPT [--unfinished | --disturbed] [--without=NODE,…]
 #             (for an attempt of a job)
-# With --unfinished it does nothing if there is a result; with --disturbed=N, if an execution was not
-# disturbed or there are N; with --without, if the other node of its pair is one of NODE.
+# With --unfinished it does nothing if there is a result; with --disturbed, if an execution was not
+# disturbed; with --without, if the other node of its pair is one of NODE.
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
@@ -28,12 +28,10 @@ if [ "${1-}" = --unfinished ]; then
 		[ "$by" = other ] || exit 0
 	done
 fi
-case ${1-} in
---disturbed=*)
-	is_disturbed "${1#*=}" "$HERE/$FOLDER" || exit 0
+if [ "${1-}" = --disturbed ]; then
 	shift
-	;;
-esac
+	is_disturbed "$HERE/$FOLDER" || exit 0
+fi
 case ${1-} in
 --without=*)
 	case ",${1#*=}," in *",${PEER:-,},"*) exit 0 ;; esac

@@ -79,6 +79,18 @@ bounded() {
 	return "$code"
 }
 
+note_busy() { # the processes that used a CPU while the nodes were probed: host, pid, percent, name
+	awk 'BEGIN { print "probed" }
+		FNR == 1 { host = FILENAME; sub(/.*\//, "", host); sub(/\.before$/, "", host) }
+		/^=== / { busy = $2 == "busy" }
+		busy && lines < 500 && /^\| [0-9]+: [0-9]+ / {
+			sub(/^\| /, "")
+			sub(/:/, "")
+			print host, substr($0, 1, 100)
+			lines++
+		}' "$NOTES"/*.before >"$NOTES/busy.new" && mv "$NOTES/busy.new" "$NOTES/busy"
+}
+
 SAMPLES=0
 count_networks() { # count_networks STEP WHEN: for a step of COUNTED, the counters of every node
 	case "
@@ -116,7 +128,7 @@ on_every_node() { # on_every_node STEP SECONDS [REPEAT]: with REPEAT only nodes 
 	folder=steps/$1
 	if [ -n "${3-}" ]; then
 		everywhere "$2" "$RUN/$folder/run.sh" "--attempt=$PROOFMARK_ATTEMPT" \
-			"--disturbed=$EXECUTIONS" ${WITHOUT:+"--without=$WITHOUT"}
+			--disturbed ${WITHOUT:+"--without=$WITHOUT"}
 		return
 	fi
 	if [ -n "$AGAIN" ]; then # the nodes write into new folders; the step has its rc
@@ -136,12 +148,54 @@ on_every_node() { # on_every_node STEP SECONDS [REPEAT]: with REPEAT only nodes 
 	return "$code"
 }
 
+is_open() { # is_open ENTRY: all executions of the step, or of one of its nodes, were disturbed
+	if [ "$1" = "${1%%:*}" ]; then is_disturbed "steps/$1"; else is_disturbed "steps/${1%%:*}"/*/; fi
+}
+
+note() { # note WORD ROUND ENTRY: a line about a repetition, with the folder that was disturbed
+	PLACE=${PLACE%/}
+	echo "$1 $2 ${3%%:*} ${PLACE#steps/}" >>"$NOTES/repeats"
+}
+
+run_again() { # run_again ROUND ENTRY: repeats a disturbed step
+	is_open "$2" || return 0
+	note start "$1" "$2"
+	if [ "$2" = "${2%%:*}" ]; then
+		run sh "steps/$2/run.sh" --job
+	else
+		on_every_node "${2%%:*}" "${2#*:}" repeat
+	fi
+	[ -n "$STOPPED" ] || note end "$1" "$2"
+}
+
+ENOUGH=
+enough() { # enough STEP WHY: with FAIL_FAST no further step is started
+	ENOUGH=yes
+	echo "step $1: $2" >"$NOTES/fail-fast"
+}
+
+end_if_bad() { # end_if_bad ENTRY CODE: with FAIL_FAST; a disturbed step is repeated at once
+	round=2
+	while [ -z "$STOPPED" ] && [ "$round" -le "$EXECUTIONS" ] && is_open "$1"; do
+		run_again "$round" "$1"
+		round=$((round + 1))
+	done
+	[ -z "$STOPPED" ] || return 0
+	if is_open "$1"; then
+		note left "$EXECUTIONS" "$1"
+		enough "${1%%:*}" "disturbed in all its executions"
+	elif [ "$2" != 0 ]; then
+		enough "${1%%:*}" "exit code $2"
+	fi
+}
+
 # In a job of several nodes, a node without a probe does not keep the others from measuring.
 everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe facts "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74
 awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 ||
 	[ -n "$STOPPED" ] || exit 65 # no step was started; a stopped job starts none below
+note_busy
 for entry in $STEPS; do
-	[ -z "$STOPPED" ] || break
+	[ -z "$STOPPED$ENOUGH" ] || break
 	step=${entry%%:*}
 	[ -n "$AGAIN" ] || ! has_result "$step" || continue
 	count_networks "$step" before
@@ -158,18 +212,25 @@ for entry in $STEPS; do
 		echo "job $JOB: step $step left no result; stopping" >&2
 		exit 74
 	}
+	[ -z "$FAIL_FAST" ] || end_if_bad "$entry" "$code"
 done
 # What disturbed a step may have ended meanwhile: it is repeated after all other steps.
-round=1
-while [ "$round" -lt "$EXECUTIONS" ]; do
+round=2
+while [ -z "$STOPPED$ENOUGH" ]; do
+	again=
 	for entry in $STEPS; do
-		[ -z "$STOPPED" ] || break
-		step=${entry%%:*}
-		if [ "$entry" = "$step" ]; then
-			! is_disturbed "$EXECUTIONS" "steps/$step" || run sh "steps/$step/run.sh" --job
-		else
-			! is_disturbed "$EXECUTIONS" "steps/$step"/*/ || on_every_node "$step" "${entry#*:}" repeat
+		is_open "$entry" || continue
+		again="$again $entry"
+		if [ "$round" -le "$EXECUTIONS" ]; then
+			note wait "$round" "$entry"
+			continue
 		fi
+		note left "$EXECUTIONS" "$entry"
+		[ -z "$FAIL_FAST" ] || enough "${entry%%:*}" "disturbed in all its executions"
+	done
+	[ -n "$again" ] && [ "$round" -le "$EXECUTIONS" ] || break
+	for entry in $again; do
+		[ -n "$STOPPED" ] || run_again "$round" "$entry"
 	done
 	round=$((round + 1))
 done

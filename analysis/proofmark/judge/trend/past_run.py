@@ -140,7 +140,7 @@ class _Line(BaseModel):
 def run_folders(folders: list[Path]) -> list[Path]:
     """Return the folders of runs in `folders`, sorted by name; a folder may be a run itself.
 
-    Symbolic links such as ``runs/latest`` are left out: their targets are in the list.
+    Symbolic links such as ``runs/latest-local`` are left out: their targets are in the list.
     """
     found: dict[Path, None] = {}
     for folder in folders:

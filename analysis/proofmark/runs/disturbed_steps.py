@@ -1,0 +1,123 @@
+"""The disturbed steps of a run: which a job repeats, what disturbed them, how long it takes.
+
+The script of a step writes the file ``disturbed`` into an execution that was disturbed. The script
+of a job repeats a step of which all executions were disturbed. It writes a line of
+``jobs/<id>/attempt-<n>/repeats`` for each change: ``<word> <execution> <step> <folder>``, where
+``folder`` is a disturbed folder below ``steps/``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from proofmark.common.files import text_or_empty
+from proofmark.common.limits import MAX_RUN_FILE_BYTES
+from proofmark.plan.step import Step
+from proofmark.runs.attempts import has_result, results
+from proofmark.runs.binding_file import UNREADABLE
+from proofmark.runs.files import RunFiles, StepFiles
+from proofmark.runs.noise_file import NodeNoise, read_noise, shares_of
+
+EXECUTIONS = 3
+"""The largest number of executions of a step by a job: the first one and two repeats of it."""
+WAITING, RUNNING, LEFT = "waits", "runs", "left"
+"""A disturbed step will be repeated; is being repeated; was disturbed in all executions."""
+_STATES = {"wait": WAITING, "start": RUNNING, "left": LEFT}
+_NOTE = re.compile(r"(wait|start|end|left) ([1-9]) (\S+) (\S+)")
+_NAMED = 3
+"""The largest number of processes that a cause names, and of steps whose samples are read."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A step of which all executions were disturbed.
+
+    Attributes:
+        step: its id.
+        execution: the number of the execution that waits, runs or was the last one, at most
+            `EXECUTIONS`. A further attempt of the job begins with the second.
+        state: `WAITING`, `RUNNING` or `LEFT`.
+        folder: a disturbed folder below ``steps/``: that of the step, or of one of its nodes.
+    """
+
+    step: str
+    execution: int
+    state: str
+    folder: str
+
+
+def disturbed_executions(executions: Collection[StepFiles]) -> int:
+    """Return the number of `executions` if all of them were disturbed, else 0."""
+    return len(executions) if all(each.disturbed.exists() for each in executions) else 0
+
+
+def needs_execution(files: RunFiles, step: Step) -> bool:
+    """Return whether a job has to run `step`: it has no result, or all of them were disturbed.
+
+    Of a step of each node, one such node is enough. A step that shares its files with another step
+    does not run again alone. The script of a job has the same rule.
+    """
+    if not has_result(files.step(step.id)):
+        return True
+    if step.reads or step.kept:
+        return False
+    folders = (files.step(folder) for folder in step.folders())
+    return any(disturbed_executions(results(folder)) for folder in folders)
+
+
+def repeats_of_job(files: RunFiles, job: str) -> dict[str, Repeat]:
+    """Return the disturbed steps that the attempts of `job` noted last, by id."""
+    found: dict[str, Repeat] = {}
+    for notes in files.job(job).repeats():
+        for line in text_or_empty(notes, MAX_RUN_FILE_BYTES).splitlines():
+            if not (note := _NOTE.fullmatch(line)):
+                continue  # a full disk cut it
+            word, execution, step, folder = note.groups()
+            found.pop(step, None)
+            if word in _STATES:
+                found[step] = Repeat(step, int(execution), _STATES[word], folder)
+    return found
+
+
+def pending(repeats: Iterable[Repeat]) -> list[Repeat]:
+    """Return the repeats that run or wait, the running ones first."""
+    unfinished = (each for each in repeats if each.state != LEFT)
+    return sorted(unfinished, key=lambda each: each.state != RUNNING)
+
+
+def repeat_seconds(
+    repeats: Iterable[Repeat], seconds: Mapping[str, float], *, all_executions: bool = False
+) -> float:
+    """Return how long the waiting and running repetitions take, one after the other.
+
+    Args:
+        repeats: the repeats of a run.
+        seconds: the seconds of one execution, by id of the step.
+        all_executions: whether each step needs all of its executions, not only the next one.
+    """
+    return sum(
+        seconds.get(each.step, 0.0) * (EXECUTIONS - each.execution + 1 if all_executions else 1)
+        for each in pending(repeats)
+    )
+
+
+def disturbers(files: RunFiles, repeats: Iterable[Repeat]) -> str:
+    """Return what disturbed the newest executions of the first `repeats`, as text.
+
+    The processes with the largest shares of CPU time are named.
+    """
+    nodes = (
+        node for each in [*repeats][:_NAMED] for node in _newest_noise(files.step(each.folder))
+    )
+    shares = shares_of(nodes)[:_NAMED]
+    return ", ".join(f"{name} ({100 * share:.0f} % of a CPU)" for name, share in shares)
+
+
+def _newest_noise(step: StepFiles) -> Iterator[NodeNoise]:
+    try:
+        for newest in results(step)[-1:]:
+            yield from read_noise(f"{newest.folder}")
+    except (OSError, *UNREADABLE):
+        return  # the reader of the records reports the damage

@@ -1,0 +1,218 @@
+"""Disturbed steps: their repetition, what status shows of it, the next command, and fail_fast."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.hogs import SPIN, hogs
+from tests.fixtures.kit import OUTPUT, Kit, execution, make_kit, steps_of, until
+from tests.processes import running
+
+from proofmark.cli.main import main
+from proofmark.jobs.execute import execute
+from proofmark.jobs.job_script import Manner
+from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.runs.disturbed_steps import LEFT, RUNNING, Repeat, disturbers, repeats_of_job
+from proofmark.runs.files import RunFiles
+from proofmark.runs.nodes import collect_nodes
+from proofmark.runs.progress import Progress, progress
+from proofmark.runs.run import Run
+
+BUSY = {"stability": {"least_seconds": 0.05}, "launch": "threads"}
+"""A case whose steps another process on their CPU disturbs."""
+GO = 'while [ ! -e "$GO" ]; do :; done'
+"""The program spins until the test lets it end."""
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def staged(kit: Kit, program: str = SPIN.format(seconds=2), **case: Any) -> Run:
+    """Return a run of one step whose program spins, so that another process disturbs it."""
+    kit.program(f"{program}\n{OUTPUT}")
+    kit.case(**{**BUSY, "sweep": {"size": 1}, **case})
+    return kit.run()
+
+
+def executed(run: Run, **how: Any) -> list[str]:
+    lines: list[str] = []
+    execute(run, "none", lines.append, **how)
+    return lines
+
+
+def now(run: Run, *, active: bool = False) -> Progress:
+    return progress(run, active=active)
+
+
+def started(run: Run, *words: str) -> subprocess.Popen[str]:
+    """Start a command of the kit on `run` in a process."""
+    command = [str(Path(sys.executable).parent / "proofmark"), words[0], str(run.folder)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*command, *words[1:]], text=True, stdout=pipe, stderr=pipe)
+
+
+def test_a_run_has_not_ended_while_a_disturbed_step_is_repeated(
+    kit: Kit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status names the step, its execution, the disturbing process and the time."""
+    run = staged(kit, GO, environment={"GO": str(kit.folder / "go")})
+    (step,) = steps_of(run)
+    with hogs(), running(started(run, "execute")) as executing:
+        until(lambda: (step / "unfinished-1" / "noise").exists())
+        subprocess.run(["sleep", "1.5"], check=True)
+        (kit.folder / "go").touch()
+        until(lambda: execution(step).exists())
+        (kit.folder / "go").unlink()
+        until(lambda: (step / "unfinished-2").exists())
+        with running(started(run, "status", "--watch")) as watching:
+            assert main(["status", str(run.folder)]) == 0
+            text = capsys.readouterr().out
+            assert "1/1 steps · repeating 0001-fake (execution 2 of 3) · disturbed by " in text
+            what = "repeated because of a disturbance: 0001-fake: execution 2 of at most 3 runs"
+            assert what in text
+            assert "ended" not in text
+            assert "\nend: about 20" in text
+            assert main(["status", str(run.folder), "--json"]) == 0
+            told = json.loads(capsys.readouterr().out)
+            assert (told["ended"], told["active"]) == (None, True)
+            assert told["end"] is not None
+            assert told["left_s"] > 1
+            assert [each["state"] for each in told["repeats"]] == [RUNNING]
+            subprocess.run(["sleep", "1.5"], check=True)
+            assert watching.poll() is None
+            (kit.folder / "go").touch()
+            executing.communicate(timeout=300)
+            out, _ = watching.communicate(timeout=300)
+    assert "repeating 0001-fake (execution 2 of 3)" in out
+
+
+def test_a_step_that_stays_disturbed_is_named_at_the_end(
+    kit: Kit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = staged(kit)
+    with hogs():
+        lines = executed(run)
+    assert any("repeating 0001-fake (execution 3 of 3)" in line for line in lines), lines
+    assert "1 step disturbed in all executions · disturbed by " in lines[-1]
+    assert "sh (" in lines[-1]
+    assert [each.state for each in now(run).repeats] == [LEFT]
+    assert main(["status", str(run.folder)]) == 0
+    text = capsys.readouterr().out
+    assert "disturbed in all executions: 0001-fake\ndisturbed by: " in text
+    assert "\nended: " in text
+
+
+def test_the_next_command_repeats_only_what_was_disturbed(kit: Kit) -> None:
+    run = staged(kit)
+    with hogs():
+        executed(run)
+    assert judge_run(run).results[0].verdict == "INVALID"
+    executed(run)
+    number = len(list(steps_of(run)[0].glob("execution-*")))
+    assert number > 3
+    if judge_run(run).results[0].verdict != "INVALID":  # else the machine of the test is busy
+        executed(run)
+        assert len(list(steps_of(run)[0].glob("execution-*"))) == number
+        assert now(run).complete
+
+
+def test_a_stop_during_a_repetition_is_no_end(kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+    run = staged(kit)
+    (step,) = steps_of(run)
+    with hogs(), running(started(run, "execute")) as process:
+        until(lambda: (step / "unfinished-2").exists())
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=300)
+    assert process.returncode == 130
+    current = now(run)
+    assert not current.complete
+    assert current.line().endswith("left · nothing runs: the same command continues it")
+    collect_nodes(run)
+    judge_and_write(run)
+    again = kit.run()
+    assert again.folder == run.folder, "a run with a verdict is continued if a step waits"
+
+
+@pytest.mark.fault("fail-fast-disturbed")
+def test_fail_fast_stops_after_the_first_step_that_stays_disturbed(kit: Kit) -> None:
+    run = staged(kit, sweep={"size": [1, 2, 3]})
+    with hogs():
+        early = execute(run, "none", lambda line: None, manner=Manner.FAIL_FAST)
+    assert early.endswith(": step 0001-fake-1: disturbed in all its executions")
+    counts = [len(list(step.glob("execution-*"))) for step in steps_of(run)]
+    assert counts == [3, 0, 0]
+    (stopped,) = judge_run(run).coverage.stopped
+    assert stopped.endswith(
+        ": stopped by fail_fast: step 0001-fake-1: disturbed in all its executions; "
+        "2 of 3 steps left"
+    )
+
+
+def test_without_fail_fast_all_steps_run(kit: Kit) -> None:
+    """Control: a disturbed step stops nothing."""
+    run = staged(kit, SPIN.format(seconds=2), sweep={"size": [1, 2]})
+    with hogs():
+        executed(run)
+    counts = [len(list(step.glob("execution-*"))) for step in steps_of(run)]
+    assert counts == [3, 3]
+
+
+def test_fail_fast_stops_after_the_first_step_that_fails(kit: Kit) -> None:
+    kit.case(sweep={"size": [1, 2, 3]})
+    kit.program('[ "$1" != 2 ] || exit 7\n' + OUTPUT.replace('"size 1"', '"size $1"'))
+    run = kit.run()
+    with running(started(run, "execute", "--fail-fast")) as process:
+        _, said = process.communicate(timeout=300)
+    assert process.returncode == 6
+    assert "stopped by fail_fast: step 0002-fake-2: exit code 7" in said
+    assert [step.name for step in steps_of(run) if execution(step).exists()] == [
+        "0001-fake-1",
+        "0002-fake-2",
+    ]
+    execute(run, "none", lambda line: None)
+    assert now(run).complete
+
+
+def test_notes_of_a_full_disk_are_left_out(tmp_path: Path) -> None:
+    """A line that was cut counts as missing; a later attempt replaces what an earlier one noted."""
+    notes = {
+        1: "wait 2 0001-a 0001-a\nleft 3 0002-b 0002-b/n1\nwai",
+        2: "start 2 0001-a 0001-a\nend 2 0001-a 0001-a\n",
+    }
+    for number, text in notes.items():
+        folder = tmp_path / f"jobs/j/attempt-{number}"
+        folder.mkdir(parents=True)
+        (folder / "repeats").write_text(text)
+    assert repeats_of_job(RunFiles(tmp_path), "j") == {
+        "0002-b": Repeat("0002-b", 3, LEFT, "0002-b/n1")
+    }
+
+
+def test_the_processes_with_the_largest_shares_are_named(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path)
+    for name, others in {"a": {"x": 1.0, "y": 6.0}, "b": {"x": 8.0, "z": 0.05}}.items():
+        _sampled(files.step(name).folder, others)
+    repeats = [Repeat(name, 2, RUNNING, name) for name in ("a", "b")]
+    assert disturbers(files, repeats) == "x (45 % of a CPU), y (30 % of a CPU)"
+
+
+def _sampled(step: Path, others: Mapping[str, float]) -> None:
+    """Write the samples of an execution of 10 s."""
+    zero = ("others_s", "steal_s", "worst_steal_s", "worst_delay_s", "burst", "burst_others")
+    node: dict[str, Any] = dict.fromkeys(zero, 0.0)
+    node |= {"host": "n1", "cpus": 1, "seconds": 10.0, "rank_seconds": 10.0, "ranks_s": 9.0}
+    node["others"] = [{"name": name, "seconds": took} for name, took in others.items()]
+    (step / "execution-1").mkdir(parents=True)
+    (step / "execution-1" / "rc").write_text("0\n")
+    (step / "execution-1" / "started").write_text(f"{os.uname().nodename} 1 t job 1\n")
+    (step / "execution-1" / "noise.json").write_text(json.dumps([node]))
