@@ -20,6 +20,7 @@ from proofmark.machine.remote_shell import run_script
 from proofmark.site.access import HostAccess
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.node.unread import unread_lines
 from proofmark.site.survey.bmc_pattern import pattern_of
 from proofmark.site.survey.differences import site_of_node
 from proofmark.site.survey.node_tools import (
@@ -99,6 +100,8 @@ def node_report(
     try:
         probe = _script(node, "site.node", "probe.sh", "facts", run_script)
         facts = parse_probe(probe, f"probe of {node}")
+        for line in unread_lines(facts.unread):
+            say(f"proofmark: {node}: not known: {line}")
     except (NodeError, BadInput) as error:
         problems["probe"] = str(error)
         say(f"proofmark: {node}: probe.sh: {error}")
