@@ -10,8 +10,8 @@ from dataclasses import replace
 from importlib.resources import files
 
 from proofmark.common.errors import BadInput
+from proofmark.common.host_names import same_host, short_name
 from proofmark.common.limits import MAX_PROBE_BYTES
-from proofmark.common.nodesets import short_name
 from proofmark.common.text import size
 from proofmark.machine.bmc.service_root import vendor_of
 from proofmark.machine.node_shell import NodeCommand, host_command, node_command
@@ -51,7 +51,7 @@ def node_name(given: str) -> str:
 
 def is_this_machine(node: str) -> bool:
     """Return whether `node` is the name of this machine."""
-    return short_name(node) == short_name(os.uname().nodename)
+    return same_host(node, os.uname().nodename)
 
 
 def node_runner(*, become: bool = False) -> RunScript:

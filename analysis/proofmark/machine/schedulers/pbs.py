@@ -10,8 +10,8 @@ from pathlib import Path
 from socket import getfqdn, gethostname
 from typing import Any
 
+from proofmark.common.host_names import same_host
 from proofmark.common.json_text import parse_json
-from proofmark.common.nodesets import short_name
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
@@ -210,7 +210,7 @@ class Pbs(DrainingScheduler):
         """
         user, here, server = user_name(), getfqdn(), _server()
         host = str(server.get("server_host", ""))
-        if user == "root" and short_name(host) == short_name(here):
+        if user == "root" and same_host(host, here):
             return ""
         lists = (str(server.get(name, "")) for name in ("managers", "operators"))
         listed = [entry.strip() for text in lists for entry in text.split(",") if entry.strip()]
