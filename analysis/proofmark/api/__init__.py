@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
     from proofmark.machine.bmc.model import FirmwareState as FirmwareState
     from proofmark.machine.bmc.model import Host as Host
+    from proofmark.machine.modes.stage import bmcs_of_facts as bmcs_of_facts
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
     from proofmark.machine.scheduler import DrainingScheduler as DrainingScheduler
@@ -83,6 +84,7 @@ MODULES = {
     "SchedulerUnavailable": "proofmark.machine.scheduler",
     "State": "proofmark.runs.job_state",
     "Verdict": "proofmark.judge.verdict",
+    "bmcs_of_facts": "proofmark.machine.modes.stage",
     "candidate_kernels": "proofmark.software.blas",
     "judge_run": "proofmark.judge.judging",
     "of_another_user": "proofmark.common.environment",

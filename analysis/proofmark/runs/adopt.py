@@ -91,7 +91,6 @@ def adopt_folder(
         raise bad_input("--node", "", found, "one name for each host: full names, or short ones")
     site = site or site_of_hosts(sorted(set(hosts)))
     plan, folders = adopted_plan(_on_hosts(named, hosts, site), benchmarks, site)
-    root.mkdir(parents=True, exist_ok=True)
     folder = root / (request.run_id or new_run_id(site, plan))
     with new_run(folder) as made:
         write_inputs(made, plan, benchmarks, site, "", request.baseline)

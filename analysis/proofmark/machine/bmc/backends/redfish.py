@@ -78,6 +78,7 @@ class Redfish(BackEnd):
     sets = True
     drains = True
     reads_current_values = True
+    uses_bmcs = True
 
     def __init__(self, context: BackEndContext) -> None:
         firmware = context.firmware
