@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
     from proofmark.machine.bmc.model import FirmwareState as FirmwareState
     from proofmark.machine.bmc.model import Host as Host
+    from proofmark.machine.modes.stage import bmcs_of_facts as bmcs_of_facts
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
     from proofmark.machine.programs import known_packages as known_packages
@@ -93,6 +94,7 @@ MODULES = {
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
     "as_writer": "proofmark.runs.owner",
+    "bmcs_of_facts": "proofmark.machine.modes.stage",
     "candidate_kernels": "proofmark.software.blas",
     "connection_variables": "proofmark.site.ansible_access",
     "judge_run": "proofmark.judge.judging",

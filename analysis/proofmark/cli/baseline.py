@@ -100,7 +100,9 @@ def _show(options: Namespace) -> None:
         for name in known_baselines(site.inventory, site.partition_name)
         for row in _rows(site, name)
     ]
-    print_table(("baseline", "run", "accepted", "signer", "verdict", "origin", "reason"), rows)
+    headers = ("baseline", "run", "accepted", "signer", "verdict", "origin", "reason")
+    nothing = f"partition {site.partition_name} of {site.name} has no baseline"
+    print_table(headers, rows, nothing)
 
 
 def _rows(site: Site, name: str) -> list[tuple[str, ...]]:

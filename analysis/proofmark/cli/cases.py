@@ -115,7 +115,8 @@ def read(options: Namespace) -> int:
             figure = (row["benchmark"], row["metric"], value, row["unit"], parameters, word)
             lines.append((*names, *figure))
         titles = ("benchmark", "metric", "value", "unit", "parameters", "validity")
-        print_table(("file", *titles) if several else titles, lines)
+        nothing = "the output has no figure of the case"
+        print_table(("file", *titles) if several else titles, lines, nothing)
     return 0 if rows and all(row["valid"] for row in rows) else INVALID
 
 

@@ -41,6 +41,7 @@ from proofmark.runs.state import site_folder
 from proofmark.site.inventory import Site, load_site
 
 FAILED, STOPPED = 1, 130
+NO_NODE = "no node is checked: none is free, or none fits into the node-hours"
 
 
 MOST_LETTERS = 2000
@@ -98,6 +99,8 @@ def _check(options: Namespace) -> int:
     site = _site(options)
     gate = _actions(unnamed_gate(site.name, site.partition_name, _user(site)), site)
     nodes = _chosen(options, site, gate)
+    if not nodes:
+        say(NO_NODE)
     free, refused = gate.check(nodes, _drained(site), take_over=options.take_over)
     for node, status in free.items():
         state = f"drained: {status.reason}" if status.out else "in service"
@@ -117,6 +120,7 @@ def _hold(options: Namespace) -> int:
         nodes = _chosen(options, site, _actions(base, site))
         runs = result_folder(kit_folder(), "runs", options.runs)
         if not nodes:
+            say(NO_NODE)
             print_json({"gate": "", "nodes": "", "run": "", "reservation": ""})
             return 0
         limit = folded(nodes)
@@ -163,6 +167,8 @@ def _release(options: Namespace) -> int:
     name = inventory.folder.name
     states = [open_gate(name, options.gate)] if options.gate else gates(name)
     code = 0
+    if not any(state.held() for state in states):
+        say(f"no gate of {name} holds a node: nothing is released")
     for state in states:
         held = state.held()
         if not held:
@@ -186,12 +192,18 @@ def _release(options: Namespace) -> int:
 def _status(options: Namespace) -> int:
     """Print the gates that hold nodes, and the nodes that gates keep out of service."""
     name = site_name(options)
-    for state in gates(name):
-        if held := state.held():
-            print_line(f"{state.id}: holds {folded(held)} since {state.gate.since}")
-    for node, check in last_checks(read_checks(site_folder(name))).items():
-        if check.action == "keep":
-            print_line(f"{node}: kept by {check.gate}: {check.reason}")
+    lines = [
+        f"{state.id}: holds {folded(held)} since {state.gate.since}"
+        for state in gates(name)
+        if (held := state.held())
+    ]
+    lines += (
+        f"{node}: kept by {check.gate}: {check.reason}"
+        for node, check in last_checks(read_checks(site_folder(name))).items()
+        if check.action == "keep"
+    )
+    for line in lines or [f"no gate of {name} holds a node or keeps one out of service"]:
+        print_line(line)
     return 0
 
 
@@ -201,8 +213,11 @@ def _next(options: Namespace) -> int:
         raise bad_input("--node-hours", "", "nothing", "the budget of node-hours")
     site = _site(options)
     gate = _actions(unnamed_gate(site.name, site.partition_name, _user(site)), site)
-    for node in _chosen(options, site, gate):
+    nodes = _chosen(options, site, gate)
+    for node in nodes:
         print_line(node)
+    if not nodes:
+        say(NO_NODE)
     return 0
 
 

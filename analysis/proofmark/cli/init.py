@@ -17,7 +17,7 @@ from proofmark.machine.survey import NONE, survey
 from proofmark.site.choice import choose_site, chosen_site
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Site, load_sites
-from proofmark.site.questions import MARK
+from proofmark.site.questions import MARK, comments
 from proofmark.site.survey.differences import compare, site_of_node
 from proofmark.site.survey.environment import environments_in
 from proofmark.site.survey.inventory_files import inventory_files, write_files
@@ -68,6 +68,8 @@ def _write(options: Namespace) -> int:
     for kind in found.kinds:
         print_line(f"partition {kind.name}: {folded(kind.names)}")
     questions = sum(text.count(MARK) for name, text in files.items() if name.endswith(".yml"))
+    for place, question in comments(folder):
+        print_line(f"question: {place}: {question}")
     print_line(f"questions: {questions}; grep -rn {MARK} {folder}")
     _choose(folder)
     print_line(f"next: proofmark validate -i {folder}")

@@ -51,7 +51,7 @@ def _print_verdict(answer: Verdict) -> None:
         word, reason = translated(result.verdict), localized(result.reason)
         rows.append((word, record.case, metric, value, record.unit, reason))
     headers = (_("verdict"), _("case"), _("metric"), _("value"), _("unit"), _("reason"))
-    print_table(headers, rows)
+    print_table(headers, rows, _("no figure is PASS, FAIL or INVALID"))
     if answer.expected is not None:
         _print_expected(answer, answer.expected)
     print(counts_line({word: answer.counts[word] for word in WORDS}))
@@ -104,6 +104,7 @@ def claims(options: Namespace) -> int:
     print_table(
         ("claim", "answer", "origin", "reason"),
         [(each.claim.id, each.word, each.origin or "–", each.sentence) for each in answers],
+        "no claim of a paper is known",
     )
     return 0
 
@@ -135,6 +136,11 @@ def compare(options: Namespace) -> int:
             change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
             values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
             rows.append((*values, interval, confidence))
+        if not rows:
+            alone = (f"{len(keys)} only in {name}" for name, keys in comparison.alone.items())
+            named = f"{comparison.later} and {comparison.first}"
+            print_line(f"{named} have no figure in common: {', '.join(alone) or 'both have none'}")
+            continue
         note = "* an interval with 95 % confidence excludes 0 %"
         print_line(f"{comparison.later} compared with {comparison.first} ({note})")
         headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")

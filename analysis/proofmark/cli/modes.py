@@ -27,6 +27,7 @@ from proofmark.machine.modes.drains import history_of
 from proofmark.machine.modes.results import Result, failures, results_of, summary
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.modes.stage import (
+    NO_BMC,
     bmc_range,
     firmware_of,
     rollout_of,
@@ -48,6 +49,7 @@ from proofmark.site.inventory import Site
 
 FAILED = 1
 CHANGES = ("enter", "restore")
+UNCHANGED = "the run has changed no node"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -149,8 +151,8 @@ def _verify(options: Namespace) -> int:
 def _restore(options: Namespace) -> int:
     """Restore every node that the run has changed or drained."""
     state = _state(options)
-    if state is None:
-        say(f"{options.folder}: the run has changed no node")
+    if state is None or not journals(state.folder):
+        say(f"{options.folder}: {UNCHANGED}: nothing is restored")
         return 0
     site = site_of_inventory(options, state.partition)
     firmware_of(site)
@@ -172,7 +174,8 @@ def _restore(options: Namespace) -> int:
 def _status(options: Namespace) -> int:
     """Print the state of each node from its journal."""
     state = _state(options)
-    if state is None:
+    if state is None or not journals(state.folder):
+        print_line(f"{options.folder}: {UNCHANGED}")
         return 0
     for each in journals(state.folder):
         try:
@@ -315,9 +318,13 @@ def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
 
 
 def _announce(site: Site, rollout: ModeRollout, nodes: Sequence[str], what: str) -> None:
-    where = f"site: {site.name}, nodes: {len(nodes)}"
-    say(f"{where} ({folded(nodes)}), BMCs: {bmc_range(rollout.hosts, nodes)}: {what}")
-    if not rollout.transition.firmware.verify_tls:
+    if not nodes:
+        say(f"site: {site.name}: no node needs a change {what}")
+        return
+    used = rollout.transition.back_end.uses_bmcs
+    bmcs = bmc_range(rollout.hosts, nodes) if used else NO_BMC
+    say(f"site: {site.name}, nodes: {len(nodes)} ({folded(nodes)}), BMCs: {bmcs}: {what}")
+    if used and not rollout.transition.firmware.verify_tls:
         say("BMC certificates are NOT verified (firmware.verify_tls: false)")
 
 

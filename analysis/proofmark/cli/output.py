@@ -27,15 +27,22 @@ def print_line(text: str) -> None:
     print(one_line(text), flush=True)
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], nothing: str = "nothing to show"
+) -> None:
     """Print a table. A terminal limits its width; a pipe gets one line per row.
 
     Args:
         headers: the titles of the columns.
         rows: one text per column.
+        nothing: the sentence that is printed if there is no row.
     """
+    shown = list(rows)
+    if not shown:
+        print_line(nothing)
+        return
     width = get_terminal_size().columns if sys.stdout.isatty() else None
-    print(table_text(headers, list(rows), width))
+    print(table_text(headers, shown, width))
 
 
 def table_text(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -34,7 +34,9 @@ from proofmark.site.baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.site.literals import literal_yaml
+from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
+from proofmark.site.node.unread import unread_lines
 from proofmark.site.questions import comments
 from proofmark.software.provider import check_provider
 
@@ -88,12 +90,13 @@ def plan(options: Namespace) -> int:
         ]
         for site in sites:
             check_provider(site.partition.provision_from)
-        plans, idle = [], []
+        plans, notes = [], []
         for site in sites:
             machines, _ = machines_of(site)
             plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
-            idle.append(list(without_figures(plans[-1], benchmarks, site, machines)))
-        _print_plans(plans, idle, runs, as_json=options.json)
+            idle = without_figures(plans[-1], benchmarks, site, machines)
+            notes.append([*_not_known(site, machines), *idle])
+        _print_plans(plans, notes, runs, as_json=options.json)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from)
@@ -125,7 +128,9 @@ def plan(options: Namespace) -> int:
         write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
-    for line in without_figures(made, benchmarks, site, machines):
+    for line in chain(
+        _not_known(site, machines), without_figures(made, benchmarks, site, machines)
+    ):
         say(line)
     print_json(
         {
@@ -137,6 +142,12 @@ def plan(options: Namespace) -> int:
         }
     )
     return 0
+
+
+def _not_known(site: Site, machines: Callable[[str], Machine]) -> list[str]:
+    """Return a line for each optional fact of the probed node that cannot be read."""
+    unread = machines(site.partition.current_mode).unread
+    return [f"not known: {line}" for line in unread_lines(unread)]
 
 
 def _expected(folder: Path, site: Site) -> Expected:
@@ -156,11 +167,11 @@ def _expected(folder: Path, site: Site) -> Expected:
 
 
 def _print_plans(
-    plans: Sequence[Plan], idle: Sequence[Sequence[str]], runs: Path, *, as_json: bool
+    plans: Sequence[Plan], notes: Sequence[Sequence[str]], runs: Path, *, as_json: bool
 ) -> None:
-    """Print the plans, one per partition, and their idle limits. Each plan is one run.
+    """Print the plans, one per partition, and their notes. Each plan is one run.
 
-    With `as_json`, stderr has the idle limits too, because a playbook prints stderr.
+    With `as_json`, stderr has the notes too, because a playbook prints stderr.
     """
     earlier = [measured_cost(made, runs) for made in plans]
     if as_json:
@@ -169,15 +180,15 @@ def _print_plans(
                 **made.model_dump(mode="json"),
                 "summary": plan_summary(made),
                 "history": asdict(cost),
-                "idle_limits": lines,
+                "notes": lines,
             }
-            for made, cost, lines in zip(plans, earlier, idle, strict=True)
+            for made, cost, lines in zip(plans, earlier, notes, strict=True)
         ]
-        for line in chain.from_iterable(idle):
+        for line in chain.from_iterable(notes):
             say(line)
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:
-        for made, cost, lines in zip(plans, earlier, idle, strict=True):
+        for made, cost, lines in zip(plans, earlier, notes, strict=True):
             print_plan(made, lines)
             if cost.steps:
                 print(
@@ -195,8 +206,8 @@ def _print_plans(
             )
 
 
-def print_plan(made: Plan, idle: Sequence[str]) -> None:
-    """Print the steps of a plan, what it leaves out and assumes, its idle limits, and its cost."""
+def print_plan(made: Plan, notes: Sequence[str]) -> None:
+    """Print the steps of a plan, what it leaves out and assumes, notes, and its cost."""
     headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration", "limit")
     rows = []
     for group in made.groups:
@@ -218,7 +229,7 @@ def print_plan(made: Plan, idle: Sequence[str]) -> None:
         print(f"degraded: {case}: fewer than the {intended:,} nodes of the whole partition")
     for fact, why in made.assumed.items():
         print(f"assumed: {fact}: {why}")
-    for line in idle:
+    for line in notes:
         print_line(line)
     for group in made.groups:
         if group.mode != made.current_mode:
@@ -268,6 +279,8 @@ def validate(options: Namespace) -> int:
             print_line(f"limit: {partition}: {line}")
     for line in checked.not_here:
         print_line(f"not here: {line}")
+    for line in checked.unread:
+        print_line(f"not known: {line}")
     for place, question in comments(inventory.folder):
         print_line(f"question: {place}: {question}")
     runs = result_folder(kit_folder(), "runs")

@@ -140,8 +140,11 @@ def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
 def collect(options: Namespace) -> int:
     """Write ``nodes/*.json`` and print the paths."""
     run = open_run(options.folder)
-    for path in collect_nodes(run):
+    paths = collect_nodes(run)
+    for path in paths:
         print_line(f"{path}")
+    if not paths:
+        print_line(f"{run.id}: no job has left a report of a node")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
 from proofmark.machine.programs import step_programs
 from proofmark.plan.plan import Plan
@@ -13,9 +14,9 @@ def plan_summary(plan: Plan) -> dict[str, Any]:
     """Return suite, number of nodes, modes, packages and cost of `plan`.
 
     Returns:
-        `suite`; `nodes`, their number; `modes` in the order of the plan; `packages` of the steps,
-        as the cases name them; `step_packages`, the Debian packages that the scripts of the steps
-        need on a node; `cost`, one line.
+        `suite`; `partition`; `nodes`, their number; `node_set`, their names; `modes` in the order
+        of the plan; `packages` of the steps, as the cases name them; `step_packages`, the Debian
+        packages that the scripts of the steps need on a node; `cost`, one line.
 
     Raises:
         BadInput: ``requirements/programs.yml`` is wrong.
@@ -23,7 +24,9 @@ def plan_summary(plan: Plan) -> dict[str, Any]:
     programs = step_programs(bound_memory=plan.binds_memory()).values()
     return {
         "suite": plan.suite,
+        "partition": plan.partition,
         "nodes": len(plan.nodes()),
+        "node_set": ",".join(fold(plan.nodes())),
         "modes": [group.mode for group in plan.groups],
         "packages": list(plan.packages()),
         "step_packages": sorted({program.debian for program in programs} - {""}),

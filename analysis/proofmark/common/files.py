@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -217,6 +218,29 @@ def sha256_of(path: Path | str) -> str:
     file, _ = _open_regular(path)
     with os.fdopen(file, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[None]:
+    """Create the folder `path` and those above it for the block; remove new ones without a use.
+
+    If the block raises, all that it made is removed, and else the new folders that are empty. A
+    folder that existed stays as it is.
+
+    Raises:
+        OSError: the folder cannot be created.
+    """
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if missing:
+            shutil.rmtree(missing[-1], ignore_errors=True)
+        raise
+    for each in missing:
+        with suppress(OSError):
+            each.rmdir()
 
 
 def is_regular(path: Path) -> bool:

@@ -162,8 +162,3 @@ def hosts_of(node: str) -> tuple[str, ...]:
     if "[" not in node and "," not in node:
         return (node,)
     return _unfold(node)
-
-
-def short_name(host: str) -> str:
-    """Return the name of `host` without its domain."""
-    return host.partition(".")[0]

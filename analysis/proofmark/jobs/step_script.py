@@ -10,7 +10,6 @@ from importlib.resources import files
 
 from proofmark.cases.models import Stability
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.nodesets import short_name
 from proofmark.jobs.launcher import LAUNCHERS, Launch, Launcher, launcher
 from proofmark.jobs.layout_script import layout_functions
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
@@ -96,7 +95,7 @@ def each_script(step: Step) -> str:
         f"STAGGER={step.stagger} # seconds",
         "",
     ]
-    return "\n".join(head) + shell_parts("repeats.sh", "each.sh")
+    return "\n".join(head) + shell_parts("hosts.sh", "repeats.sh", "each.sh")
 
 
 def _load_files(step: Step) -> list[str]:
@@ -157,7 +156,7 @@ def step_script(
     declared = [NODE, PEER]
     if step.scope == "job":
         declared = [each for node in step.nodes for each in (node, *(aliases or {}).get(node, ()))]
-    hosts = dict.fromkeys(map(short_name, declared))
+    hosts = dict.fromkeys(declared)
     head = [
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
@@ -190,7 +189,7 @@ def step_script(
         "load.sh": step.load,
     }
     optional = (part for part, used in needed.items() if used)
-    parts = ("noise.sh", "telemetry.sh", *optional, "step.sh")
+    parts = ("hosts.sh", "noise.sh", "telemetry.sh", *optional, "step.sh")
     return "\n".join(head) + shell_parts(*parts)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.common.nodesets import folded, hosts_of, short_name
+from proofmark.common.host_names import HostTable
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.plan.plan import Plan
 
 MOST_NAMED = 10
@@ -69,8 +70,9 @@ def degraded(
     """
     planned = {node: None for step in plan.steps_to_run() for node in step.nodes}
     intended = list(partition) if plan.fewer_nodes else list(planned)
-    names = {short_name(host) for name in measured for host in hosts_of(name)}
-    missing = tuple(node for node in intended if short_name(node) not in names)
+    table = HostTable.of(intended)
+    seen = table.found(host for name in measured for host in hosts_of(name))
+    missing = tuple(node for node in intended if node not in seen)
     if len(missing) == len(intended):
         return None
     largest = _largest_steps(plan)

@@ -35,10 +35,12 @@ def configuration(facts: NodeFacts) -> dict[str, str]:
         "turbo": facts.turbo,
         "SMT": facts.smt,
         "transparent huge pages": facts.thp,
-        "NUMA domains": len(facts.numa),
+        "NUMA domains": len(facts.numa) or None,
         # Rounded: the part that the kernel reserves differs from node to node.
-        "memory": f"{facts.memory_total_bytes / _GIB:.0f} GiB",
-        "DIMMs": len(facts.dimms),
+        "memory": ""
+        if "meminfo.MemTotal" in facts.unread
+        else f"{facts.memory_total_bytes / _GIB:.0f} GiB",
+        "DIMMs": None if "dimms" in facts.absent else len(facts.dimms),
         "DIMM part": _joined(dimm.part_number for dimm in facts.dimms),
         "DIMM speed": _joined(dimm.configured for dimm in facts.dimms),
         "adapter firmware": _joined(port.firmware for port in facts.ports),

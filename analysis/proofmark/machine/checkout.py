@@ -11,7 +11,8 @@ import shlex
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError
-from proofmark.common.nodesets import folded, short_name
+from proofmark.common.host_names import same_host
+from proofmark.common.nodesets import folded
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.preflight import Finding
 from proofmark.site.inventory import Site
@@ -60,8 +61,8 @@ def other_hosts(site: Site) -> list[str]:
     """Return the hosts of `site` that are not this machine."""
     if site.connection == "local":
         return []
-    here = {"localhost", short_name(os.uname().nodename)}
-    return [host for host in site.hosts if short_name(host) not in here]
+    here = ("localhost", os.uname().nodename)
+    return [host for host in site.hosts if not any(same_host(host, name) for name in here)]
 
 
 def only_here(path: Path, mounts: str) -> str:

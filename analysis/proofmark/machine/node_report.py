@@ -10,8 +10,8 @@ from dataclasses import replace
 from importlib.resources import files
 
 from proofmark.common.errors import BadInput
+from proofmark.common.host_names import same_host, short_name
 from proofmark.common.limits import MAX_PROBE_BYTES
-from proofmark.common.nodesets import short_name
 from proofmark.common.text import size
 from proofmark.machine.bmc.service_root import vendor_of
 from proofmark.machine.node_shell import NodeCommand, host_command, node_command
@@ -20,6 +20,7 @@ from proofmark.machine.remote_shell import run_script
 from proofmark.site.access import HostAccess
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.node.unread import unread_lines
 from proofmark.site.survey.bmc_pattern import pattern_of
 from proofmark.site.survey.differences import site_of_node
 from proofmark.site.survey.node_tools import (
@@ -50,7 +51,7 @@ def node_name(given: str) -> str:
 
 def is_this_machine(node: str) -> bool:
     """Return whether `node` is the name of this machine."""
-    return short_name(node) == short_name(os.uname().nodename)
+    return same_host(node, os.uname().nodename)
 
 
 def node_runner(*, become: bool = False) -> RunScript:
@@ -99,6 +100,8 @@ def node_report(
     try:
         probe = _script(node, "site.node", "probe.sh", "facts", run_script)
         facts = parse_probe(probe, f"probe of {node}")
+        for line in unread_lines(facts.unread):
+            say(f"proofmark: {node}: not known: {line}")
     except (NodeError, BadInput) as error:
         problems["probe"] = str(error)
         say(f"proofmark: {node}: probe.sh: {error}")

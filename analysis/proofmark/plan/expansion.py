@@ -27,6 +27,7 @@ from proofmark.plan.storage_facts import assumed_caches, storage_symbols
 from proofmark.plan.sweep import Sweep
 from proofmark.plan.time_limit import endless_steps
 from proofmark.plan.totals import assumed, totals
+from proofmark.plan.unmet import unmet
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
 
@@ -247,7 +248,7 @@ class _Expansion:
             self._leave_out(f"{name}: mode {missing}: {self._site.partition_name} has no such mode")
         sweep = self._sweep(name, case, use, mode)
         if not sweep.applies():
-            self._leave_out(f"{name}: {use.when} does not hold here")
+            self._leave_out(f"{name}: {unmet(use.when or '', sweep.symbols, sweep.file)}")
             return []
         key = (name, use.scope)
         self.intended_nodes[key] = max(intended_nodes(sweep), self.intended_nodes.get(key, 0))
@@ -256,7 +257,7 @@ class _Expansion:
             self._leave_out(f"{name}: {reason} (mode {mode}, {times} points)")
         if not points:
             reasons = "; ".join(sweep.left_out)
-            found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
+            found = f"a condition that no point of the sweep of {self._suite} satisfies"
             raise bad_input(sweep.file, "where", reasons or found, "at least one point")
         steps = labelled(name, points, [step_of(name, sweep, point) for point in points])
         drafts = list(zip(points, steps, strict=True))

@@ -21,6 +21,7 @@ from proofmark.plan.site_rules import (
 from proofmark.site.inventory import Inventory, Site, read_sites, variable_files
 from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
+from proofmark.site.node.unread import unread_lines
 
 Check = Callable[[Site], object]
 """Raises `BadInput` if a fact of the site is wrong."""
@@ -43,6 +44,7 @@ class Checked(NamedTuple):
         limits: a line for each contract limit, by partition: the suites in which it judges figures.
         lacks: for each of `plans`, its packages that the provider of the partition lacks.
         not_here: a line for each suite that has no step for a partition, with the reasons.
+        unread: a line for each optional fact of a probed node that cannot be read.
     """
 
     sites: list[Site]
@@ -51,6 +53,7 @@ class Checked(NamedTuple):
     limits: dict[str, list[str]]
     lacks: list[list[str]]
     not_here: list[str]
+    unread: list[str]
 
 
 def validate(
@@ -88,7 +91,7 @@ def validate(
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
-        return Checked([], [], [*mistakes, *error.mistakes], {}, [], [])
+        return Checked([], [], [*mistakes, *error.mistakes], {}, [], [], [])
     mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
@@ -97,6 +100,7 @@ def validate(
     limits: dict[str, list[str]] = {}
     lacks: list[list[str]] = []
     not_here: list[str] = []
+    unread: list[str] = []
     for site in [*sites, *broken]:
         found = list(_wrong_facts(site, benchmarks, checks))
         known: Collection[str] | None = None
@@ -104,7 +108,11 @@ def validate(
             known, package_mistakes = _packages(site, packages)
             found += package_mistakes
         whole = any(site is each for each in sites)
-        plans_of_site, more, idle = _plans(site, benchmarks, suites, known, whole=whole)
+        machines, more = _machines(site, whole=whole)
+        found += [*more, *_broken_rules(benchmarks, site, machines, known)]
+        facts = {name: text for each in machines.values() for name, text in each.unread.items()}
+        unread += (f"{site.partition_name}: {line}" for line in unread_lines(facts))
+        plans_of_site, more, idle = _plans(site, benchmarks, suites, machines if whole else {})
         found += more
         not_here += (f"{site.partition_name}: {each.key}: {each.accepted}" for each in idle)
         found += provider_mistakes(site, plans_of_site, known, each=suite is not None)
@@ -115,7 +123,7 @@ def validate(
         if not mistakes:
             lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
             limits[site.partition_name] = lines
-    return Checked(sites, plans, list(dict.fromkeys(mistakes)), limits, lacks, not_here)
+    return Checked(sites, plans, list(dict.fromkeys(mistakes)), limits, lacks, not_here, unread)
 
 
 def _without_limits(site: Site) -> Site:
@@ -166,8 +174,13 @@ def _duplicates(site: Site) -> Iterator[InputError]:
             yield InputError("", "partition.file_systems", found, "each once")
 
 
-def _machines(site: Site) -> tuple[dict[str, Machine], list[InputError]]:
-    """Return the machine of the site in each mode, or the mistakes in their declarations."""
+def _machines(site: Site, *, whole: bool) -> tuple[dict[str, Machine], list[InputError]]:
+    """Return the machine of the site in each mode, or the mistakes in their declarations.
+
+    A site that is not `whole` lacks wrong facts: its hardware is read only if it is declared.
+    """
+    if not whole and site.partition.hardware == "discovered":
+        return {}, []
     mistakes: list[InputError] = []
     of_modes: dict[str, Machine] = {}
     try:
@@ -202,23 +215,17 @@ def _plans(
     site: Site,
     benchmarks: Benchmarks,
     suites: Collection[str],
-    packages: Collection[str] | None,
-    *,
-    whole: bool,
+    machines: Mapping[str, Machine],
 ) -> tuple[list[Plan], list[InputError], list[InputError]]:
     """Return the plans of `suites`, the mistakes in facts that only a plan finds, and idle suites.
 
     An idle suite has no step that the partition can run. This is a mistake if it is the only suite.
-    A site that is not `whole` lacks wrong facts: it has no plans, and its hardware is read only if
-    it is declared.
+    Without `machines`, the machine in each mode, there are no plans.
     """
-    if not whole and site.partition.hardware == "discovered":
-        return [], [], []
-    machines, mistakes = _machines(site)
-    mistakes += _broken_rules(benchmarks, site, machines, packages)
+    mistakes: list[InputError] = []
     plans: list[Plan] = []
-    if not whole or not machines:
-        return [], mistakes, []
+    if not machines:
+        return [], [], []
     idle: list[InputError] = []
     unlimited = _without_limits(site)  # each plan would check the limits again
     for suite in suites:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 
 from proofmark.cases.models import MEMORY
+from proofmark.common.host_names import short_name
 from proofmark.common.json_text import parse_json
-from proofmark.common.nodesets import short_name
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step
 from proofmark.records.hosts import HostNames
@@ -42,7 +42,8 @@ class BindingCheck:
             hosts: the nodes of the measurement.
             binding: the content of ``binding.json``.
         """
-        anonymous = _anonymous(hosts, binding)
+        names = self._reported(hosts)
+        anonymous = _anonymous(names, binding)
         if anonymous in self._passed:
             return ""
         key = None if anonymous is None else tuple(sorted(_entries(anonymous)))
@@ -53,10 +54,15 @@ class BindingCheck:
         except UNREADABLE as error:
             return damage("binding.json", error)
         reason = binding_error(self._step, hosts, report, self._host_cpus, self.names)
-        own_names = {*map(short_name, hosts)} >= {*map(short_name, report.all_hosts)}
+        own_names = {*names} >= {*report.all_hosts}
         if not reason and own_names and anonymous is not None and len(self._passed) < _CACHE_SIZE:
             self._passed |= {anonymous, key}
         return reason
+
+    def _reported(self, hosts: Sequence[str]) -> list[str]:
+        """Return the name that each host usually reports: the one without its domain."""
+        short = {host: short_name(host) for host in hosts}
+        return [short[host] if self.names.accepts(host, short[host]) else host for host in hosts]
 
 
 _CACHE_SIZE = 1000
@@ -77,7 +83,7 @@ def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
     """Return `binding` with numbers for host names; None if a name is part of another text."""
     if b"@" in binding or len(hosts) > 2:
         return None
-    names = [short_name(host).encode() for host in hosts]
+    names = [host.encode() for host in hosts]
     for number, name in enumerate(names):
         binding = binding.replace(b'"%s"' % name, b'"@%d"' % number)
     if any(name in binding for name in names):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from proofmark.common.errors import BadInput
-from proofmark.common.nodesets import short_name
+from proofmark.common.host_names import HostTable
 from proofmark.plan.plan import Step
 from proofmark.records.scratch_files import mount_of
 from proofmark.runs.attempts import Attempt
@@ -32,10 +32,12 @@ class Conditions:
 
     def __init__(self, run: Run, site: Site, nodes: Mapping[str, Node]) -> None:
         self._nodes = nodes
+        self._table = HostTable.of(nodes)
         self._partition = site.partition
         # The inventory may be on another machine; the run has copies of the needed files.
         self._site = site.model_copy(update={"inventory": run.files.inventory})
         self._proofs = {each.node: _proof(each) for each in journals(run.folder)}
+        self._proven = HostTable.of(self._proofs)
         # An emulated node that is no virtual node runs its steps in the boot of another machine.
         own_boot = self._partition.origin == "measured" or self._partition.host_cpus is not None
         self._needs_proof = self._partition.firmware is not None and own_boot
@@ -48,7 +50,7 @@ class Conditions:
         """Return why an execution of `step` on `hosts` is INVALID, or an empty string."""
         reasons: dict[str, None] = {}
         for host in hosts:
-            node = self._nodes.get(host) or self._nodes.get(short_name(host))
+            node = self._node(host)
             if node is not None:
                 reasons.update(dict.fromkeys(node.damage(step.id, execution)))
             jobs = node.jobs if node else ()
@@ -64,9 +66,12 @@ class Conditions:
                 reasons[self._unproven(mode, host, boots, execution)] = None
         return "; ".join(filter(None, reasons))
 
+    def _node(self, host: str) -> Node | None:
+        return self._nodes.get(self._table.find(host) or host)
+
     def mounts(self, step: Step, execution: Attempt) -> tuple[Mount, ...]:
         """Return the mounts that the node of `execution` reported before its job; may be empty."""
-        node = self._nodes.get(execution.host) or self._nodes.get(short_name(execution.host))
+        node = self._node(execution.host)
         covering = [job for job in node.jobs if job.covers(step.id, execution)] if node else []
         return covering[-1].provenance.facts.mounts if covering else ()
 
@@ -92,7 +97,7 @@ class Conditions:
         return ""
 
     def _proof_of(self, host: str) -> _Proof:
-        return self._proofs.get(host) or self._proofs.get(short_name(host)) or _Proof({})
+        return self._proofs.get(self._proven.find(host) or host) or _Proof({})
 
     def _of_job(self, step: Step, mode: str, host: str, job: JobOnNode) -> Iterator[str]:
         facts = job.provenance.facts

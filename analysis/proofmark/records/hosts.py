@@ -4,31 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from proofmark.common.nodesets import folded, short_name
+from proofmark.common.host_names import HostTable, same_host
+from proofmark.common.nodesets import folded
 
 
 class HostNames:
-    """The names that nodes may report. Names that differ only in their domains are equal."""
+    """The names that nodes may report.
 
-    def __init__(self, aliases: Mapping[str, Iterable[str]] | None = None) -> None:
-        self._aliases = {
-            short_name(node): frozenset(map(short_name, names))
-            for node, names in (aliases or {}).items()
-        }
+    Args:
+        aliases: further names of nodes, by node. Several nodes of one machine may share its name.
+        hosts: all hosts of the site: a name that several of them may report proves none of them.
+    """
+
+    def __init__(
+        self, aliases: Mapping[str, Iterable[str]] | None = None, hosts: Iterable[str] = ()
+    ) -> None:
+        self._aliases = {node: tuple(names) for node, names in (aliases or {}).items()}
+        self._table = HostTable({**{host: () for host in hosts}, **self._aliases})
 
     def accepts(self, node: str, reported: str) -> bool:
         """Return whether `node` of the plan may report the name `reported`."""
-        planned, name = short_name(node), short_name(reported)
-        return planned == name or name in self._aliases.get(planned, ())
+        known = self._table.find(node)
+        if known is None:
+            return same_host(node, reported)
+        if any(same_host(alias, reported) for alias in self._aliases.get(known, ())):
+            return True
+        return self._table.find(reported) == known
 
     def wrong_host(self, nodes: Sequence[str], reported: Iterable[str]) -> str:
         """Return which of the `reported` names is not one of the planned `nodes`, or ""."""
         names = list(dict.fromkeys(reported))
-        if len(nodes) * len(names) <= 4:  # the usual case; the sets cost more
+        if len(nodes) * len(names) <= 4:  # the usual case; the table costs more
             wrong = [name for name in names if not any(self.accepts(node, name) for node in nodes)]
         else:
-            accepted = {short_name(node) for node in nodes}.union(
-                *(self._aliases.get(short_name(node), ()) for node in nodes)
-            )
-            wrong = [name for name in names if short_name(name) not in accepted]
+            planned = HostTable({node: self._names_of(node) for node in nodes})
+            found = {name: planned.find(name) for name in names}
+            wrong = [
+                name for name, node in found.items() if not node or not self.accepts(node, name)
+            ]
         return f"ran on {wrong[0]}, planned on {folded(nodes)}" if wrong else ""
+
+    def _names_of(self, node: str) -> tuple[str, ...]:
+        return self._aliases.get(self._table.find(node) or node, ())

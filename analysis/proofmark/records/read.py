@@ -12,7 +12,8 @@ from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.command import Request
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
-from proofmark.common.nodesets import folded, is_name, short_name
+from proofmark.common.host_names import HostTable
+from proofmark.common.nodesets import folded, is_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records.adopted import imported_error, repeats_in_output
@@ -139,7 +140,7 @@ class _Reader:
         self.run, self.benchmarks, self.software = run, benchmarks, software
         self.not_run = read_decisions(run.files).not_run
         self.partition = site.partition
-        self.names = HostNames(reported_names(run, site))
+        self.names = HostNames(reported_names(run, site), site.partition_hosts)
         self.conditions = Conditions(run, site, nodes)
         # The speed of an emulated node is that of the machine below it, or of a model.
         self.emulated = self.partition.origin in VIRTUAL
@@ -152,12 +153,14 @@ class _Reader:
             self.network_check = NetworkCheck(run.files, network, self.names, required=required)
         known = {} if self.emulated else nodes
         self._ceilings = {
-            short_name(host): ceilings_of(node.newest) for host, node in known.items() if node.jobs
+            host: ceilings_of(node.newest) for host, node in known.items() if node.jobs
         }
+        self._with_ceilings = HostTable.of(self._ceilings)
 
     def ceilings(self, hosts: Sequence[str]) -> Ceilings:
         """Return the physical ceilings of `hosts` together."""
-        return of_nodes(self._ceilings.get(short_name(host), UNIVERSAL) for host in hosts)
+        found = (self._with_ceilings.find(host) for host in hosts)
+        return of_nodes(self._ceilings[host] if host else UNIVERSAL for host in found)
 
     def read(self, task: Task) -> RecordBatch:
         """Return the records of all executions of a step in the folders of `task`."""

@@ -26,7 +26,8 @@ def filled(tables: Iterable[Table]) -> tuple[Table, ...]:
 
 def module(dimm: Dimm) -> str:
     """Return a memory module in one line, with its speed if that differs from the rated one."""
-    names = (size_4_digits(dimm.bytes), dimm.kind, dimm.manufacturer, dimm.part_number)
+    capacity = _("unknown size") if dimm.bytes is None else size_4_digits(dimm.bytes)
+    names = (capacity, dimm.kind, dimm.manufacturer, dimm.part_number)
     speed = f"{dimm.rated} MT/s" if dimm.rated else ""
     runs = (
         _("runs at {speed} MT/s").format(speed=dimm.configured)

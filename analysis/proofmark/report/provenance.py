@@ -95,6 +95,7 @@ def described(node: NodeFacts) -> Facts:
     ids = _("family {family}, model {model}, stepping {stepping}").format(
         family=node.family, model=node.model, stepping=reported(node.stepping)
     )
+    unread = "; ".join(f"{name}: {text!r}" for name, text in sorted(node.unread.items()))
     rows = (
         (_("Processor"), f"{node.cpu_model} ({node.architecture}, {node.vector_isa})"),
         (
@@ -147,6 +148,7 @@ def described(node: NodeFacts) -> Facts:
             _("Settings"),
             ", ".join(f"{key} {value}" for key, value in sorted(node.settings.items())),
         ),
+        (_("Not known: the value cannot be read"), unread),
     )
     return tuple((name, value) for name, value in rows if value)
 

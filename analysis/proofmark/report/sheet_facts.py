@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from proofmark import __version__
-from proofmark.common.nodesets import folded, hosts_of, short_name
+from proofmark.common.host_names import HostTable
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.translation import _, translated
 from proofmark.report.run_data import RunData
 from proofmark.report.sheet import Part, SheetColumn, clipped
@@ -43,9 +44,8 @@ def facts(run_data: RunData) -> tuple[tuple[str, str], ...]:
 
 def _nodes(run_data: RunData) -> str:
     planned = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
-    short = {short_name(host) for host in planned}
     names = run_data.verdict.measured()
-    measured = {short_name(host) for name in names for host in hosts_of(name)} & short
+    measured = HostTable.of(planned).found(host for name in names for host in hosts_of(name))
     text = _("{measured} of {planned} measured: {names}")
     # An inventory that names this machine "localhost" reports it by another name.
     amount = len(measured) if len(planned) > 1 else min(len(names), 1)

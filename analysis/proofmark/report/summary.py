@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proofmark import __version__
-from proofmark.common.nodesets import folded, hosts_of, short_name
+from proofmark.common.host_names import HostTable
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import N_, _, ngettext, translated
@@ -200,11 +201,11 @@ def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
 
 def _nodes(run_data: RunData) -> str:
     """Return how many of the planned nodes were measured; nothing for a run on a single node."""
-    wanted = {short_name(host) for step in run_data.run.plan.steps_to_run() for host in step.nodes}
+    wanted = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
     if len(wanted) < 2:
         return ""
     names = run_data.verdict.measured()
-    measured = {short_name(host) for name in names for host in hosts_of(name)} & wanted
+    measured = HostTable.of(wanted).found(host for name in names for host in hosts_of(name))
     return _("{measured} of {nodes}, ").format(
         measured=grouped(len(measured)), nodes=count(len(wanted), "node")
     )

@@ -12,6 +12,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import read_output
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes_below, write_whole
+from proofmark.common.host_names import clashes
 from proofmark.common.limits import MAX_RUN_FILE_BYTES
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded, is_name
@@ -87,9 +88,11 @@ def adopt_folder(
     found_outputs = find_outputs(request.folder, request.patterns)
     named = _named_outputs(request, found_outputs.matched, benchmarks)
     hosts = [node for output in named for node in output.nodes]
+    if site is None and (alike := clashes({host: () for host in hosts})):
+        found = "; ".join(f"{', '.join(each)}: one host name" for each in alike)
+        raise bad_input("--node", "", found, "one name for each host: full names, or short ones")
     site = site or site_of_hosts(sorted(set(hosts)))
     plan, folders = adopted_plan(_on_hosts(named, hosts, site), benchmarks, site)
-    root.mkdir(parents=True, exist_ok=True)
     folder = root / (request.run_id or new_run_id(site, plan))
     with new_run(folder) as made:
         write_inputs(made, plan, benchmarks, site, "", request.baseline)

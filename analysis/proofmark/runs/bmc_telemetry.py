@@ -12,9 +12,11 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from proofmark.common.files import open_to_append, read_bytes
-from proofmark.common.nodesets import check_name, short_name
+from proofmark.common.host_names import HostTable
+from proofmark.common.nodesets import check_name
 from proofmark.runs.files import RunFiles
 from proofmark.runs.owner import as_owner
 
@@ -24,16 +26,20 @@ MAX_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class BmcSeries:
-    """The values of each node over time, by its short name: times, and one dict for each time."""
+    """The values of each node over time, by its name: times, and one dict for each time."""
 
     times: Mapping[str, list[float]] = field(default_factory=dict)
     values: Mapping[str, list[dict[str, float]]] = field(default_factory=dict)
 
     def within(self, host: str, begin: float, end: float) -> list[dict[str, float]]:
         """Return the values of `host` between two times."""
-        name = short_name(host)
+        name = self._table.find(host) or host
         times = self.times.get(name, [])
         return self.values.get(name, [])[bisect_left(times, begin) : bisect_right(times, end)]
+
+    @cached_property
+    def _table(self) -> HostTable:
+        return HostTable.of(self.times)
 
 
 def append_look(
@@ -74,7 +80,7 @@ def read_looks(files: RunFiles) -> BmcSeries:
             look = json.loads(line)
             time = float(look["time"])
             nodes = {
-                short_name(check_name(str(node))): {
+                check_name(str(node)): {
                     key: float(value) for key, value in of_node.items() if math.isfinite(value)
                 }
                 for node, of_node in look["nodes"].items()

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from proofmark.cases.models import SUITES_FILE, Benchmarks
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import new_folder, write_whole
 from proofmark.common.messages import say
 from proofmark.plan.plan import Plan
 from proofmark.plan.twin.twin import Twin
@@ -58,7 +58,6 @@ def start_or_continue(
             that run.
     """
     check_run_id(run_id)
-    root.mkdir(parents=True, exist_ok=True)
     earlier = root / run_id if run_id else (None if fresh else _unfinished(root, plan.digest))
     if earlier is not None and RunFiles(earlier).plan.exists():
         if fresh:
@@ -114,7 +113,8 @@ def new_run(folder: Path) -> Iterator[Path]:
     Raises:
         BadInput: `folder` exists.
     """
-    with TemporaryDirectory(prefix=".new-", dir=folder.parent) as new:
+    parent = folder.parent
+    with new_folder(parent), TemporaryDirectory(prefix=".new-", dir=parent) as new:
         made = Path(new) / folder.name
         yield made
         write_identity(made)

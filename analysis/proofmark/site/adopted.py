@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from proofmark.common.nodesets import short_name
 from proofmark.site.inventory import Site
 from proofmark.site.partition import Partition
 from proofmark.site.storage import Scratch
@@ -38,13 +37,7 @@ def site_of_hosts(hosts: Iterable[str]) -> Site:
 def hosts_by_name(site: Site, names: Collection[str]) -> dict[str, str]:
     """Return the host of `site` for each of `names` that is a name of one.
 
-    It is the host with this name or alias, or else the first one that differs only in the domain.
+    A name that several hosts may have is none of them.
     """
-    exact: dict[str, str] = {}
-    short: dict[str, str] = {}
-    for host in site.hosts:
-        for name in (host, *site.aliases.get(host, ())):
-            exact.setdefault(name, host)
-            short.setdefault(short_name(name), host)
-    found = {name: exact.get(name) or short.get(short_name(name)) for name in names}
+    found = {name: site.host_of(name) for name in names}
     return {name: host for name, host in found.items() if host}

@@ -58,7 +58,7 @@ class Capacity(StrictModel):
     """The hardware that a node offered to the run. A node must not lose any of it.
 
     Attributes:
-        cores, sockets, numa: numbers of cores, sockets and NUMA domains.
+        cores, sockets, numa: numbers of cores, sockets and NUMA domains; `numa` 0 if not known.
         memory_bytes: the memory of the machine.
         dimms: the number of DIMMs; 0 if they are not known.
         ports: the number of active ports of the fabric.

@@ -12,7 +12,7 @@ from proofmark.cases.models import Slug, Text
 from proofmark.common.nodesets import unfold
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.hardware import Count
-from proofmark.site.limits import link, links
+from proofmark.site.limits import KNOWN_RATES, link
 
 UNKNOWN_LINK = 1.25e8
 """The assumed rate of a link whose rate is not declared, in bytes/s: Ethernet of 1 Gb/s. The run
@@ -21,8 +21,7 @@ times of steps between nodes are then estimated too long rather than too short."
 
 def _known_rate(rate: float | str) -> float | str:
     if isinstance(rate, str) and link(rate) is None:
-        known = ", ".join(row.rate.replace("\\", "") for row in links())
-        raise ValueError(f"{rate!r} is not in the table of links; bytes/s, or one of {known}")
+        raise ValueError(f"{rate!r} is not in the table of links; bytes/s, or {KNOWN_RATES}")
     return rate
 
 

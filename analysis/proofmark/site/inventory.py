@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name, short_name
+from proofmark.common.host_names import HostTable, canonical, clashes
+from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import RenamedKeys
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.access import Access
@@ -81,12 +83,13 @@ class Site(RenamedKeys):
     def host_of(self, name: str) -> str | None:
         """Return the host whose name, or one of its further names, is `name`.
 
-        If there is none, the domains may differ.
+        None: no host has this name, or several hosts can have it.
         """
-        named = [(host, (host, *self.aliases.get(host, ()))) for host in self.hosts]
-        exact = (host for host, names in named if name in names)
-        short = (host for host, names in named if short_name(name) in map(short_name, names))
-        return next(exact, None) or next(short, None)
+        return self._table.find(name)
+
+    @cached_property
+    def _table(self) -> HostTable:
+        return HostTable({host: self.aliases.get(host, ()) for host in self.hosts})
 
     def pair_at(self, level: str) -> list[str]:
         """Return the first two hosts whose nearest common switch level is `level`, or []."""
@@ -227,6 +230,7 @@ def read_sites(
         )
 
     groups = source.groups if source.groups is not None else read_groups(source.source, limit)
+    mistakes += _alike(folder, groups)
     for name, group in groups.items():
         file = folder / "group_vars" / name
         names = [(name, host) for host in group.all_hosts]
@@ -262,6 +266,22 @@ def read_sites(
         elif broken is not None:
             broken.append(site_of(name, group, partition))
     return sites, mistakes
+
+
+def _alike(folder: Path, groups: Mapping[str, PartitionGroup]) -> Iterator[InputError]:
+    """Yield the hosts that cannot be told apart by the names that they report.
+
+    Hosts with the connection ``local`` may share the name of this machine.
+    """
+    here = canonical(os.uname().nodename)
+    names: dict[str, list[str]] = {}
+    for group in groups.values():
+        for host in group.all_hosts:
+            further = (each for each in group.aliases.get(host, ()) if canonical(each) != here)
+            names.setdefault(host, []).extend(further)
+    for hosts in clashes(names):
+        accepted = "hosts whose names differ: by more than case, and by full names if by the domain"
+        yield InputError(f"{folder}", "hosts", f"{', '.join(hosts)}: one host name", accepted)
 
 
 def _predicted(facts: Path) -> InputError:

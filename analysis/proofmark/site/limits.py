@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Annotated, TypeVar
@@ -36,16 +37,33 @@ class ProcessorLimits(StrictModel):
     source: Annotated[str, Field(min_length=1)]
 
 
-class LinkLimit(StrictModel):
-    """The limits of a port: one direction in bytes/s, and the latency of a small message."""
+class LaneLimit(StrictModel):
+    """The limits of one lane of a port: one direction in bytes/s, and the latency of a message.
 
-    rate: Pattern
-    bytes_per_s: Positive
+    The name of the speed is empty for Omni-Path; `shown_gbit` is the number of sysfs for a lane.
+    """
+
+    speed: str
+    shown_gbit: Positive
+    lane_bytes_per_s: Positive
     source: Annotated[str, Field(min_length=1)]
     latency_s: Positive
     latency_source: Annotated[str, Field(min_length=1)]
 
 
+@dataclass(frozen=True)
+class LinkLimit:
+    """The limits of a port: one direction in bytes/s, and the latency of a small message in s."""
+
+    bytes_per_s: float
+    source: str
+    latency_s: float
+    latency_source: str
+
+
+LANES = (1, 2, 4, 8, 12)
+KNOWN_RATES = "the text of sysfs for 1 to 12 lanes, SDR to XDR, as '200 Gb/sec (4X HDR)'"
+_RATE = re.compile(r"(\d+(?:\.\d)?) Gb/sec \((\d{1,2})X(?: ([A-Z]+\d*))?\)", re.ASCII)
 Row = TypeVar("Row")
 
 
@@ -62,9 +80,9 @@ def processors() -> tuple[ProcessorLimits, ...]:
 
 
 @lru_cache(maxsize=1)
-def links() -> tuple[LinkLimit, ...]:
-    """Return the table of links."""
-    return load_table("links.yml", LinkLimit)
+def lanes() -> tuple[LaneLimit, ...]:
+    """Return the table of the lanes of links."""
+    return load_table("links.yml", LaneLimit)
 
 
 @lru_cache(maxsize=256)
@@ -77,4 +95,13 @@ def processor(model: str) -> ProcessorLimits | None:
 @lru_cache(maxsize=256)
 def link(rate: str) -> LinkLimit | None:
     """Return the limit of a port by the text of its rate in sysfs; None if no table has it."""
-    return next((row for row in links() if re.fullmatch(row.rate, rate.strip())), None)
+    match = _RATE.fullmatch(" ".join(rate.split()))
+    if match is None or int(match[2]) not in LANES:
+        return None
+    shown, count = float(match[1]), int(match[2])
+    for row in lanes():
+        if row.speed == (match[3] or "") and row.shown_gbit * count == shown:
+            source = f"{row.source}, {count} lanes"
+            bytes_per_s = count * row.lane_bytes_per_s
+            return LinkLimit(bytes_per_s, source, row.latency_s, row.latency_source)
+    return None

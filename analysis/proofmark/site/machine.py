@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from proofmark.common.errors import bad_input
@@ -21,10 +21,12 @@ class Machine:
         symbols: the values that expressions name: counts, bytes and flop/s. ``numa`` counts the
             NUMA domains that have cores. A symbol of unknown value is left out.
         topology: of one node.
+        unread: the texts of optional facts of the node that cannot be read, by their names.
     """
 
     symbols: Mapping[str, Any]
     topology: Topology
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_facts(cls, facts: NodeFacts, nodes: int) -> Machine:
@@ -38,16 +40,22 @@ class Machine:
             reason = f"{facts.absent.get('topology', 'nothing')} on node {facts.hostname}"
             raise bad_input("probe.sh", "topology", reason, TOPOLOGY)
         usable = set(facts.cpus)
+        topology = Topology.from_xml(facts.topology_xml, facts.hostname)
+        domains = sum(not usable.isdisjoint(domain.cpus) for domain in facts.numa)
+        sockets, cores, threads = facts.sockets, facts.cores, facts.threads_per_core
+        if not facts.cores_known:
+            sockets, cores = topology.sockets, min(facts.cores, len(topology.cores))
+            threads = topology.threads_per_core
         symbols = _known(
-            cores=facts.cores,
-            sockets=facts.sockets,
-            numa=sum(not usable.isdisjoint(domain.cpus) for domain in facts.numa),
-            threads_per_core=facts.threads_per_core,
+            cores=cores,
+            sockets=sockets,
+            numa=domains or _domains_with_cores(topology),
+            threads_per_core=threads,
             memory_bytes=facts.memory_bytes,
             llc_bytes=facts.last_level_bytes,
             nodes=nodes,
         )
-        return cls(symbols, Topology.from_xml(facts.topology_xml, facts.hostname))
+        return cls(symbols, topology, {**facts.unread, **topology.unread})
 
     @classmethod
     def from_topology(cls, topology: Topology, nodes: int) -> Machine:
@@ -55,12 +63,16 @@ class Machine:
         symbols = _known(
             cores=len(topology.cores),
             sockets=topology.sockets,
-            numa=sum(bool(domain.cores) for domain in topology.numa_domains),
+            numa=_domains_with_cores(topology),
             threads_per_core=topology.threads_per_core,
             memory_bytes=topology.memory_bytes or None,
             nodes=nodes,
         )
-        return cls(symbols, topology)
+        return cls(symbols, topology, topology.unread)
+
+
+def _domains_with_cores(topology: Topology) -> int:
+    return sum(bool(domain.cores) for domain in topology.numa_domains)
 
 
 def _known(**symbols: int | None) -> dict[str, int]:

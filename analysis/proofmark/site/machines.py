@@ -65,7 +65,7 @@ def declared(site: Site, hardware: Hardware, mode: str) -> Machine:
     if hardware.clock_hz and hardware.flop_per_cycle:
         peak = symbols["cores"] * hardware.clock_hz * hardware.flop_per_cycle
         symbols |= {"rpeak_nominal": peak, "likely_flops": LIKELY_SHARE * peak}
-    return _complete(Machine(symbols, topology))
+    return _complete(Machine(symbols, topology, topology.unread))
 
 
 def topology_of_mode(site: Site, mode: str) -> Topology:
@@ -112,4 +112,4 @@ def _complete(machine: Machine) -> Machine:
         "llc_bytes": topology.llc_bytes,
         "likely_flops": LIKELY_FLOPS * machine.symbols["cores"],
     }
-    return Machine({**symbols, **machine.symbols}, topology)
+    return replace(machine, symbols={**symbols, **machine.symbols})

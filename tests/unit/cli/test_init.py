@@ -268,6 +268,48 @@ class TestSlurmAndLustre:
         assert f"{inventory}: found {listed} already" in said
         assert not (inventory / "hosts.yml").exists()
 
+    def test_a_link_of_unknown_rate_keeps_its_network(
+        self, inventory: Path, called: Called, reads: Reads
+    ) -> None:
+        odd = SKL.replace("100 Gb/sec (4X EDR)", "1600 Gb/sec (4X ZDR)")
+        reads(node_that_reports(odd, TOOLS))
+        _, printed, _ = called("init", inventory, "--from-node", NODE)
+        fabric = partition(inventory)["fabric"]
+        assert isinstance(fabric, dict) and "rate" not in fabric
+        assert fabric["network"] == {"kind": "infiniband", "interfaces": ["mlx5_0"]}
+        question = "fabric.rate: how many bytes/s has a link of '1600 Gb/sec (4X ZDR)'?"
+        assert question in printed
+        assert f"# QUESTION: {question}" in (
+            inventory / "group_vars/normal/partition.yml"
+        ).read_text(encoding="utf-8")
+
+    @pytest.mark.parametrize(
+        ("installed", "usable", "asked"),
+        [(98, 196, True), (98, 60, True), (98, 98, False), (98, 96, False)],
+    )
+    def test_memory_that_two_readings_do_not_agree_on_is_asked(
+        self,
+        inventory: Path,
+        called: Called,
+        reads: Reads,
+        installed: int,
+        usable: int,
+        asked: bool,
+    ) -> None:
+        """The topology has `installed` GB, and /proc/meminfo `usable` GB."""
+        numa = f'type="NUMANode" local_memory="{installed * 10**9 // 2}"'
+        probe = SKL.replace('type="NUMANode"', numa).replace("| machine: none", "| machine: kvm")
+        probe = re.sub(r"MemTotal: +\d+ kB", f"MemTotal: {usable * 10**6} kB", probe)
+        probe = re.sub(r"(node[01] meminfo:) +\d+ kB", rf"\1 {usable * 10**6 // 2} kB", probe)
+        reads(node_that_reports(probe, TOOLS))
+        _, printed, _ = called("init", inventory, "--from-node", NODE)
+        hardware = partition(inventory)["hardware"]
+        assert isinstance(hardware, dict) and "memory_bytes" not in hardware
+        question = "hardware.memory_bytes: which memory do programs have?"
+        written = (inventory / "group_vars/normal/partition.yml").read_text(encoding="utf-8")
+        assert (question in printed) == (f"# QUESTION: {question}" in written) == asked
+        assert ("a virtual machine (kvm)" in printed) == asked
+
     @pytest.mark.fault("init-changed-machine")
     def test_each_difference_is_one_line_with_its_place_and_source(
         self, inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
@@ -292,13 +334,15 @@ class TestSlurmAndLustre:
             "(scontrol show partition)",
             f"{folder}/partition.yml: partition.scratch.type: declared lustre; found nfs4 "
             f"(/proc/mounts of {NODE}: /scratch)",
+            f"{folder}/partition.yml: partition.fabric.rate: declared 100 Gb/sec (4X EDR); found "
+            f"50 Gb/sec (2X EDR) (/sys/class/infiniband/mlx5_0/ports/1/rate of {NODE})",
             f"{folder}/found.yml: proofmark_found.{NODE}.fabric_ports: declared mlx5_0/1, "
             "4: ACTIVE, 100 Gb/sec (4X EDR); found mlx5_0/1, 4: ACTIVE, 50 Gb/sec (2X EDR) "
             f"(/sys/class/infiniband of {NODE})",
             f"{folder}/found.yml: proofmark_found.{NODE}.mpi: declared mpirun 4.1.6, "
             "/opt/ompi/bin/mpirun; found mpirun 5.0.1, /opt/ompi/bin/mpirun "
             f"(--version of each program on {NODE})",
-            "differences: 5",
+            "differences: 6",
         ]
         assert content(inventory) == before
 

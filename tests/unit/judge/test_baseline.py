@@ -175,6 +175,32 @@ def test_a_node_with_less_hardware_is_a_fault(accepted: Path, site: Path) -> Non
     assert step.problem == "Less hardware than accepted: memory: 171.7 GiB, accepted 186.9 GiB"
 
 
+@pytest.mark.parametrize(
+    ("memory", "virtual", "lost"),
+    [
+        (180_000_000, "none", True),
+        (180_000_000, "kvm", False),
+        (130_000_000, "kvm", False),
+        (90_000_000, "kvm", True),
+    ],
+)
+def test_memory_that_a_hypervisor_takes_is_not_lost(
+    accepted: Path, site: Path, memory: int, virtual: str, lost: bool
+) -> None:
+    now = {"MemTotal:       196000000": f"MemTotal:       {memory}"}
+    now |= {"| machine: none": f"| machine: {virtual}"}
+    verdict = judge_run(run_of(site, "second", rates(2), accepted, changes={"n05": now}))
+    assert [fault.node for fault in verdict.faults] == (["n05"] if lost else [])
+
+
+def test_memory_modules_that_an_ordinary_user_cannot_list_are_not_lost(
+    accepted: Path, site: Path
+) -> None:
+    now = {"=== dimms\n": "=== dimms\n! dimms: needs root\n=== more\n"}
+    verdict = judge_run(run_of(site, "second", rates(2), accepted, changes={"n05": now}))
+    assert not verdict.faults
+
+
 def test_changes_of_nodes_are_candidate_causes(accepted: Path, site: Path) -> None:
     changed = {host: {"bios_version: ": "bios_version: 9"} for host in HOSTS[:3]}
     verdict = judge_run(run_of(site, "second", rates(2), accepted, changes=changed))

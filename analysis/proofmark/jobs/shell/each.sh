@@ -10,7 +10,13 @@ read -r HOST </proc/sys/kernel/hostname
 
 FOLDER=
 while read -r folder node peer; do
-	[ "${node%%.*}" != "${HOST%%.*}" ] || { FOLDER=$folder NODE=$node PEER=$peer && break; }
+	same_host "$node" "$HOST" || continue
+	if [ -n "$FOLDER" ]; then
+		echo "$HERE: both $NODE and $node can be the host $HOST: their full names are needed" >&2
+		exit 74
+	fi
+	FOLDER=$folder NODE=$node PEER=$peer
+	[ "$node" != "$HOST" ] || break
 done <"$HERE/instances"
 [ -n "$FOLDER" ] || exit 0
 case ${1-} in

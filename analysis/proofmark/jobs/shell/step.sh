@@ -351,7 +351,9 @@ ADOPTER=
 ANCESTORS=
 BY=other
 [ "${1-}" != --job ] || BY=job
-case " $HOSTS " in *" ${HOST%%.*} "*) [ "$BY" = job ] || BY=planned ;; esac
+for name in $HOSTS; do
+	[ "$BY" = job ] || ! same_host "$name" "$HOST" || BY=planned
+done
 
 own_cgroups
 START=$(date -u +%Y-%m-%dT%H:%M:%SZ)

@@ -13,6 +13,8 @@ from proofmark.site.node.facts import NodeFacts
 
 MEMORY_TOLERANCE = 0.02
 """The kernel reserves a part of the memory that differs by less than this from boot to boot."""
+VIRTUAL_MEMORY_TOLERANCE = 0.5
+"""A hypervisor adds and takes memory while a virtual machine runs: less than half is lost."""
 ACTIVE = "ACTIVE"
 """The state of a working port of the fabric (sysfs: ``4: ACTIVE``)."""
 _GIB = 2**30
@@ -62,16 +64,30 @@ def lost_parts(baseline: Baseline, now: Mapping[str, NodeFacts]) -> dict[str, tu
     """
     states = baseline.states()
     known = {host: states[host].capacity for host in now if host in states}
-    lost = {host: tuple(_lost(known[host], capacity_of(now[host]))) for host in known}
+    lost = {host: tuple(_lost(known[host], now[host])) for host in known}
     return {host: sentences for host, sentences in lost.items() if sentences}
 
 
-def _lost(before: Capacity, after: Capacity) -> list[str]:
+def _unknown(facts: NodeFacts) -> set[str]:
+    """Return the fields of `Capacity` that the probe did not find: they are not lost."""
+    unknown = {
+        "dimms": "dimms" in facts.absent,
+        "numa": not facts.numa,
+        "memory_bytes": "meminfo.MemTotal" in facts.unread,
+    }
+    return {name for name, holds in unknown.items() if holds}
+
+
+def _lost(before: Capacity, facts: NodeFacts) -> list[str]:
     sentences = []
+    after = capacity_of(facts)
+    tolerance = VIRTUAL_MEMORY_TOLERANCE if facts.virtual else MEMORY_TOLERANCE
     for name in Capacity.model_fields:
         old, new = getattr(before, name), getattr(after, name)
+        if name in _unknown(facts):
+            continue
         if name == "memory_bytes":
-            if new < (1 - MEMORY_TOLERANCE) * old:
+            if new < (1 - tolerance) * old:
                 sentences.append(f"memory: {new / _GIB:.1f} GiB, accepted {old / _GIB:.1f} GiB")
         elif new < old:
             sentences.append(f"{_NAMES.get(name, name)}: {new}, accepted {old}")

@@ -42,11 +42,13 @@ class BackEnd(ABC):
             the node.
         reads_current_values: whether `read` returns the values that are in effect, not those of
             the next boot.
+        uses_bmcs: whether it connects to ``firmware.bmc`` of a node.
     """
 
     sets: ClassVar[bool]
     drains: ClassVar[bool]
     reads_current_values: ClassVar[bool]
+    uses_bmcs: ClassVar[bool] = False
 
     @abstractmethod
     def __init__(self, context: BackEndContext) -> None:

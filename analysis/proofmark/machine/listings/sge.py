@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from proofmark.common.nodesets import short_name
+from proofmark.common.host_names import HostTable
 from proofmark.machine.listing import Ask, NodeListing, unreadable
 from proofmark.machine.sge_output import read_xml
 from proofmark.site.survey.listed import ListedNode
@@ -26,14 +26,14 @@ class GridEngine(NodeListing):
 
     def nodes(self, ask: Ask) -> list[ListedNode]:
         """Return all execution hosts. ``qhost`` also lists hosts that only administer."""
-        executing = {short_name(line.strip()) for line in ask("qconf", "-sel").splitlines()}
+        executing = HostTable.of(line.strip() for line in ask("qconf", "-sel").splitlines())
         printed = ask("qhost", "-q", "-xml")
         try:
             hosts = list(read_xml(printed).iter("host"))
         except ValueError:
             raise unreadable(self.source, f"no XML: {printed[:100]!r}") from None
         listed = [_host(host) for host in hosts if host.get("name") != "global"]
-        return [node for node in listed if short_name(node.name) in executing]
+        return [node for node in listed if executing.find(node.name)]
 
 
 def _host(host: ElementTree.Element) -> ListedNode:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.common.nodesets import short_name
+from proofmark.common.host_names import HostTable
 from proofmark.machine.node_states import Use, states_of, text_of
 from proofmark.machine.scheduler import (
     Request,
@@ -144,8 +144,8 @@ class LoadLeveler(Scheduler):
         """Return the state of each node, by one llstatus."""
         output = ask_scheduler("llstatus", "-r", "%n", "%sta", unavailable=_UNAVAILABLE)
         states = dict(line.split("!", 1) for line in output.splitlines() if line.count("!") == 1)
-        by_short_name = {short_name(name): state for name, state in states.items()}
-        known = {name: states.get(name, by_short_name.get(name, "")) for name in names}
+        listed = HostTable.of(states)
+        known = {name: states.get(listed.find(name) or name, "") for name in names}
         return {name: _node(state) for name, state in known.items() if state}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from socket import getfqdn, gethostname
 from typing import Any
 
-from proofmark.common.nodesets import short_name
+from proofmark.common.host_names import same_host
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.node_states import Use, status_of, text_of
@@ -202,7 +202,7 @@ class Pbs(DrainingScheduler):
         """
         user, here, server = user_name(), getfqdn(), _server()
         host = str(server.get("server_host", ""))
-        if user == "root" and short_name(host) == short_name(here):
+        if user == "root" and same_host(host, here):
             return ""
         lists = (str(server.get(name, "")) for name in ("managers", "operators"))
         listed = [entry.strip() for text in lists for entry in text.split(",") if entry.strip()]

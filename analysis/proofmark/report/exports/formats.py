@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from proofmark.common.files import new_folder
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.runs.run import Run
@@ -30,10 +31,12 @@ FORMATS = {
 def export(name: str, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     """Write the run in the format `name` (a key of `FORMATS`) into `folder`; return the files.
 
+    An export that fails, or that writes no file, leaves no new folder.
+
     Raises:
         BadInput: a file cannot be written, or the format cannot represent the run.
         KeyError: `name` is not in `FORMATS`.
     """
     writer: Writer = import_module(f"{__package__}.{FORMATS[name][0]}").WRITERS[name]
-    folder.mkdir(parents=True, exist_ok=True)
-    return writer(run, records, verdict, folder)
+    with new_folder(folder):
+        return writer(run, records, verdict, folder)

@@ -143,9 +143,11 @@ def _processors(facts: NodeFacts) -> Iterator[tuple[str, ...]]:
 
 def _memory(facts: NodeFacts, sizes: MemorySizes) -> Iterator[tuple[str, ...]]:
     least, greatest = sizes.like[facts.memory_total_bytes]
-    yield "check_hw_physmem", f"{least // 1024}k", f"{greatest // 1024}k", MEMORY_FUDGE
-    yield "check_hw_swap", f"{facts.swap_bytes // 1024}k", f"{facts.swap_bytes // 1024}k"
-    if "numa" not in facts.absent:
+    if "meminfo.MemTotal" not in facts.unread:
+        yield "check_hw_physmem", f"{least // 1024}k", f"{greatest // 1024}k", MEMORY_FUDGE
+    if "meminfo.SwapTotal" not in facts.unread:
+        yield "check_hw_swap", f"{facts.swap_bytes // 1024}k", f"{facts.swap_bytes // 1024}k"
+    if facts.numa and "numa" not in facts.absent:
         domains = str(RangeSet.fromlist(f"{domain.index}" for domain in facts.numa))
         yield _file("/sys/devices/system/node/online", domains)
     speeds = {dimm.configured for dimm in facts.dimms}

@@ -111,7 +111,7 @@ def _power(fields: Mapping[str, str], machine: str) -> Processor:
 
 def _number(fields: Mapping[str, str], key: str) -> int | None:
     text = fields.get(key, "")
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def architecture(processor: Processor) -> str:

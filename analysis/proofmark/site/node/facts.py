@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
+from proofmark.common.errors import BadInput
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node import parts, probe_values
-from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
+from proofmark.site.node.cpu import architecture, read_cpuinfo, vector_set
 from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Port
 from proofmark.site.node.probe_text import Stream, read_stream
+from proofmark.site.node.threads import CPUS, cores_of, read_threads, usable_cpus
+from proofmark.site.node.topology import Topology
+from proofmark.site.node.unread import Unread
+
+REQUIRED = (("host", "hostname"), ("host", "date"), ("system", "kernel"), ("system", "machine"))
+"""The texts that each complete probe has, by section and key."""
 
 _Count = Annotated[int, Field(ge=1)]
 _Bytes = Annotated[int, Field(ge=0)]
@@ -41,6 +48,8 @@ class NodeFacts(StrictModel):
         automounts: the folders at or below which an automounter mounts file systems on demand.
         firmware: BIOS, board and serial numbers, by the names of SMBIOS or of the device tree.
         absent: the reason for each fact that is unknown.
+        unread: the text of each value that the probe printed and that cannot be read, by its name.
+            Such a fact is unknown. Only processors, memory and topology are needed for a plan.
     """
 
     hostname: str
@@ -101,39 +110,51 @@ class NodeFacts(StrictModel):
     load: tuple[float, ...]
     clock_offset_s: float | None
     absent: dict[str, str]
+    unread: dict[str, str]
+
+    @property
+    def cores_known(self) -> bool:
+        """Whether package, core and siblings of each processor could be read."""
+        return not any(name.startswith(f"{CPUS}.") for name in self.unread)
 
 
 def parse_probe(text: str, source: str) -> NodeFacts:
     """Return the facts of a node from the output of a probe; `source` is its name in messages.
 
+    A value that cannot be read is unknown (`NodeFacts.unread`), unless nothing can replace it.
+
     Raises:
-        BadInput: `text` is not one complete probe of kind ``facts``, or has no processor or memory.
+        BadInput: `text` is not one complete probe of kind ``facts``, or has no host name, processor
+            or memory.
     """
     stream = read_stream(text, source, "facts")
-    try:
-        return _facts(stream)
-    except (ArithmeticError, LookupError, ValueError) as error:
-        found = f"a value that cannot be read ({error})"
-        raise stream.wrong("", found, "the output of probe.sh") from error
+    for section, key in REQUIRED:
+        if not stream.pairs(section).get(key):
+            raise stream.wrong(f"{section}.{key}", "nothing", "the output of probe.sh")
+    return _facts(stream, Unread())
 
 
-def _facts(stream: Stream) -> NodeFacts:
+def _facts(stream: Stream, unread: Unread) -> NodeFacts:
     host, system, smt = stream.pairs("host"), stream.pairs("system"), stream.pairs("smt")
     frequency, settings = stream.pairs("frequency"), stream.pairs("settings")
     processor = read_cpuinfo(stream.lines("cpuinfo"), system["machine"])
     isa, bits = vector_set(processor.features)
-    threads = _threads(stream)
-    usable = frozenset(threads) & _allowed(stream)
+    threads = read_threads(stream, unread)
+    usable = usable_cpus(stream, unread, frozenset(threads))
     if not usable:
-        raise stream.wrong("cpus", "no processor that may be used", "one or more")
-    cores = _cores(threads, usable)
-    quota = probe_values.quota(stream.pairs("cgroup"))
-    memory = {key: parts.size(value) for key, value in stream.pairs("meminfo").items()}
-    numa = parts.read_numa(stream.tables("numa")) or (
-        NumaDomain(index=0, cpus=tuple(sorted(threads)), memory_bytes=memory["MemTotal"]),
-    )
-    caches = parts.read_caches(stream.lines("caches"), usable)
-    dimms, slots_empty = parts.read_dimms(stream.lines("dimms"))
+        raise stream.wrong(CPUS, "no processor that may be used", "one or more")
+    cores = cores_of(threads, usable)
+    quota = probe_values.quota(stream.pairs("cgroup"), unread)
+    numa = parts.read_numa(stream.tables("numa"), unread)
+    memory = _memory(stream, numa or (), unread)
+    limits = probe_values.memory_limits(stream.pairs("cgroup"), unread)
+    if numa == ():
+        whole = parts.NumaDomain(
+            index=0, cpus=tuple(sorted(threads)), memory_bytes=memory["MemTotal"]
+        )
+        numa = (whole,)
+    caches = parts.read_caches(stream.lines("caches"), usable, unread)
+    dimms, slots_empty = parts.read_dimms(stream.lines("dimms"), unread)
     mounts = parts.read_mounts(stream.lines("mounts"))
     return NodeFacts(
         hostname=host["hostname"],
@@ -162,12 +183,12 @@ def _facts(stream: Stream) -> NodeFacts:
         cores=len(cores) if quota is None else min(len(cores), max(1, math.floor(quota))),
         threads_per_core=max(map(len, cores.values())),
         cpus=tuple(sorted(usable)),
-        cores_online=len(_cores(threads, frozenset(threads))),
+        cores_online=len(cores_of(threads, frozenset(threads))),
         cpus_online=len(threads),
         cpu_quota=quota,
         smt=smt.get("control"),
-        numa=numa,
-        memory_bytes=min([memory["MemTotal"], *probe_values.memory_limits(stream.pairs("cgroup"))]),
+        numa=numa or (),
+        memory_bytes=min([memory["MemTotal"], *limits]),
         memory_total_bytes=memory["MemTotal"],
         swap_bytes=memory.get("SwapTotal", 0),
         caches=caches,
@@ -175,51 +196,52 @@ def _facts(stream: Stream) -> NodeFacts:
         topology_xml=stream.text("topology"),
         governor=frequency.get("governor"),
         frequency_driver=frequency.get("driver"),
-        base_hz=probe_values.base_hz(frequency, processor.model_name),
-        max_hz=probe_values.khz(frequency.get("hardware_max_khz")),
-        turbo=probe_values.turbo(frequency),
+        base_hz=probe_values.base_hz(frequency, processor.model_name, unread),
+        max_hz=probe_values.khz(frequency, "hardware_max_khz", unread),
+        turbo=probe_values.turbo(frequency, unread),
         thp=probe_values.bracketed(settings.pop("thp", None)),
         thp_defrag=probe_values.bracketed(settings.pop("thp_defrag", None)),
         settings=settings,
         firmware=stream.pairs("dmi") | stream.pairs("devicetree"),
         dimms=dimms,
         dimm_slots_empty=slots_empty,
-        nics=parts.read_nics(stream.tables("nics")),
+        nics=parts.read_nics(stream.tables("nics"), unread),
         ports=parts.read_ports(stream.tables("fabric")),
         mounts=tuple(mount for mount in mounts if mount.kind != parts.AUTOFS),
         automounts=tuple(mount.target for mount in mounts if mount.kind == parts.AUTOFS),
         limits=stream.pairs("limits"),
-        modules=tuple(sorted(line.split()[0] for line in stream.lines("modules"))),
+        modules=tuple(
+            sorted(words[0] for line in stream.lines("modules") if (words := line.split()))
+        ),
         vulnerabilities=stream.pairs("vulnerabilities"),
-        load=tuple(float(word) for word in stream.text("load").split()[:3]),
-        clock_offset_s=probe_values.clock_offset(stream.lines("clock")),
+        load=probe_values.loads(stream.text("load"), unread),
+        clock_offset_s=probe_values.clock_offset(stream.lines("clock"), unread),
         absent=dict(stream.absent),
+        unread=unread.values,
     )
 
 
-def _threads(stream: Stream) -> dict[int, tuple[int, object]]:
-    """Return the package and an identifier of the core, by processor number."""
-    threads: dict[int, tuple[int, object]] = {}
-    for line in stream.lines("cpus"):
-        cpu, package, core, siblings = line.split()
-        same_core: object = (int(package), core) if siblings == "-" else cpu_list(siblings)
-        threads[int(cpu)] = int(package), same_core
-    return threads
+def _memory(stream: Stream, numa: Sequence[NumaDomain], unread: Unread) -> dict[str, int]:
+    """Return the values of ``/proc/meminfo`` in bytes, at least ``MemTotal``.
+
+    Raises:
+        BadInput: neither ``/proc/meminfo`` nor the NUMA domains nor the topology has the memory.
+    """
+    memory = {}
+    for key, text in stream.pairs("meminfo").items():
+        value = unread.read(f"meminfo.{key}", text, parts.size)
+        if value is not None:
+            memory[key] = value
+    if "MemTotal" not in memory:
+        known = sum(domain.memory_bytes for domain in numa) or _memory_of_topology(stream)
+        if not known:
+            raise stream.wrong("meminfo.MemTotal", "no size", "MemTotal:  16384 kB")
+        memory["MemTotal"] = known
+    return memory
 
 
-def _allowed(stream: Stream) -> frozenset[int]:
-    allowed = stream.pairs("allowed")
-    if "Cpus_allowed_list" in allowed:
-        return cpu_list(allowed["Cpus_allowed_list"])
-    if "Cpus_allowed" in allowed:
-        return cpu_mask(allowed["Cpus_allowed"])
-    return frozenset(_threads(stream))
-
-
-def _cores(
-    threads: Mapping[int, tuple[int, object]], usable: frozenset[int]
-) -> dict[object, list[int]]:
-    cores: dict[object, list[int]] = {}
-    for cpu in usable:
-        cores.setdefault(threads[cpu][1], []).append(cpu)
-    return cores
+def _memory_of_topology(stream: Stream) -> int:
+    try:
+        return Topology.from_xml(stream.text("topology"), stream.source).memory_bytes
+    except BadInput:
+        return 0

@@ -9,9 +9,12 @@ from xml.etree import ElementTree
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
+from proofmark.site.node.unread import Unread
 
 WRITTEN_BY = "the XML of hwloc 2, as 'lstopo --of xml' writes it"
 LSTOPO = ("lstopo-no-graphics", "--no-io", "--of", "xml")
+NEEDED = ("Machine", "NUMANode", "Core", "PU")
+"""The types of objects without whose numbers no rank can be placed."""
 MEANS_LATENCY = 4  # a bit in the kind of a distance matrix (hwloc/distances.h)
 
 
@@ -51,12 +54,14 @@ class Document:
         allowed_cpus: the hardware threads that may be used, as a mask.
         allowed_nodes: the NUMA nodes that may be used, as a mask.
         latencies: relative latency between two NUMA nodes, by their os indexes.
+        unread: the texts of optional numbers that cannot be read, by the name of the number.
     """
 
     items: tuple[Item, ...]
     allowed_cpus: int
     allowed_nodes: int
     latencies: dict[tuple[int, int], int]
+    unread: dict[str, str]
 
     def of(self, *types: str) -> list[Item]:
         """Return the objects of these types."""
@@ -87,7 +92,8 @@ def parse(text: str, file: str) -> Document:
     """Return the content of hwloc's XML; `file` is its name in messages.
 
     Raises:
-        BadInput: it is not XML, not of hwloc, of hwloc 1, or a number in it cannot be read.
+        BadInput: it is not XML, not of hwloc, of hwloc 1, or a number of a hardware thread, core
+            or NUMA node in it cannot be read.
     """
     try:
         root = ElementTree.fromstring(text)
@@ -100,13 +106,15 @@ def parse(text: str, file: str) -> Document:
         accepted = f"{WRITTEN_BY}; 'lstopo -i old.xml new.xml' of hwloc 2 converts it"
         raise bad_input(file, "", "the XML of hwloc 1", accepted)
     items: list[Item] = []
+    unread = Unread()
     try:
-        _walk(machine, (), Counter(), items)
+        _walk(machine, (), Counter(), (items, unread))
         return Document(
             items=tuple(items),
             allowed_cpus=_bits(machine.get("allowed_cpuset", machine.attrib["cpuset"])),
             allowed_nodes=_bits(machine.get("allowed_nodeset", machine.attrib["nodeset"])),
-            latencies=_latencies(root),
+            latencies=_latencies(root, unread),
+            unread=unread.values,
         )
     except (KeyError, ValueError) as error:
         raise bad_input(file, "", f"a number that cannot be read: {error}", WRITTEN_BY) from None
@@ -116,23 +124,40 @@ def _walk(
     element: ElementTree.Element,
     above: tuple[Item, ...],
     seen: Counter[tuple[str, int]],
-    items: list[Item],
+    found: tuple[list[Item], Unread],
 ) -> None:
+    """Append `element` and the objects in it to the list in `found`."""
+    items, unread = found
     type_ = element.attrib["type"]
     level = (type_, len(above) if type_ == "Group" else 0)
+    name = f"topology.{type_} {seen[level]}"
+    size = element.get("cache_size") or element.get("local_memory")
+    index, cpus = element.get("os_index"), element.get("cpuset")
+    if type_ in NEEDED:
+        os_index, mask = int(index or -1), _bits(cpus or "0x0")
+    else:
+        os_index = unread.read(f"{name} os_index", index, int) or -1
+        mask = unread.read(f"{name} cpuset", cpus, _bits) or 0
     item = Item(
         type=type_,
         index=seen[level],
-        os_index=int(element.get("os_index", -1)),
-        cpus=_bits(element.get("cpuset", "0x0")),
-        size=int(element.get("cache_size") or element.get("local_memory") or 0),
+        os_index=os_index,
+        cpus=mask,
+        size=unread.read(f"{name} size", size, _natural) or 0,
         subtype=element.get("subtype", ""),
         above=above,
     )
     seen[level] += 1
     items.append(item)
     for child in element.findall("object"):
-        _walk(child, (item, *above), seen, items)
+        _walk(child, (item, *above), seen, found)
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(f"a negative size: {text!r}")
+    return number
 
 
 def _bits(mask: str) -> int:
@@ -143,15 +168,28 @@ def _bits(mask: str) -> int:
     return number
 
 
-def _latencies(root: ElementTree.Element) -> dict[tuple[int, int], int]:
+def _latencies(root: ElementTree.Element, unread: Unread) -> dict[tuple[int, int], int]:
     """Return the NUMA latencies. A later matrix replaces an earlier one: a site's is added last."""
     latencies: dict[tuple[int, int], int] = {}
     for matrix in root.findall("distances2"):
-        if matrix.get("type") != "NUMANode" or not int(matrix.attrib["kind"]) & MEANS_LATENCY:
-            continue
-        nodes, values = (
-            [int(word) for part in matrix.findall(tag) for word in (part.text or "").split()]
-            for tag in ("indexes", "u64values")
-        )
-        latencies |= dict(zip(product(nodes, nodes), values, strict=True))
+        if matrix.get("type") == "NUMANode":
+            text = ElementTree.tostring(matrix, encoding="unicode")
+            latencies |= unread.read("topology.distances2", text, _matrix) or {}
     return latencies
+
+
+def _matrix(text: str) -> dict[tuple[int, int], int]:
+    """Return the latencies of a matrix of distances; empty if its distances are no latencies.
+
+    Raises:
+        LookupError: the matrix has no kind.
+        ValueError: a number cannot be read, or there is not one number for each pair of nodes.
+    """
+    matrix = ElementTree.fromstring(text)
+    if not int(matrix.attrib["kind"]) & MEANS_LATENCY:
+        return {}
+    nodes, values = (
+        [int(word) for part in matrix.findall(tag) for word in (part.text or "").split()]
+        for tag in ("indexes", "u64values")
+    )
+    return dict(zip(product(nodes, nodes), values, strict=True))

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
 
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.cpu import cpu_list
+from proofmark.site.node.unread import Unread
 
-UNITS = {"": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
+T = TypeVar("T")
+
+_PREFIXES = "kmgtpez"
+UNITS: dict[str, int] = {"": 1, "b": 1, "byte": 1, "bytes": 1} | {
+    f"{prefix}{rest}": 1024**power
+    for power, prefix in enumerate(_PREFIXES, start=1)
+    for rest in ("", "b", "ib")
+}
+"""Factors of sizes by unit. dmidecode 3.7 prints GiB, and earlier versions GB for the same."""
 EMPTY = {"", "unknown", "not specified", "none", "no dimm", "n/a"}
+NO_MODULE = {"", "no module installed", "not installed", "none", "0", "0 bytes", "0 b"}
+"""The sizes of a slot without a module."""
+UNKNOWN_SPEEDS = (None, -1, 2**16 - 1, 2**32 - 1)
+"""The speeds that drivers report for a link without a speed; old kernels print them unsigned."""
 
 
 class Cache(StrictModel):
@@ -34,7 +49,7 @@ class Dimm(StrictModel):
     """A memory module. `rated` is its nominal and `configured` its current speed, in MT/s."""
 
     locator: str
-    bytes: int
+    bytes: int | None
     kind: str | None
     part_number: str | None
     serial: str | None
@@ -83,47 +98,68 @@ class Mount(StrictModel):
 
 
 def size(text: str) -> int:
-    """Return the bytes of ``512K``, ``16384 kB``, ``32 GB``, all powers of two.
+    """Return the bytes of ``512K``, ``16384 kB``, ``32 GB``, ``32 GiB``, all powers of two.
 
     Raises:
         ValueError: the text is not a size.
     """
-    match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
+    match = re.fullmatch(r"(\d{1,20})\s*([A-Za-z]*)", text.strip(), re.ASCII)
     if match is None or match[2].lower() not in UNITS:
         raise ValueError(f"not a size: {text!r}")
     return int(match[1]) * UNITS[match[2].lower()]
 
 
-def read_caches(lines: Iterable[str], usable: Collection[int]) -> tuple[Cache, ...]:
+def read_caches(lines: Iterable[str], usable: Collection[int], unread: Unread) -> tuple[Cache, ...]:
     """Return the caches that serve a usable processor, from lines ``L2 Unified 1024K 0-1``."""
-    count: dict[tuple[int, str, int], int] = {}
-    for line in lines:
-        words = line.split()
-        if len(words) == 4 and not cpu_list(words[3]).isdisjoint(usable):
-            key = int(words[0].removeprefix("L")), words[1], size(words[2])
-            count[key] = count.get(key, 0) + 1
+
+    def cache(line: str) -> tuple[int, str, int] | None:
+        level, kind, bytes_, cpus = line.split()
+        if cpu_list(cpus).isdisjoint(usable):
+            return None
+        return int(level.removeprefix("L")), kind, size(bytes_)
+
+    count = Counter(filter(None, (unread.read("caches", line, cache) for line in lines)))
     return tuple(
         Cache(level=level, kind=kind, bytes=bytes_, instances=number)
         for (level, kind, bytes_), number in sorted(count.items())
     )
 
 
-def read_numa(nodes: Mapping[str, Mapping[str, str]]) -> tuple[NumaDomain, ...]:
-    """Return the NUMA domains, in the order of their numbers."""
-    domains = [
-        NumaDomain(
-            index=int(name.removeprefix("node")),
-            cpus=tuple(sorted(cpu_list(values.get("cpulist", "")))),
-            memory_bytes=size(values.get("meminfo", "0")),
-            distances=tuple(map(int, values.get("distance", "").split())),
+def read_numa(
+    nodes: Mapping[str, Mapping[str, str]], unread: Unread
+) -> tuple[NumaDomain, ...] | None:
+    """Return the NUMA domains, in the order of their numbers.
+
+    None: the number, the processors or the memory of a domain cannot be read.
+    """
+    domains = []
+    for name, values in nodes.items():
+
+        def value(key: str, reader: Callable[[str], T], of: str = name) -> T | None:
+            return unread.read(f"numa.{of} {key}", nodes[of].get(key), reader)
+
+        index = unread.read("numa", name.removeprefix("node"), int)
+        cpus = value("cpulist", cpu_list) if "cpulist" in values else frozenset()
+        memory = value("meminfo", size) if "meminfo" in values else 0
+        distances = value("distance", lambda text: tuple(map(int, text.split())))
+        if index is None or cpus is None or memory is None:
+            return None
+        domains.append(
+            NumaDomain(
+                index=index,
+                cpus=tuple(sorted(cpus)),
+                memory_bytes=memory,
+                distances=distances or (),
+            )
         )
-        for name, values in nodes.items()
-    ]
     return tuple(sorted(domains, key=lambda domain: domain.index))
 
 
-def read_dimms(lines: Iterable[str]) -> tuple[tuple[Dimm, ...], int]:
-    """Return the modules and the number of empty slots, from ``dmidecode -t memory``."""
+def read_dimms(lines: Iterable[str], unread: Unread) -> tuple[tuple[Dimm, ...], int]:
+    """Return the modules and the number of empty slots, from ``dmidecode -t memory``.
+
+    A module of unknown size is a module.
+    """
     devices: list[dict[str, str]] = []
     in_device = False
     for line in lines:
@@ -134,40 +170,55 @@ def read_dimms(lines: Iterable[str]) -> tuple[tuple[Dimm, ...], int]:
         elif in_device:
             key, _, value = line.strip().partition(":")
             devices[-1].setdefault(key, value.strip())
-    filled = [device for device in devices if device.get("Size", "")[:1].isdigit()]
-    return tuple(map(_dimm, filled)), len(devices) - len(filled)
+    filled = [device for device in devices if device.get("Size", "").lower() not in NO_MODULE]
+    return tuple(_dimm(device, unread) for device in filled), len(devices) - len(filled)
 
 
-def _dimm(device: Mapping[str, str]) -> Dimm:
+def _dimm(device: Mapping[str, str], unread: Unread) -> Dimm:
+    locator = device.get("Locator", "unknown")
+
     def known(key: str) -> str | None:
         value = device.get(key, "")
         return None if value.lower() in EMPTY else value
 
-    def speed(*keys: str) -> int | None:
-        text = next((value for key in keys if (value := known(key))), "")
-        return int(text.split()[0]) if text[:1].isdigit() else None
+    def value(reader: Callable[[str], int], *keys: str) -> int | None:
+        key = next((key for key in keys if known(key)), keys[0])
+        return unread.read(f"dimms.{locator} {key}", known(key), reader)
 
     return Dimm(
-        locator=device.get("Locator", "unknown"),
-        bytes=size(device["Size"]),
+        locator=locator,
+        bytes=value(size, "Size"),
         kind=known("Type"),
         part_number=known("Part Number"),
         serial=known("Serial Number"),
         manufacturer=known("Manufacturer"),
-        rated=speed("Speed"),
-        configured=speed("Configured Memory Speed", "Configured Clock Speed"),
+        rated=value(_megatransfers, "Speed"),
+        configured=value(_megatransfers, "Configured Memory Speed", "Configured Clock Speed"),
     )
 
 
-def read_nics(nics: Mapping[str, Mapping[str, str]]) -> tuple[Nic, ...]:
+def _megatransfers(text: str) -> int:
+    """Return the number of ``2666 MT/s``, ``1333 MHz`` or ``1333 MHz (0.8 ns)``.
+
+    Raises:
+        ValueError: it is no positive speed of this unit.
+    """
+    match = re.match(r"(\d{1,9}) ?(MT/s|MHz)\b", text, re.ASCII)
+    if match is None or not int(match[1]):
+        raise ValueError(f"not a speed: {text!r}")
+    return int(match[1])
+
+
+def read_nics(nics: Mapping[str, Mapping[str, str]], unread: Unread) -> tuple[Nic, ...]:
     """Return the network interfaces. A driver that does not report the speed has -1."""
 
     def link(values: Mapping[str, str], which: str) -> str | None:
         speed, width = values.get(f"{which}_link_speed"), values.get(f"{which}_link_width")
         return f"x{width} at {speed}" if speed and width else None
 
-    def number(values: Mapping[str, str], key: str) -> int | None:
-        return int(values[key]) if values.get(key, "").isdecimal() else None
+    def megabits(name: str) -> int | None:
+        value = unread.read(f"nics.{name} speed", nics[name].get("speed"), int)
+        return None if value in UNKNOWN_SPEEDS else value
 
     return tuple(
         Nic(
@@ -175,8 +226,8 @@ def read_nics(nics: Mapping[str, Mapping[str, str]]) -> tuple[Nic, ...]:
             driver=values.get("driver") or None,
             firmware=values.get("firmware"),
             state=values.get("operstate"),
-            megabits=number(values, "speed"),
-            mtu=number(values, "mtu"),
+            megabits=megabits(name),
+            mtu=unread.read(f"nics.{name} mtu", values.get("mtu"), int),
             link=link(values, "current"),
             link_best=link(values, "max"),
         )
@@ -210,7 +261,7 @@ def read_mounts(lines: Iterable[str]) -> tuple[Mount, ...]:
     """Return the mounts in lines of ``/proc/mounts``, where white space in names is octal."""
 
     def unescaped(word: str) -> str:
-        return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
+        return re.sub(r"\\([0-3][0-7]{2})", lambda match: chr(int(match[1], 8)), word)
 
     return tuple(
         Mount(

@@ -25,8 +25,11 @@ skip_s=${PROBE_SKIP_S:-10}
 
 # --- output ---------------------------------------------------------------------------------------
 section() { current=$1; printf '=== %s\n' "$1"; }
-fact() { printf '| %s: %s\n' "$1" "$2"; }
-absent() { printf '! %s: %s\n' "$1" "$2"; }
+# A value has one line: a second one would have no mark, and the whole probe would be refused.
+newline='
+'
+fact() { printf '| %s: %s\n' "$1" "${2%%"$newline"*}"; }
+absent() { printf '! %s: %s\n' "$1" "${2%%"$newline"*}"; }
 quote() { sed 's/^/| /'; }
 
 # Prints the reason why FILE has no value.
@@ -419,7 +422,7 @@ network() {
             [ ! -e "$nic/$key" ] || first_line "$name ${key#device/}" "$nic/$key"
         done
         [ -n "$ethtool" ] || continue
-        version=$("$ethtool" -i "$name" 2>/dev/null | sed -n 's/^firmware-version: *//p')
+        version=$(bounded "$skip_s" "$ethtool" -i "$name" 2>/dev/null | sed -n 's/^firmware-version: *//p')
         if [ -n "$version" ]; then fact "$name firmware" "$version"
         else absent "nics.$name firmware" 'the driver reports none'; fi
     done
@@ -446,8 +449,8 @@ system() {
     else whole_file os "$root/etc/redhat-release"; fi
     section virtual
     if detect=$(tool systemd-detect-virt); then
-        fact machine "$("$detect" --vm)"
-        fact container "$("$detect" --container)"
+        fact machine "$(bounded "$skip_s" "$detect" --vm 2>/dev/null)"
+        fact container "$(bounded "$skip_s" "$detect" --container 2>/dev/null)"
     else
         absent virtual 'systemd-detect-virt is not installed'
     fi

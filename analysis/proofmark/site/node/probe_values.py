@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from proofmark.site.node.parts import Cache
+from proofmark.site.node.parts import Cache, size
 from proofmark.site.node.probe_text import Stream
+from proofmark.site.node.unread import Unread, finite
 
 
-def quota(limits: Mapping[str, str]) -> float | None:
+def quota(limits: Mapping[str, str], unread: Unread) -> float | None:
     """Return the processors' time that the control groups grant, None if it is not limited."""
-    quotas = []
+    quotas: list[float | None] = []
     for name, value in limits.items():
         group, _, kind = name.rpartition(" ")
         if kind == "cpu.max" and not value.startswith("max"):
-            granted, period = value.split()
-            quotas.append(int(granted) / int(period))
-        elif kind == "cpu.cfs_quota_us" and int(value) > 0:
-            quotas.append(int(value) / int(limits[f"{group} cpu.cfs_period_us"]))
-    return min(quotas, default=None)
+            quotas.append(unread.read(f"cgroup.{name}", value, _share))
+        elif kind == "cpu.cfs_quota_us" and not value.startswith("-"):
+            period = limits.get(f"{group} cpu.cfs_period_us", "")
+            quotas.append(unread.read(f"cgroup.{name}", f"{value} {period}", _share))
+    return min((each for each in quotas if each is not None), default=None)
 
 
-def memory_limits(limits: Mapping[str, str]) -> list[int]:
+def _share(text: str) -> float:
+    granted, period = map(int, text.split())
+    share = granted / period
+    if share <= 0:
+        raise ValueError(f"no time: {text!r}")
+    return share
+
+
+def memory_limits(limits: Mapping[str, str], unread: Unread) -> list[int]:
     """Return the memory limits of the control groups in bytes.
 
     Version 1 reports a huge number if there is no limit.
     """
     kinds = ("memory.max", "memory.limit_in_bytes")
-    values = [value for name, value in limits.items() if name.endswith(kinds) and value != "max"]
-    return [int(value) for value in values]
+    values = (
+        unread.read(f"cgroup.{name}", value, size)
+        for name, value in limits.items()
+        if name.endswith(kinds) and value != "max"
+    )
+    return [value for value in values if value is not None]
 
 
 def differing(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -51,7 +64,7 @@ def last_level(caches: Iterable[Cache]) -> int | None:
 def hypervisor(stream: Stream, features: frozenset[str]) -> str | None:
     """Return the hypervisor from the first source that has it: systemd, Xen, lscpu, POWER."""
     virtual = stream.pairs("virtual")
-    if "machine" in virtual:
+    if virtual.get("machine"):
         return unless_none(virtual["machine"])
     by_lscpu = re.search(r'"Hypervisor vendor:",\s*"data":\s*"([^"]+)"', stream.text("lscpu"))
     if "hypervisor" in virtual or by_lscpu:
@@ -78,32 +91,42 @@ def bracketed(text: str | None) -> str | None:
     return choice[1] if choice else text
 
 
-def khz(text: str | None) -> int | None:
-    """Return a number of kHz in Hz, None if it is not reported."""
-    return int(text) * 1000 if text else None
+def khz(frequency: Mapping[str, str], key: str, unread: Unread) -> int | None:
+    """Return a number of kHz in Hz; None if it is not reported, or 0."""
+    value = unread.read(f"frequency.{key}", frequency.get(key), int)
+    return value * 1000 if value else None
 
 
-def base_hz(frequency: Mapping[str, str], model_name: str) -> int | None:
+def base_hz(frequency: Mapping[str, str], model_name: str, unread: Unread) -> int | None:
     """Return the base frequency in Hz that the driver reports, else that in the model's name."""
-    stated = re.search(r"@ ([\d.]+)GHz", model_name)
+    stated = re.search(r"@ (\d{1,2}(?:\.\d{1,6})?) ?GHz", model_name, re.ASCII)
     by_name = round(float(stated[1]) * 1e9) if stated else None
-    return khz(frequency.get("base_khz")) or by_name
+    return khz(frequency, "base_khz", unread) or by_name
 
 
-def turbo(frequency: Mapping[str, str]) -> bool | None:
+def turbo(frequency: Mapping[str, str], unread: Unread) -> bool | None:
     """Return whether the processor may exceed its base frequency, None if it is not reported."""
-    if "no_turbo" in frequency:
-        return frequency["no_turbo"] == "0"
-    return frequency["boost"] == "1" if "boost" in frequency else None
+    for key, values in (("no_turbo", {"0": True, "1": False}), ("boost", {"1": True, "0": False})):
+        if key in frequency:
+            return unread.read(f"frequency.{key}", frequency[key], values.__getitem__)
+    return None
 
 
-def clock_offset(lines: Iterable[str]) -> float | None:
+def loads(text: str, unread: Unread) -> tuple[float, ...]:
+    """Return the load averages of 1, 5 and 15 minutes; empty if they cannot be read."""
+    words = text.split()[:3]
+    return unread.read("load", " ".join(words), lambda _: tuple(map(finite, words))) or ()
+
+
+def clock_offset(lines: Sequence[str], unread: Unread) -> float | None:
     """Return the clock's offset from NTP time in seconds, from ``chronyc tracking``.
 
     It is positive if the clock is fast.
     """
     for line in lines:
-        match = re.match(r"System time\s*: ([\d.]+) seconds (slow|fast)", line)
-        if match:
-            return float(match[1]) * (1 if match[2] == "fast" else -1)
+        if match := re.match(r"System time\s*: (\S+) seconds (slow|fast)", line):
+            offset = unread.read("clock.System time", match[1], finite)
+            return offset and offset * (1 if match[2] == "fast" else -1)
+    if lines:
+        unread.refuse("clock.System time", lines[0])
     return None

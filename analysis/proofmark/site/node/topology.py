@@ -86,6 +86,7 @@ class Topology:
         distances: relative latency between two NUMA domains, by their os indexes. 10 is local
             (ACPI's SLIT). Empty if unknown.
         source: the name of the topology in messages.
+        unread: the texts of optional numbers that cannot be read, by the name of the number.
     """
 
     cores: tuple[Core, ...]
@@ -93,6 +94,7 @@ class Topology:
     caches: tuple[Cache, ...] = ()
     distances: Mapping[tuple[int, int], int] = field(default_factory=dict, hash=False)
     source: str = field(default="<xml>", compare=False)
+    unread: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @classmethod
     def from_xml(cls, text: str, file: str = "<xml>") -> Topology:
@@ -109,6 +111,7 @@ class Topology:
             caches=_caches(document, cores),
             distances=document.latencies,
             source=file,
+            unread=document.unread,
         )
 
     @classmethod

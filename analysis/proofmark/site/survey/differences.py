@@ -11,8 +11,9 @@ import yaml
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import text_or_empty
+from proofmark.common.host_names import HostTable
 from proofmark.common.limits import MAX_YAML_BYTES
-from proofmark.common.nodesets import folded, short_name, unfold
+from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import placed
 from proofmark.site.inventory import Site, variable_files
@@ -125,11 +126,11 @@ def _hosts(sites: Sequence[Site], site: Site, kind: Kind, survey: Survey) -> Ite
     """Yield the hosts that only the inventory or only the scheduler has."""
     if survey.listing_problem or survey.scheduler == "none":
         return
-    declared = {short_name(host) for each in sites for host in each.partition_hosts}
-    own = [short_name(host) for host in site.partition_hosts]
-    listed = {short_name(name) for each in survey.kinds for name in each.names}
-    kept = [host for host in own if host in listed]
-    new = [name for name in map(short_name, kind.names) if name not in declared]
+    declared = HostTable.of(host for each in sites for host in each.partition_hosts)
+    own = site.partition_hosts
+    listed = HostTable.of(name for each in survey.kinds for name in each.names)
+    kept = [host for host in own if listed.find(host)]
+    new = [name for name in kind.names if not declared.find(name)]
     if kept != own or new:
         file = site.inventory / "hosts.yml"
         yield Difference(

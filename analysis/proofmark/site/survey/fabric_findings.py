@@ -69,11 +69,9 @@ def _link(facts: NodeFacts, node: str) -> Found:
     if ports and ports[0].rate:
         port, rate = ports[0], one_line(ports[0].rate)
         place = f"/sys/class/infiniband/{port.adapter}/ports/{port.port}/rate of {node}"
-        if link(rate) is None:
-            return {
-                "fabric.rate": Question(f"fabric.rate: how many bytes/s has a link of '{rate}'?")
-            }
-        found: Found = {"fabric.rate": Fact(rate, place)}
+        known = Fact(rate, place)
+        asked = Question(f"fabric.rate: how many bytes/s has a link of '{rate}'?")
+        found: Found = {"fabric.rate": asked if link(rate) is None else known}
         if port.layer != "Ethernet":
             omni = port.adapter.startswith("hfi1_")
             found["fabric.network.kind"] = Fact("omni-path" if omni else "infiniband", place)

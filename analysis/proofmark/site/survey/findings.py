@@ -112,13 +112,32 @@ def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) ->
             f"clock? The processor is not in the table; its vectors are {facts.vector_isa}."
         )
     )
-    if topology and not _near(facts.memory_bytes, topology.memory_bytes):
-        source = f"/proc/meminfo and the control groups of {node}"
-        found["hardware.memory_bytes"] = Fact(facts.memory_bytes, source)
+    if topology:
+        found |= _memory(facts, topology, node)
     if topology and not topology.llc_bytes and facts.last_level_bytes:
         source = f"/sys/devices/system/cpu of {node}"
         found["hardware.llc_bytes"] = Fact(facts.last_level_bytes, source)
     return found
+
+
+def _memory(facts: NodeFacts, topology: Topology, node: str) -> Found:
+    """Return the memory for programs, if the topology has another one.
+
+    A control group may limit it. Another difference of two readings of one node is a question: the
+    hypervisor of a virtual machine adds and takes memory.
+    """
+    key, seen, usable = "hardware.memory_bytes", topology.memory_bytes, facts.memory_bytes
+    if seen and not _near(facts.memory_total_bytes, seen):
+        virtual = f" It is a virtual machine ({facts.virtual}), whose memory can change."
+        text = (
+            f"{key}: which memory do programs have? /proc/meminfo of {node} has "
+            f"{size(facts.memory_total_bytes)}, lstopo {size(seen)}. The smaller one is "
+            f"{min(usable, seen)} bytes."
+        )
+        return {key: Question(text + (virtual if facts.virtual else ""))}
+    if _near(usable, seen):
+        return {}
+    return {key: Fact(usable, f"/proc/meminfo and the control groups of {node}")}
 
 
 def _near(usable: int, installed: int) -> bool:

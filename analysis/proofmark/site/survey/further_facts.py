@@ -17,7 +17,8 @@ def dimm_texts(facts: NodeFacts) -> list[str]:
     counts: dict[str, int] = {}
     for dimm in facts.dimms:
         speed = f"{dimm.rated or '?'} MT/s, configured {dimm.configured or '?'} MT/s"
-        text = one_line(f"{size(dimm.bytes)} {dimm.kind or 'memory'}, {speed}")
+        capacity = "unknown size" if dimm.bytes is None else size(dimm.bytes)
+        text = one_line(f"{capacity} {dimm.kind or 'memory'}, {speed}")
         counts[text] = counts.get(text, 0) + 1
     return [f"{count} x {text}" for text, count in sorted(counts.items())]
 

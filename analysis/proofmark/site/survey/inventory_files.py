@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
+from proofmark.common.files import new_folder
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.site.groups import ALIASES
@@ -69,15 +70,17 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         BadInput: a file exists, or cannot be written.
     """
     check_new(folder, files)
-    for name, text in files.items():
-        path = folder / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            found = f"cannot be written: {error.strerror}"
-            raise bad_input(path, "", found, "a writable folder with free space") from None
+    path = folder
+    try:
+        with new_folder(folder):
+            for name, text in files.items():
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(text)
+    except OSError as error:
+        found = f"cannot be written: {error.strerror}"
+        raise bad_input(path, "", found, "a writable folder with free space") from None
 
 
 def _hosts(survey: Survey) -> str:

@@ -9,7 +9,8 @@ from itertools import chain, count, pairwise
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from proofmark.common.nodesets import is_name, short_name
+from proofmark.common.host_names import HostTable, short_name
+from proofmark.common.nodesets import is_name
 
 MEMORY_STEP = 0.05
 """Like nodes report memory sizes that differ by less than this share."""
@@ -85,8 +86,8 @@ class Kind:
 
     def find(self, name: str) -> ListedNode | None:
         """Return the node `name`, which may have a domain; None if no node has this name."""
-        wanted = short_name(name)
-        return next((node for node in self.nodes if short_name(node.name) == wanted), None)
+        found = HostTable.of(self.names).find(name)
+        return next((node for node in self.nodes if node.name == found), None)
 
 
 def kinds_of(

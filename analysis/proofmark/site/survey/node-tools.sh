@@ -9,7 +9,9 @@ LC_ALL=C
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 export LC_ALL PATH
 
-absent() { printf '! %s: %s\n' "$kind" "$1"; }
+newline='
+'
+absent() { printf '! %s: %s\n' "$kind" "${1%%"$newline"*}"; }
 quote() { sed 's/^/| /'; }
 
 # Prints "NAME: PATH: first line of its version" for each program that is installed.
@@ -56,7 +58,7 @@ bmc() {
 fabric() {
     if ! command -v ibnetdiscover >/dev/null; then absent 'ibnetdiscover is not installed'; return; fi
     lines=$(ibnetdiscover 2>&1 </dev/null) ||
-        { absent "ibnetdiscover: $(printf '%s\n' "$lines" | head -n 1)"; return; }
+        { absent "ibnetdiscover: $lines"; return; }
     printf '%s\n' "$lines" | quote
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.files import new_folder
 from proofmark.software.spack.installation import SpackInstallation
 
 MANIFESTS = "v3/manifests/spec"
@@ -99,7 +100,6 @@ def push(
     Raises:
         BadInput: Spack failed.
     """
-    cache.mkdir(parents=True, exist_ok=True)
     gnupg_home = os.environ.get("GNUPGHOME", str(Path.home() / ".gnupg"))
     command = installation.command("-e", str(environment), "buildcache", "push", "--key", key)
     command += [
@@ -108,7 +108,8 @@ def push(
         *(f"/{spec_hash}" for spec_hash in sorted(hashes)),
     ]
     variables = {**installation.environment(), "SPACK_GNUPGHOME": gnupg_home}
-    done = run_command(command, environment=variables)
-    if done.returncode != 0:
-        last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
-        raise bad_input("spack buildcache push", "", last, "a signed push with exit code 0")
+    with new_folder(cache):
+        done = run_command(command, environment=variables)
+        if done.returncode != 0:
+            last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+            raise bad_input("spack buildcache push", "", last, "a signed push with exit code 0")

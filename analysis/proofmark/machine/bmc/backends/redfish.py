@@ -80,6 +80,7 @@ class Redfish(BackEnd):
     sets = True
     drains = True
     reads_current_values = True
+    uses_bmcs = True
 
     def __init__(self, context: BackEndContext) -> None:
         firmware = context.firmware

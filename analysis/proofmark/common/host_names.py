@@ -1,0 +1,105 @@
+"""Comparison of host names: the only place that decides whether two names are one host.
+
+DNS names differ neither by case nor by a dot at the end (RFC 4343, RFC 1034). An address has no
+domain. A name without a domain is the host of that name in any domain. Two names with different
+domains are different hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from ipaddress import ip_address
+
+
+@lru_cache(maxsize=65536)
+def canonical(name: str) -> str:
+    """Return the spelling of `name` in which equal names are equal texts."""
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name.removesuffix(".").lower()
+
+
+def is_address(name: str) -> bool:
+    """Return whether `name` is an IPv4 or IPv6 address."""
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=65536)
+def short_name(host: str) -> str:
+    """Return the name of `host` without its domain; an address has none."""
+    return host if is_address(host) else host.partition(".")[0]
+
+
+def same_host(one: str, other: str) -> bool:
+    """Return whether two names are those of one host, as far as the names say."""
+    first, second = canonical(one), canonical(other)
+    return first == second or second == short_name(first) or first == short_name(second)
+
+
+def clashes(names: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Return the sets of hosts that cannot be told apart by the names that they may report.
+
+    They share a name; or one has a name without a domain, and the others have it with a domain.
+    Full names with different domains keep hosts apart.
+
+    Args:
+        names: the further names of each host, by host.
+    """
+    by_short: dict[str, dict[str, set[str]]] = {}
+    for host, further in names.items():
+        for name in (host, *further):
+            full = canonical(name)
+            by_short.setdefault(short_name(full), {}).setdefault(full, set()).add(host)
+    found: dict[tuple[str, ...], None] = {}
+    for short, hosts_of in by_short.items():
+        everyone = set().union(*hosts_of.values())
+        shared = [hosts for hosts in hosts_of.values() if len(hosts) > 1]
+        if short in hosts_of and len(everyone) > 1:
+            shared = [everyone]
+        found |= dict.fromkeys(tuple(sorted(hosts)) for hosts in shared)
+    return [list(hosts) for hosts in found]
+
+
+class HostTable:
+    """Hosts by all names that they may report.
+
+    Args:
+        names: the further names of each host, by host. The name of the host is one of its names.
+    """
+
+    def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
+        self._exact: dict[str, str] = {}
+        self._short: dict[str, dict[str, None]] = {}
+        for host in names:
+            self._exact.setdefault(canonical(host), host)
+        for host, further in names.items():
+            for name in (host, *further):
+                full = canonical(name)
+                self._exact.setdefault(full, host)
+                self._short.setdefault(short_name(full), {})[host] = None
+
+    @classmethod
+    def of(cls, hosts: Iterable[str]) -> HostTable:
+        """Return the table of `hosts`, which have no further names."""
+        return cls({host: () for host in hosts})
+
+    def find(self, name: str) -> str | None:
+        """Return the host that `name` names; None if there is none, or if there are several."""
+        full = canonical(name)
+        if host := self._exact.get(full):
+            return host
+        short = short_name(full)
+        if full != short:  # only a host without a domain can have it
+            return self._exact.get(short)
+        hosts = list(self._short.get(short, ()))
+        return hosts[0] if len(hosts) == 1 else None
+
+    def found(self, names: Iterable[str]) -> set[str]:
+        """Return the hosts that `names` name."""
+        return {host for name in names if (host := self.find(name))}
