@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
-from proofmark.common.strict_model import OLD_KEYS, STORED, RenamedKeys, StrictModel
+from proofmark.common.strict_model import RenamedKeys, StrictModel
 
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
@@ -71,16 +71,8 @@ Axis = Scalar | list[Scalar]
 Item = TypeVar("Item")
 
 
-def _new_axis_names(given: Any, info: ValidationInfo) -> Any:
-    if isinstance(given, dict) and info.context == OLD_KEYS:
-        return {RENAMED_AXES.get(key, key): value for key, value in given.items()}
-    return given
-
-
-RenamedAxes = BeforeValidator(_new_axis_names)
-"""Reads the old names of axes in the context `OLD_KEYS`: that of a run of an older format."""
-Sweep = Annotated[dict[Name, Axis], RenamedAxes]
-Parameters = Annotated[dict[str, Scalar], RenamedAxes]
+Sweep = dict[Name, Axis]
+Parameters = dict[str, Scalar]
 """Values by the name of an axis or of another parameter."""
 Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth", "link_latency"]
 
@@ -119,13 +111,6 @@ class Metric(StrictModel):
     same_digits: bool = False
     peers: bool = True
     one_way: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_an_earlier_version(cls, given: Any, info: ValidationInfo) -> Any:
-        if isinstance(given, dict) and info.context in (OLD_KEYS, STORED):
-            return {"bound": UNIVERSAL, **given}
-        return given
 
 
 class Against(StrictModel):

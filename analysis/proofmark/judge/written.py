@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 from pydantic import BaseModel, ValidationError
 
 from proofmark.common.errors import bad_input
+from proofmark.common.files import read_bytes
+from proofmark.common.limits import MAX_RUN_FILE_BYTES
 from proofmark.common.translation import ENGLISH, in_language
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.ending import MEANING, counts_line
@@ -20,11 +22,11 @@ from proofmark.runs.run import Run
 class _Coverage(BaseModel):
     expected: int
     measured: int
-    duplicate: int = 0
+    duplicate: int
 
 
 class WrittenVerdict(BaseModel):
-    """The head of ``verdict.json``, also of earlier versions.
+    """The head of ``verdict.json``.
 
     Attributes:
         run: the id of the run.
@@ -38,9 +40,9 @@ class WrittenVerdict(BaseModel):
     run: str
     counts: dict[str, int]
     coverage: _Coverage
-    unmet: list[str] = []
-    rehearsed: int = 0
-    faults: list[str] = []
+    unmet: list[str]
+    rehearsed: int
+    faults: list[str]
 
     @property
     def line(self) -> str:
@@ -59,7 +61,7 @@ class WrittenVerdict(BaseModel):
 def read_written(path: Path) -> WrittenVerdict | None:
     """Return the verdict in ``verdict.json``; None if the file is missing or not a verdict."""
     try:
-        return WrittenVerdict.model_validate_json(path.read_bytes())
+        return WrittenVerdict.model_validate_json(read_bytes(path, MAX_RUN_FILE_BYTES))
     except (OSError, ValidationError):
         return None
 

@@ -16,6 +16,11 @@ class HostNames:
             for node, names in (aliases or {}).items()
         }
 
+    def reported(self, node: str) -> frozenset[str]:
+        """Return the names that `node` of the plan may report, without their domains."""
+        name = short_name(node)
+        return self._aliases.get(name, frozenset()) | {name}
+
     def accepts(self, node: str, reported: str) -> bool:
         """Return whether `node` of the plan may report the name `reported`."""
         planned, name = short_name(node), short_name(reported)

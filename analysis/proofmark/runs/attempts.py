@@ -2,8 +2,7 @@
 
 Each execution has a folder. While it runs this is ``unfinished-<n>``. At its end the script renames
 it to ``execution-<n>``. The folder of an execution that was interrupted keeps its name and does not
-count. Formats 1 and 2 have the first execution in the folder of the step itself, and the others in
-``again-<n>``.
+count.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ class Attempt:
     """One execution of a step.
 
     Attributes:
-        number: the number of its folder ``execution-<n>``. In the older formats: 1 for the folder
-            of the step; 2, 3, … for ``again-1``, ``again-2``, …
+        number: the number of its folder ``execution-<n>``.
         path: its folder.
         rc: the exit code; negative if a file of the execution is damaged.
         host: the node that ran the command.
@@ -144,7 +142,6 @@ def running_execution(step: StepFiles) -> StepFiles | None:
     unfinished = numbered(_names(step.folder), "unfinished-")
     newest = max(unfinished, default=None)
     if newest is None:
-        # Per-node steps, and the older formats.
         return step if step.started.exists() and not step.exit_code.exists() else None
     return StepFiles(step.folder / unfinished[newest])
 
@@ -161,14 +158,8 @@ def _is_foreign(started: Path) -> bool:
 
 def _finished(step: str) -> dict[int, str]:
     """Return the folders of the finished executions of the step in `step`, by number, in order."""
-    names = _names(step)
-    if finished := numbered(names, "execution-"):
-        return {number: f"{step}/{name}" for number, name in sorted(finished.items())}
-    finished = {1: step} if "rc" in names else {}
-    for number, name in sorted(numbered(names, "again-").items()):
-        if os.path.exists(f"{step}/{name}/rc"):  # noqa: PTH110
-            finished[1 + number] = f"{step}/{name}"
-    return finished
+    finished = numbered(_names(step), "execution-")
+    return {number: f"{step}/{name}" for number, name in sorted(finished.items())}
 
 
 def _names(folder: Path | str) -> list[str]:

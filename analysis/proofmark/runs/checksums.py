@@ -18,12 +18,12 @@ from pathlib import Path
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import sha256_of, write_whole_bytes
+from proofmark.common.files import read_bytes, sha256_of, write_whole_bytes
+from proofmark.common.limits import MAX_RUN_FILE_BYTES
 from proofmark.common.parallel import parallel_map
 from proofmark.common.text import one_line
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import run_id_of
-from proofmark.runs.old_manifest import OLD_MANIFEST, OLD_SIGNATURE, read_old_manifest
 from proofmark.runs.owner import as_owner
 
 NAME, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
@@ -200,13 +200,11 @@ def sign(folder: Path, key: Path) -> Path:
 
 def is_signed(folder: Path) -> bool:
     """Return whether the run in `folder` has a signature."""
-    return any((folder / name).exists() for name in (SIGNATURE, OLD_SIGNATURE))
+    return (folder / SIGNATURE).exists()
 
 
 def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
     """Check the signature, then each file.
-
-    A run of format 1 has ``manifest.json`` instead of ``SHA256SUMS``.
 
     Args:
         folder: the run.
@@ -217,12 +215,7 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
         BadInput: the run is unsigned, its signer is not among `signers` or not at this time, or the
             key is revoked.
     """
-    old = not (folder / SIGNATURE).exists() and (folder / OLD_SIGNATURE).exists()
-    path, signature = (
-        (folder / OLD_MANIFEST, folder / OLD_SIGNATURE)
-        if old
-        else (folder / NAME, folder / SIGNATURE)
-    )
+    path, signature = folder / NAME, folder / SIGNATURE
     _check_outside(folder, "--signers", signers, "an allowed_signers file")
     if revoked:
         _check_outside(folder, "--revoked", revoked, "a list of revoked keys, or a KRL")
@@ -234,7 +227,7 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
     names = ("-f", str(signers), "-s", str(signature), "-n", NAMESPACE)
     principals = _keygen("find-principals", *names[:4], place=str(signature)).splitlines()
     signer = principals[0].strip()
-    raw = path.read_bytes()
+    raw = read_bytes(path, MAX_RUN_FILE_BYTES)
     revocations = ("-r", str(revoked)) if revoked else ()
     good = _run("verify", "-I", signer, *names, *revocations, content=raw)
     if good.returncode:
@@ -246,16 +239,12 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
         problem = one_line(good.stderr) or "a signature that is not accepted"
         raise bad_input(signers, "", problem, f"a signer of {NAMESPACE}")
     present = checksums_of(folder)
-    if old:
-        wrong = list(_leaving(folder, present))
-        listed, present = read_old_manifest(path, folder, present)
-    else:
-        wrong = [f"{_shown(name)}: {_LINK}" for name in present if present[name] == _LINK]
-        present = {name: checksum for name, checksum in present.items() if checksum != _LINK}
-        try:
-            listed = read_checksums(os.fsdecode(raw))
-        except (ValueError, KeyError) as error:
-            raise bad_input(path, "", str(error), "the output of sha256sum") from None
+    wrong = [f"{_shown(name)}: {_LINK}" for name in present if present[name] == _LINK]
+    present = {name: checksum for name, checksum in present.items() if checksum != _LINK}
+    try:
+        listed = read_checksums(os.fsdecode(raw))
+    except (ValueError, KeyError) as error:
+        raise bad_input(path, "", str(error), "the output of sha256sum") from None
     return Checked(signer, (*wrong, *_differences(listed, present), *_moved(folder)))
 
 
@@ -267,19 +256,14 @@ def _check_outside(folder: Path, option: str, file: Path, accepted: str) -> None
         raise bad_input(option, "", f"{file}: in the run", f"{accepted} outside the run")
 
 
-def _leaving(folder: Path, present: Mapping[str, str]) -> Iterator[str]:
-    """Yield an error for each link of a run of format 1 whose target is outside the run."""
-    top = folder.resolve()
-    for name in (name for name, checksum in present.items() if checksum == _LINK):
-        if top not in (folder / name).resolve().parents:
-            yield f"{_shown(name)}: {_LINK} that leaves the run"
-
-
 def _moved(folder: Path) -> Iterator[str]:
     """Yield an error if the files belong to another run than the folder's name says."""
+    name = RunFiles(folder).identity.name
     run_id = run_id_of(folder)
-    if run_id not in (None, folder.name):
-        yield f"{RunFiles(folder).identity.name}: of the run {run_id}"
+    if run_id is None:
+        yield f"{name}: missing or damaged"
+    elif run_id != folder.name:
+        yield f"{name}: of the run {run_id}"
 
 
 def _differences(listed: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:

@@ -20,7 +20,8 @@ from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records import read
 from proofmark.records.columns import Record, Records
-from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.runs.job_on_node import JobOnNode
+from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 from proofmark.site.node.provenance import node_provenance

@@ -218,7 +218,7 @@ def bad_nodes(
     for host in digits:
         by_node.setdefault(host, [])
     for host, changes in counters.items():
-        if any(change.invalid for change in changes):
+        if any(change.is_fault for change in changes):
             by_node.setdefault(host, [])
     lossy = losses({host: segments_of(node) for host, node in nodes.items() if host in hosts})
     for host in (*lossy, *without_parts):
