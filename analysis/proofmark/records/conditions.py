@@ -36,10 +36,11 @@ class Conditions:
 
     def __init__(self, run: Run, site: Site, nodes: Mapping[str, Node]) -> None:
         self._names = HostNames(reported_names(run, site))
-        self._by_name: dict[str, list[Node]] = {}
+        self._by_name = {short_name(host): node for host, node in nodes.items()}
+        self._by_alias: dict[str, list[Node]] = {}
         for host, node in nodes.items():
             for name in self._names.reported(host):
-                self._by_name.setdefault(name, []).append(node)
+                self._by_alias.setdefault(name, []).append(node)
         self._needs_report = site.partition.origin != PREDICTED
         self._partition = site.partition
         # The inventory may be on another machine; the run has copies of the needed files.
@@ -77,15 +78,15 @@ class Conditions:
                     self._reasons[key] = "; ".join(self._of_job(step, mode, node.host, job))
                 yield self._reasons[key]
         if not proven:
-            what = "has no report of the job" if nodes else "is missing"
+            what = "has no report of the job" if nodes else "is missing (proofmark collect)"
             yield f"the state of {host} is not proven: nodes/{host}.json {what}"
         if self._needs_proof and execution.boot_id is not None:
             yield self._unproven(mode, host, boots, execution)
 
     def _nodes_of(self, host: str) -> list[Node]:
         """Return the reports of `host`, which may be a planned or a reported name."""
-        lists = (self._by_name.get(name, ()) for name in self._names.reported(host))
-        return list({id(node): node for nodes in lists for node in nodes}.values())
+        own = (self._by_name.get(name) for name in self._names.reported(host))
+        return list(filter(None, own)) or self._by_alias.get(short_name(host), [])
 
     def mounts(self, step: Step, execution: Attempt) -> tuple[Mount, ...]:
         """Return the mounts that the node of `execution` reported before its job; may be empty."""

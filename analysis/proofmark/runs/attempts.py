@@ -110,8 +110,13 @@ def imported_attempts(folder: Path | str) -> list[Attempt]:
 
 
 def finished_executions(step: StepFiles) -> list[StepFiles]:
-    """Return the files of each finished execution of a step, oldest first."""
-    return [StepFiles(Path(path)) for path in _finished(os.fspath(step.folder)).values()]
+    """Return the files of each finished execution of a step, oldest first.
+
+    The job writes the result of a per-node step into the folder of the step itself.
+    """
+    paths = _finished(os.fspath(step.folder)).values()
+    own = [step] if not paths and step.exit_code.exists() else []
+    return [StepFiles(Path(path)) for path in paths] or own
 
 
 def numbered_execution(step: StepFiles, number: int) -> StepFiles:
@@ -134,7 +139,7 @@ def results(step: StepFiles) -> list[StepFiles]:
 
 def has_result(step: StepFiles) -> bool:
     """Return whether a step needs no further execution."""
-    return step.exit_code.exists() or bool(results(step))
+    return bool(results(step))
 
 
 def running_execution(step: StepFiles) -> StepFiles | None:

@@ -6,11 +6,11 @@ import json
 import re
 from pathlib import Path
 
+from tests.fixtures.finished import judged, seal
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.common.files import write_whole
 from proofmark.jobs.execute import execute
-from proofmark.judge.judging import judge_run
 from proofmark.report.run_data import gather
 from proofmark.report.view import view
 from proofmark.runs.nodes import collect_nodes
@@ -25,7 +25,7 @@ NODE = {
 
 def text_of(run: Run) -> str:
     collect_nodes(run)
-    page = view(gather(run, judge_run(run)))
+    page = view(gather(run, judged(run)))
     return re.sub(r"\s+", " ", json.dumps(page, default=str))
 
 
@@ -36,8 +36,8 @@ def staged(folder: Path, *, disturbed: bool) -> Run:
     execute(run, "none", lambda line: None)
     (step,) = steps_of(run)
     if disturbed:
-        (execution(step) / "outputs.sha256").unlink()
         write_whole(execution(step) / "noise.json", json.dumps([NODE]))
+        seal(execution(step))
     return run
 
 
