@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
+from proofmark.common.limits import MAX_REPEATS, MAX_ROUNDS
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 
 SUITES_FILE = "suites.yml"
@@ -330,9 +331,9 @@ class SuiteUse(StrictModel):
     scope: Scope = "job"
     pairs: Literal["neighbours", "rounds"] = "neighbours"
     alone: bool = False
-    rounds: int = Field(default=16, ge=1)
-    repeats: int = Field(default=1, ge=1)
-    at_most: int | None = Field(default=None, ge=1)
+    rounds: int = Field(default=16, ge=1, le=MAX_ROUNDS)
+    repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
+    at_most: int | None = Field(default=None, ge=1, le=MAX_REPEATS)
     search: SearchRule | None = None
     name: Slug | None = None
     reads: Slug | None = None
@@ -517,7 +518,7 @@ class Suite(StrictModel):
     title: Text
     finds: str = ""
     use: str = ""
-    repeats: int = Field(default=1, ge=1)
+    repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     required_metrics: list[Required] = []
 
 

@@ -12,6 +12,7 @@ from proofmark.cli.checkout import site_arguments, site_of_own_run
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.files import read_regular
 from proofmark.judge.judging import read_and_judge
 from proofmark.runs import checksums
 from proofmark.runs.nodes import nodes_of
@@ -66,7 +67,7 @@ def _accept(options: Namespace) -> None:
     nodes = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
     about = Circumstances(site_of(run), nodes, software_of(run))
     values = about.values(verdict.results.aggregates, benchmarks_of(run))
-    sums = hashlib.sha256((run.folder / checksums.NAME).read_bytes()).hexdigest()
+    sums = hashlib.sha256(read_regular(run.folder / checksums.NAME)).hexdigest()
     stated = Acceptance(
         options.name, datetime.now(UTC), signer, sums, options.reason, options.label
     )

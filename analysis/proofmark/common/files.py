@@ -72,6 +72,16 @@ def write_whole_bytes(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def copy_whole(source: Path, target: Path) -> None:
+    """Copy a regular file, as `read_regular` and `write_whole`.
+
+    Raises:
+        BadInput: `source` cannot be read, or `target` cannot be written.
+        FileNotFoundError: there is no file `source`.
+    """
+    write_whole_bytes(target, read_regular(source))
+
+
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, as `write_whole`.
 

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from proofmark.common.files import read_bytes
+from proofmark.common.files import open_to_append, read_bytes
 from proofmark.common.nodesets import check_name, short_name
 from proofmark.runs.files import RunFiles
 from proofmark.runs.owner import as_owner
@@ -46,7 +46,7 @@ def append_look(
     line = json.dumps({"time": round(time), "nodes": nodes, "failed": failed}, sort_keys=True)
     with as_owner(files.folder.resolve()):
         files.bmc_telemetry.parent.mkdir(exist_ok=True)
-        with files.bmc_telemetry.open("a", encoding="utf-8") as file:
+        with open_to_append(files.bmc_telemetry) as file:
             if file.tell() + len(line) >= MAX_BYTES:
                 return False
             file.write(f"{line}\n")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, SecretStr
 
+from proofmark.common.limits import MAX_WAIT_S
 from proofmark.common.strict_model import StrictModel
 
 NO_PASSWORD = SecretStr("")
@@ -32,7 +33,7 @@ class HostAccess(StrictModel):
     port: str = ""
     identity_file: str = ""
     options: tuple[str, ...] = ()
-    timeout_s: int = Field(default=0, ge=0)
+    timeout_s: int = Field(default=0, ge=0, le=MAX_WAIT_S)
     become_user: str = ""
     sudo: str = "sudo"
     password: SecretStr = Field(default=NO_PASSWORD, exclude=True)
