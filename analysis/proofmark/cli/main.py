@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from proofmark import __version__
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command
-from proofmark.cli.streams import close_streams, drop, open_streams
+from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
 from proofmark.common.environment import take_secrets
 from proofmark.common.errors import BadInput, Stopped, nearest
 from proofmark.common.messages import say
@@ -142,9 +142,8 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="trace each call of ssh, schedulers, BMCs and builds, also in trace.log of the run",
     )
-    top.add_argument(
-        "--failed-nodes-fd", type=whole(0, 65535), metavar="FD", help=argparse.SUPPRESS
-    )
+    number = whole(0, 65535)
+    top.add_argument("--failed-nodes-fd", type=number, metavar="FD", help=argparse.SUPPRESS)
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
     words = os.environ.get("COMP_LINE", "").split() if COMPLETION in os.environ else ()
     for name, (_, summary) in COMMANDS.items():
@@ -168,6 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:
         return _main(arguments)
     gc.set_threshold(GC_THRESHOLD)  # this process runs one command
+    use_utf8()
     open_streams()
     complete = True
     try:

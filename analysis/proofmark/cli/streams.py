@@ -8,6 +8,7 @@ from contextlib import suppress
 from locale import CODESET, nl_langinfo
 
 _MODES = ("r", "w", "w")
+_UTF8 = "C.UTF-8"
 
 
 def use_utf8() -> None:
@@ -15,9 +16,9 @@ def use_utf8() -> None:
 
     The process stays the same.
     """
-    if sys.flags.utf8_mode or "utf" in nl_langinfo(CODESET).lower():
+    if "utf" in nl_langinfo(CODESET).lower() or os.environ.get("LC_ALL") == _UTF8:
         return
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    environment = {**os.environ, "LC_ALL": _UTF8}
     os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.argv], environment)
 
 

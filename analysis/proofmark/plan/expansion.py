@@ -76,7 +76,7 @@ def make_plan(
     current = site.partition.current_mode
     for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
         uses = [use for name, case in members.items() for use in expansion.uses(name, case, mode)]
-        found = (
+        planned = (
             replace(
                 draft,
                 step=draft.step.model_copy(
@@ -94,7 +94,7 @@ def make_plan(
             for draft in drafts
             for nodes in _chunks(draft.step, site.partition.nodes_per_job)
         )
-        drafts = expansion.linked(_limited(found, suite))
+        drafts = expansion.linked(_limited(planned, suite))
         steps = [draft.step for draft in drafts]
         searches += searches_of(drafts, members, taken=[each.id for each in searches])
         environment = site.partition.environment
