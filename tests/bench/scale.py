@@ -24,7 +24,8 @@ from tests.folders import BENCHMARKS, PROBES, ROOT
 from proofmark.cases.loading import load_benchmarks
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
-from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.runs.job_on_node import JobOnNode
+from proofmark.runs.nodes import Node
 from proofmark.runs.start import start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of

@@ -39,7 +39,7 @@ class Suites(StrictModel):
     suites: dict[Slug, Suite]
 
 
-def load_benchmarks(folder: Path, context: Any = None) -> Benchmarks:
+def load_benchmarks(folder: Path) -> Benchmarks:
     """Return all cases and suites of `folder`; `context` is the context of their validation.
 
     Raises:
@@ -56,7 +56,7 @@ def load_benchmarks(folder: Path, context: Any = None) -> Benchmarks:
         if path.name == SUITES_FILE:
             continue
         try:
-            cases[path.stem] = load(path, Case, context)
+            cases[path.stem] = load(path, Case)
         except BadInput as error:
             mistakes += error.mistakes
     # A name of a file that could not be read would be reported as unknown.

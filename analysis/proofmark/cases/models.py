@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
-from proofmark.common.strict_model import OLD_KEYS, STORED, RenamedKeys, StrictModel
+from proofmark.common.limits import MAX_REPEATS, MAX_ROUNDS
+from proofmark.common.strict_model import RenamedKeys, StrictModel
 
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
@@ -71,16 +72,8 @@ Axis = Scalar | list[Scalar]
 Item = TypeVar("Item")
 
 
-def _new_axis_names(given: Any, info: ValidationInfo) -> Any:
-    if isinstance(given, dict) and info.context == OLD_KEYS:
-        return {RENAMED_AXES.get(key, key): value for key, value in given.items()}
-    return given
-
-
-RenamedAxes = BeforeValidator(_new_axis_names)
-"""Reads the old names of axes in the context `OLD_KEYS`: that of a run of an older format."""
-Sweep = Annotated[dict[Name, Axis], RenamedAxes]
-Parameters = Annotated[dict[str, Scalar], RenamedAxes]
+Sweep = dict[Name, Axis]
+Parameters = dict[str, Scalar]
 """Values by the name of an axis or of another parameter."""
 Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth", "link_latency"]
 
@@ -119,13 +112,6 @@ class Metric(StrictModel):
     same_digits: bool = False
     peers: bool = True
     one_way: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_an_earlier_version(cls, given: Any, info: ValidationInfo) -> Any:
-        if isinstance(given, dict) and info.context in (OLD_KEYS, STORED):
-            return {"bound": UNIVERSAL, **given}
-        return given
 
 
 class Against(StrictModel):
@@ -345,9 +331,9 @@ class SuiteUse(StrictModel):
     scope: Scope = "job"
     pairs: Literal["neighbours", "rounds"] = "neighbours"
     alone: bool = False
-    rounds: int = Field(default=16, ge=1)
-    repeats: int = Field(default=1, ge=1)
-    at_most: int | None = Field(default=None, ge=1)
+    rounds: int = Field(default=16, ge=1, le=MAX_ROUNDS)
+    repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
+    at_most: int | None = Field(default=None, ge=1, le=MAX_REPEATS)
     search: SearchRule | None = None
     name: Slug | None = None
     reads: Slug | None = None
@@ -532,7 +518,7 @@ class Suite(StrictModel):
     title: Text
     finds: str = ""
     use: str = ""
-    repeats: int = Field(default=1, ge=1)
+    repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     required_metrics: list[Required] = []
 
 

@@ -11,10 +11,12 @@ from tempfile import TemporaryDirectory
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
+from proofmark.cli.amounts import whole
 from proofmark.cli.command import complete
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
+from proofmark.common.limits import MAX_REPEATS
 from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.adopted import refuse_imported
@@ -43,7 +45,7 @@ def suite_argument(
 def repeats_argument(parser: ArgumentParser) -> None:
     """Add ``--repeats`` to `parser`."""
     note = "how often each step runs (default: that of the suite)"
-    parser.add_argument("--repeats", type=int, metavar="N", help=note)
+    parser.add_argument("--repeats", type=whole(1, MAX_REPEATS), metavar="N", help=note)
 
 
 def _suites() -> Iterable[str]:

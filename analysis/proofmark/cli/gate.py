@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from proofmark.cli.amounts import above_zero
 from proofmark.cli.checkout import site_arguments, suite_argument
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
@@ -21,6 +22,7 @@ from proofmark.cli.site import inventory_of, site_name
 from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.limits import MAX_WAIT_S
 from proofmark.common.messages import say
 from proofmark.common.nodesets import HostName, folded
 from proofmark.common.signals import on_stop_signal
@@ -73,6 +75,10 @@ class Decided(StrictModel):
     nodes: list[DecidedNode]
 
 
+MOST_NODE_HOURS = 1e9
+"""The largest budget of a nightly check."""
+
+
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     verb_argument(parser, VERBS)
@@ -84,9 +90,13 @@ def arguments(parser: ArgumentParser) -> None:
     note = f"a whole partition, or more than {MOST_NODES} nodes"
     parser.add_argument("--whole-partition", action="store_true", help=note)
     note = "the time limit for jobs that run on the nodes (default: 3600)"
-    parser.add_argument("--wait-s", type=float, default=3600.0, metavar="SECONDS", help=note)
+    parser.add_argument(
+        "--wait-s", type=above_zero(MAX_WAIT_S), default=3600.0, metavar="SECONDS", help=note
+    )
     note = "only the nodes of the nightly check, whose plan costs at most this"
-    parser.add_argument("--node-hours", type=float, metavar="HOURS", help=note)
+    parser.add_argument(
+        "--node-hours", type=above_zero(MOST_NODE_HOURS), metavar="HOURS", help=note
+    )
 
 
 def run(options: Namespace) -> int:

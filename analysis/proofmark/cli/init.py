@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
@@ -42,7 +43,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--diff", action="store_true", help=note)
     note = "read the node with sudo: memory modules and BMC need root"
     parser.add_argument("-b", "--become", action="store_true", help=note)
-    parser.add_argument("--bmc-port", type=int, default=443, help="of the BMCs (default: 443)")
+    parser.add_argument(
+        "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
+    )
 
 
 def _schedulers() -> list[str]:

@@ -18,8 +18,10 @@ from textwrap import fill
 from typing import Any, NoReturn
 
 from proofmark import __version__
+from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command
 from proofmark.cli.newest import follow_links
+from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
 from proofmark.common.environment import take_secrets
 from proofmark.common.errors import BadInput, Stopped, nearest
 from proofmark.common.home import provide_home
@@ -143,7 +145,8 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="trace each call of ssh, schedulers, BMCs and builds, also in trace.log of the run",
     )
-    top.add_argument("--failed-nodes-fd", type=int, metavar="FD", help=argparse.SUPPRESS)
+    number = whole(0, 65535)
+    top.add_argument("--failed-nodes-fd", type=number, metavar="FD", help=argparse.SUPPRESS)
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
     words = os.environ.get("COMP_LINE", "").split() if COMPLETION in os.environ else ()
     for name, (_, summary) in COMMANDS.items():
@@ -164,9 +167,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     An exception that nothing expects is an error of the kit, with the exit code `INTERNAL_ERROR`.
     """
-    if arguments is None:  # this process runs one command
-        gc.set_threshold(GC_THRESHOLD)
-    words = sys.argv[1:] if arguments is None else arguments
+    if arguments is not None:
+        return _main(arguments)
+    gc.set_threshold(GC_THRESHOLD)  # this process runs one command
+    use_utf8()
+    open_streams()
+    complete = True
+    try:
+        code = _main(sys.argv[1:])
+    finally:
+        complete = close_streams()
+    return code if complete or code else BAD_INPUT
+
+
+def _main(words: Sequence[str]) -> int:
     command = next((word for word in words if not word.startswith("-")), "")
     if command in RENAMED:
         say(f"proofmark: {command}: an old command; its new name is {RENAMED[command]}")
@@ -194,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return STOPPED
     except BrokenPipeError:
         # The reader closed the output. Without this, Python prints an error at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop(sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
         say(f"proofmark: {error}")

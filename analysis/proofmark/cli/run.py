@@ -9,6 +9,7 @@ from pathlib import Path
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_line
+from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.files import read_json
 from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
@@ -22,7 +23,7 @@ from proofmark.jobs.step_script import repeated_commands
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
-from proofmark.runs.nodes import collect_nodes
+from proofmark.runs.nodes import collect_nodes, nodes_of
 from proofmark.runs.run import (
     Run,
     benchmarks_of,
@@ -138,14 +139,22 @@ def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
 
 
 def collect(options: Namespace) -> int:
-    """Write ``nodes/*.json`` and print the paths."""
+    """Write ``nodes/*.json`` and print the paths; return 1 if a node did not prove its state."""
     run = open_run(options.folder)
     paths = collect_nodes(run)
     for path in paths:
         print_line(f"{path}")
     if not paths:
         print_line(f"{run.id}: no job has left a report of a node")
-    return 0
+    unproven = {
+        host: "; ".join(probe.reason for probe in node.damaged)
+        for host, node in nodes_of(run).items()
+        if node.damaged
+    }
+    for host, reason in unproven.items():
+        say(f"proofmark: {host}: {reason}; its steps of this job are INVALID")
+    note_failed_nodes(unproven)
+    return 1 if unproven else 0
 
 
 COMMANDS = {

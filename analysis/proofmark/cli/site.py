@@ -6,6 +6,7 @@ import os
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from dataclasses import replace
 
+from proofmark.cli.amounts import whole
 from proofmark.cli.input import parse
 from proofmark.common.errors import bad_input
 from proofmark.common.kit import kit_folder
@@ -18,7 +19,7 @@ from proofmark.site.inventory import Inventory, Site, choose_inventory
 def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
     """Add ``--inventory`` to `parser`, and the option by which a play hands over its groups."""
     parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
-    parser.add_argument("--groups-fd", type=int, help=SUPPRESS)
+    parser.add_argument("--groups-fd", type=whole(0, 65535), help=SUPPRESS)
 
 
 def inventory_of(options: Namespace) -> Inventory:

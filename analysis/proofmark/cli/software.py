@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from proofmark.cli.amounts import whole
 from proofmark.cli.checkout import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
@@ -16,6 +17,7 @@ from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.limits import MAX_PARALLEL
 from proofmark.common.messages import say
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.owner import as_owner
@@ -74,7 +76,9 @@ def _source_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
     parser.add_argument("--cache-key", type=Path, metavar="FILE", help="its public key")
-    parser.add_argument("--jobs", type=int, default=0, help="processes per build (0: all cores)")
+    parser.add_argument(
+        "--jobs", type=whole(0, MAX_PARALLEL), default=0, help="processes per build (0: all cores)"
+    )
 
 
 def _sources(options: Namespace) -> Sources:

@@ -9,6 +9,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from proofmark.cases.models import Benchmarks
+from proofmark.cli.amounts import whole
 from proofmark.cli.checkout import kit_benchmarks, suite_argument
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_line
@@ -19,6 +20,7 @@ from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.common.files import write_private
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.limits import MAX_PARALLEL
 from proofmark.common.messages import say
 from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
@@ -61,7 +63,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=int,
+        type=whole(0, MAX_PARALLEL),
         default=0,
         metavar="N",
         help="simulations at the same time (0: one for each CPU, as far as the memory is enough)",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, TypeVar
+from typing import BinaryIO, TextIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,8 +22,8 @@ from proofmark.common.text import size as size_text
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def read_json(path: Path, model: type[Model], context: Any = None) -> Model:
-    """Return the model in a file of a run; `context` is the context of the validation.
+def read_json(path: Path, model: type[Model]) -> Model:
+    """Return the model in a file of a run.
 
     Raises:
         BadInput: the file is missing, is not a regular file, is larger than `MAX_RUN_FILE_BYTES`
@@ -31,7 +31,7 @@ def read_json(path: Path, model: type[Model], context: Any = None) -> Model:
     """
     accepted = "a file that proofmark wrote"
     try:
-        return model.model_validate_json(read_regular(path), context=context)
+        return model.model_validate_json(read_regular(path))
     except FileNotFoundError:
         raise bad_input(path, "", "no such file", "a complete run") from None
     except ValidationError as error:
@@ -71,6 +71,16 @@ def write_whole_bytes(path: Path, content: bytes) -> None:
     """
     with _replacing(path) as new, _created(new, 0o666) as file:
         file.write(content)
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """Copy a regular file, as `read_regular` and `write_whole`.
+
+    Raises:
+        BadInput: `source` cannot be read, or `target` cannot be written.
+        FileNotFoundError: there is no file `source`.
+    """
+    write_whole_bytes(target, read_regular(source))
 
 
 def write_private(path: Path, text: str) -> None:

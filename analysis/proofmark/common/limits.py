@@ -14,6 +14,8 @@ MAX_NOISE_BYTES = 64 << 20
 """Bytes of ``noise.json``: 700 bytes for each of 8,305 nodes have 6 MiB."""
 MAX_RUN_FILE_BYTES = 256 << 20
 """Bytes of a file that the kit wrote: a plan, the programs, the jobs of one node."""
+MAX_VERDICT_BYTES = 2 << 30
+"""Bytes of ``verdict.json``: 8,305 nodes with 100 figures each have 700 MB."""
 MAX_PROBE_BYTES = 16 << 20
 """Bytes of the probe of one node. hwloc's XML of the largest node has 2 MiB."""
 MAX_HISTORY_BYTES = 16 << 20
@@ -32,5 +34,21 @@ MAX_YAML_NODES = 1_000_000
 """Values of a YAML file with its aliases expanded: nine lines of aliases stand for 10^9 values."""
 MAX_NODES = 200_000
 """Names in one node set. The largest machine has 160,000 nodes."""
+MAX_REPEATS = 1000
+"""Repeats of a step. Fifty give a median with an interval of one percent."""
+MAX_STEPS = 200_000
+"""Steps of a plan. A step needs 5 kB; the suite of all cases has 2,000 on the largest machine."""
+MAX_ROUNDS = 10_000
+"""Rounds of pairs. All pairs of 10,000 nodes need 9,999 rounds."""
+MAX_WAIT_S = 366 * 86400
+"""Seconds of a time limit or a pause: one year."""
+MAX_PARALLEL = 4096
+"""Nodes at which the kit works at the same time, and processes of a build. Each is a thread."""
+MAX_ATTEMPTS = 1000
+"""Attempts of a request to a BMC."""
+MAX_TARGETS = 100_000
+"""Storage targets of a file system. The largest have some thousands."""
+MAX_COUNT = 1 << 60
+"""Any other number of the inventory. A node has far less memory in bytes."""
 MAX_CPUS = 1 << 16
 """Largest number of a CPU, and CPUs in one list. Linux supports 8,192 CPUs on a node."""

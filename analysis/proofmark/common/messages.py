@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from proofmark.common.text import one_line
 
 
 def say(line: str) -> None:
-    """Print `line` as one line and flush it.
+    """Print `line` as one line and flush it. A stderr that takes nothing ends no command.
 
     A message of a BMC or a scheduler cannot begin a line of its own (`one_line`).
     """
-    print(one_line(line), file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(one_line(line), file=sys.stderr, flush=True)

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
-
-OLD_KEYS = {"old_keys": True}
-"""Context of a validation that accepts the old names of keys. Runs of format 1 are read with it."""
-STORED = {"stored": True}
-"""Context of a validation of the files of a run. Cases of an earlier version have no bounds."""
+from pydantic import BaseModel, ConfigDict
 
 
 class StrictModel(BaseModel):
@@ -22,18 +17,11 @@ class StrictModel(BaseModel):
 class RenamedKeys(StrictModel):
     """A model with keys that had other names in an earlier version.
 
-    An old name is refused, and the error names the new one. The context `OLD_KEYS` accepts it.
+    An old name is refused, and the error names the new one.
     """
 
     RENAMED: ClassVar[Mapping[str, str]]
     """New names by old names."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_old_keys(cls, data: Any, info: ValidationInfo) -> Any:
-        if isinstance(data, dict) and info.context == OLD_KEYS:
-            return {cls.RENAMED.get(key, key): value for key, value in data.items()}
-        return data
 
 
 def new_names(key: str) -> set[str]:

@@ -21,7 +21,7 @@ from proofmark.common.text import size
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def load(path: Path, model: type[Model], context: Any = None) -> Model:
+def load(path: Path, model: type[Model]) -> Model:
     """Return the `model` in the file `path`; `context` is the context of the validation.
 
     Raises:
@@ -41,7 +41,7 @@ def load(path: Path, model: type[Model], context: Any = None) -> Model:
     if repeated:
         raise BadInput(*repeated)
     try:
-        return model.model_validate(data, context=context)
+        return model.model_validate(data)
     except ValidationError as error:
         mistakes = [_mistake(path, node, item, model) for item in error.errors()]
         raise BadInput(*_merged(mistakes)) from None

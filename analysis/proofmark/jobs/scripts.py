@@ -93,7 +93,7 @@ def write_scripts(
             write_private(step_files.load / name, of_load)
         if step.scope != "job":
             lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
-            step_files.instances.write_text("".join(lines))
+            write_whole(step_files.instances, "".join(lines))
             write_private(step_files.node_script, text)
             text = each_script(step)
         write_private(step_files.script, text)
@@ -109,4 +109,4 @@ def _write_inputs(folder: Path, step: Step, scratch: str) -> None:
     """Write the inputs of `step` into `folder`; `scratch` is its scratch folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in step.inputs.items():
-        (folder / name).write_text(content.replace(SCRATCH, scratch))
+        write_whole(folder / name, content.replace(SCRATCH, scratch))

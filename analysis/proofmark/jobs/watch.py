@@ -504,8 +504,6 @@ def _divided(run: Run, job: Job, submission: Submission) -> tuple[Job, Job | Non
     The rest are steps that became ready after the submission.
     """
     submitted = submission.steps.split()
-    if not submitted:
-        return job, None
     planned = {step.id: step for step in run.plan.steps()}
     part = [planned[name] for name in submitted if name in planned] or job.steps
     rest = [step for step in job.steps if step not in part]

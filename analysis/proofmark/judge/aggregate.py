@@ -80,6 +80,16 @@ class Aggregates:
         executions = self.records.executions
         return [executions[number] for number in self.records.execution[self.members(figure)]]
 
+    def by_execution(self, figure: int) -> list[tuple[Execution, float]]:
+        """Return the executions that measured a figure, each with the median of its values."""
+        found: dict[int, list[float]] = {}
+        for member in self.members(figure).tolist():
+            value = float(self.records.value[member])
+            if self.records.valid[member] and not np.isnan(value):
+                found.setdefault(int(self.records.execution[member]), []).append(value)
+        executions = self.records.executions
+        return [(executions[number], median(values)) for number, values in found.items()]
+
     def values(self, figure: int) -> tuple[float, ...]:
         """Return the values of the valid records of a figure."""
         members = self.members(figure)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from proofmark.common.files import replacing
+from proofmark.common.files import replacing, write_whole, write_whole_bytes
 from proofmark.common.parallel import gc_paused, parallel_map
+from proofmark.common.parquet import parquet
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims.of_runs import answers_of
@@ -64,9 +65,9 @@ def _write_results(run: Run, records: Records, verdict: Verdict) -> None:
 
     for _ in parallel_map(write, files, large=len(verdict.results) > MANY):
         pass
-    table(records).write_parquet(run.files.records)
+    write_whole_bytes(run.files.records, parquet(table(records)))
     facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
-    run.files.vendor_list.write_text(as_csv(rma(verdict.bad.nodes, facts)))
+    write_whole(run.files.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
 
 
 def read_and_judge(run: Run) -> tuple[Records, Verdict]:

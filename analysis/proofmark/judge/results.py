@@ -17,10 +17,15 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
 from proofmark.judge.invalid_cause import InvalidCause, invalid_cause
 from proofmark.judge.references.compare import Judgement
-from proofmark.records.columns import Numbers, Record
+from proofmark.records.columns import Execution, Numbers, Record
 from proofmark.runs.noise_file import Shares, mean_shares
 
 WORDS = ("PASS", "FAIL", "INVALID", "UNJUDGED")
+CONFIRMING = 2
+"""The least number of undisturbed executions that must show a failure before a node is named for
+return. They must also be more than half of the undisturbed executions of the figure."""
+WITHIN_NOISE, UNCONFIRMED = "within-noise", "unconfirmed"
+"""The codes of the reasons why a figure is measured again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,9 @@ class Result:
         reason: the reason of the verdict.
         references: the judgement of each reference, and of the fleet comparison.
         interval: the interval of the median, with its confidence; None for a single measurement.
-        retest: whether it fails by less than its noise. Such a figure is measured again before it
-            counts against a node.
+        retest: whether it is measured again before it counts against a node, because it fails by
+            less than its noise, or because too few undisturbed executions show it.
+        shown_by: the undisturbed executions whose own value fails, as ``<step>#<attempt>``.
         steps: the steps that measured it, as `proofmark rerun` takes them.
         degraded: the label of a figure of fewer nodes than intended; empty for all others.
         expected: the prediction of a twin, for information; None if there is none.
@@ -54,6 +60,14 @@ class Result:
     degraded: str = ""
     expected: ExpectedValue | None = None
     cause: InvalidCause | None = None
+    shown_by: tuple[str, ...] = ()
+
+    @property
+    def retest_reason(self) -> str:
+        """Return the code of the reason why it is measured again; empty if it is not."""
+        if not self.retest:
+            return ""
+        return WITHIN_NOISE if len(self.shown_by) >= CONFIRMING else UNCONFIRMED
 
     @property
     def single_run(self) -> bool:
@@ -111,6 +125,8 @@ class Results(Sequence[Result]):
         result = _with_verdict(
             Result(record, values, "", "", answers, bounds, False, steps, fewer, expected)
         )
+        if result.verdict == "FAIL":
+            result = _with_confirmation(result, self.aggregates.by_execution(figure))
         disturbed = int(self.aggregates.disturbed[figure])
         if not disturbed:
             return result
@@ -180,6 +196,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "verdict": result.verdict,
         "reason": result.reason,
         "retest": result.retest,
+        **({"retest_reason": result.retest_reason} if result.retest else {}),
         **({"expected": result.expected.as_json()} if result.expected else {}),
         "references": [
             {name: getattr(judgement, name) for name in Judgement.__slots__}
@@ -199,3 +216,21 @@ def _with_verdict(result: Result) -> Result:
         reason = "; ".join(answer.reason for answer in answers if answer.outcome == verdict)
     retest = verdict == "FAIL" and all(answer.within_noise(result.values) for answer in answers)
     return replace(result, verdict=verdict, reason=reason, retest=retest)
+
+
+def _with_confirmation(result: Result, executions: Sequence[tuple[Execution, float]]) -> Result:
+    """Return a FAIL with the undisturbed executions that show it; too few are measured again.
+
+    Args:
+        result: the result.
+        executions: the executions that measured it, each with its value.
+    """
+    failed = [answer for answer in result.references if answer.outcome == "FAIL"]
+    undisturbed = [
+        (f"{about.step}#{about.attempt}", value)
+        for about, value in executions
+        if not about.disturbed and not about.unsteady
+    ]
+    shown = [name for name, value in undisturbed if any(each.misses(value) for each in failed)]
+    confirmed = len(shown) >= CONFIRMING and 2 * len(shown) > len(undisturbed)
+    return replace(result, shown_by=tuple(shown), retest=result.retest or not confirmed)

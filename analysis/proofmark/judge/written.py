@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 
 from pydantic import BaseModel, ValidationError
 
-from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_regular
+from proofmark.common.errors import bad_input
+from proofmark.common.files import read_bytes
+from proofmark.common.limits import MAX_VERDICT_BYTES
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.translation import ENGLISH, in_language
 from proofmark.judge.claims.of_runs import answers_of
@@ -19,18 +20,15 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.runs.run import Run
 
-MAX_VERDICT_BYTES = 2 << 30
-"""Bytes of ``verdict.json``: 8,305 nodes with 100 figures each have 700 MB."""
-
 
 class _Coverage(BaseModel):
     expected: int
     measured: int
-    duplicate: int = 0
+    duplicate: int
 
 
 class WrittenVerdict(BaseModel):
-    """The head of ``verdict.json``, also of earlier versions.
+    """The head of ``verdict.json``.
 
     Attributes:
         run: the id of the run.
@@ -44,9 +42,9 @@ class WrittenVerdict(BaseModel):
     run: str
     counts: dict[str, int]
     coverage: _Coverage
-    unmet: list[str] = []
-    rehearsed: int = 0
-    faults: list[str] = []
+    unmet: list[str]
+    rehearsed: int
+    faults: list[str]
 
     @property
     def line(self) -> str:
@@ -65,8 +63,8 @@ class WrittenVerdict(BaseModel):
 def read_written(path: Path) -> WrittenVerdict | None:
     """Return the verdict in ``verdict.json``; None if the file is missing or not a verdict."""
     try:
-        return WrittenVerdict.model_validate_json(read_regular(path, MAX_VERDICT_BYTES))
-    except (BadInput, OSError, ValidationError):
+        return WrittenVerdict.model_validate_json(read_bytes(path, MAX_VERDICT_BYTES))
+    except (OSError, ValidationError):
         return None
 
 

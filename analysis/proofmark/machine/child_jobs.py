@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.environment import of_jobs
+from proofmark.common.files import open_to_append
 from proofmark.machine.scheduler import Request, Scheduler
 from proofmark.runs.job_state import JobStatus, State
 
@@ -31,7 +32,7 @@ class ChildJobs(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Start `script`; its output is appended to its log, and it ends with this process."""
-        with request.log.open("ab") as messages:
+        with open_to_append(request.log) as messages:
             # In a new session Ctrl-C of the terminal does not reach the job; `cancel` stops it.
             child = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", "sh", str(script)],

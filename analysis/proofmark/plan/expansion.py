@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.expressions import names_in, render
+from proofmark.common.limits import MAX_REPEATS, MAX_STEPS
 from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.full_scale import fewer_nodes, fits_a_job, intended_nodes, most_nodes, of_a_job
@@ -63,8 +64,8 @@ def make_plan(
     mistakes = limit_mistakes(benchmarks, site) or idle_limits(benchmarks, site, machines)
     if mistakes:
         raise BadInput(*mistakes)
-    if repeats is not None and repeats < 1:
-        raise bad_input("repeats", "", f"{repeats}", "a whole number from 1")
+    if repeats is not None and not 1 <= repeats <= MAX_REPEATS:
+        raise bad_input("repeats", "", f"{repeats}", f"a whole number from 1 to {MAX_REPEATS}")
     repeats = repeats or benchmarks.suite(suite).repeats
     members = benchmarks.members(suite)
     if not members:
@@ -76,7 +77,7 @@ def make_plan(
     current = site.partition.current_mode
     for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
         uses = [use for name, case in members.items() for use in expansion.uses(name, case, mode)]
-        drafts = [
+        planned = (
             replace(
                 draft,
                 step=draft.step.model_copy(
@@ -93,8 +94,8 @@ def make_plan(
             for repeat in range(earlier * use.repeats + 1, (earlier + 1) * use.repeats + 1)
             for draft in drafts
             for nodes in _chunks(draft.step, site.partition.nodes_per_job)
-        ]
-        drafts = expansion.linked(drafts)
+        )
+        drafts = expansion.linked(_limited(planned, suite))
         steps = [draft.step for draft in drafts]
         searches += searches_of(drafts, members, taken=[each.id for each in searches])
         environment = site.partition.environment
@@ -127,6 +128,19 @@ def make_plan(
     # Other facts of the partition, such as another scratch, make another run.
     content = [plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
     return plan.model_copy(update={"digest": content_digest(content)})
+
+
+def _limited(drafts: Iterable[Draft], suite: str) -> list[Draft]:
+    """Return `drafts`, unless there are more steps than a plan may have.
+
+    Raises:
+        BadInput: there are more than `MAX_STEPS`.
+    """
+    listed = list(itertools.islice(drafts, MAX_STEPS + 1))
+    if len(listed) > MAX_STEPS:
+        found = f"{suite}: more than {MAX_STEPS:,} steps"
+        raise bad_input("suite", "", found, "fewer repeats, a smaller suite or fewer nodes")
+    return listed
 
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:

@@ -1,9 +1,10 @@
 """Validity conditions besides CPU binding: firmware mode, scratch file system, hardware errors.
 
 They are checked with the reports of each node before and after its job (``nodes/``) and with the
-journal of its mode, so that a run can be judged again on another machine. A fact that a node does
-not report makes nothing INVALID, with one exception: if a partition that is not emulated has
-``firmware``, the mode must be proven for the boot in which a step ran.
+journal of its mode, so that a run can be judged again on another machine. Without a report before
+and one after the job a step is INVALID; only a model of a machine has no nodes. A single fact that
+a report does not have makes nothing INVALID, with one exception: if a partition that is not
+emulated has ``firmware``, the mode must be proven for the boot in which a step ran.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from dataclasses import dataclass
 from functools import cache
 
 from proofmark.common.errors import BadInput
-from proofmark.common.host_names import HostTable
+from proofmark.common.host_names import HostTable, canonical, short_name
 from proofmark.plan.plan import Step
 from proofmark.records.scratch_files import mount_of
 from proofmark.runs.attempts import Attempt
+from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
-from proofmark.runs.nodes import JobOnNode, Node
-from proofmark.runs.run import Run
+from proofmark.runs.nodes import Node
+from proofmark.runs.run import Run, reported_names
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.numa import NumaShape, numa_shape, same_numa_shape
 from proofmark.site.node.parts import Mount
+from proofmark.site.partition import PREDICTED
 
 
 class Conditions:
@@ -33,6 +36,13 @@ class Conditions:
     def __init__(self, run: Run, site: Site, nodes: Mapping[str, Node]) -> None:
         self._nodes = nodes
         self._table = HostTable.of(nodes)
+        self._further = reported_names(run, site)
+        self._reporting: dict[str, dict[str, None]] = {}  # nodes by the names that they may report
+        for host in nodes:
+            for name in map(canonical, self._further.get(host, ())):
+                for each in {name, short_name(name)}:
+                    self._reporting.setdefault(each, {})[host] = None
+        self._needs_report = site.partition.origin != PREDICTED
         self._partition = site.partition
         # The inventory may be on another machine; the run has copies of the needed files.
         self._site = site.model_copy(update={"inventory": run.files.inventory})
@@ -50,29 +60,42 @@ class Conditions:
         """Return why an execution of `step` on `hosts` is INVALID, or an empty string."""
         reasons: dict[str, None] = {}
         for host in hosts:
-            node = self._node(host)
-            if node is not None:
-                reasons.update(dict.fromkeys(node.damage(step.id, execution)))
-            jobs = node.jobs if node else ()
-            covering = {n: job for n, job in enumerate(jobs) if job.covers(step.id, execution)}
-            for number, job in covering.items():
-                name = node.host if node else host
-                key = (name, number, step.id, mode)
-                if key not in self._reasons:
-                    self._reasons[key] = "; ".join(self._of_job(step, mode, name, job))
-                reasons[self._reasons[key]] = None
-            if self._needs_proof and execution.boot_id is not None:
-                boots = set().union(*(job.boots for job in covering.values()))
-                reasons[self._unproven(mode, host, boots, execution)] = None
+            reasons.update(dict.fromkeys(self._of_host(step, mode, host, execution)))
         return "; ".join(filter(None, reasons))
 
-    def _node(self, host: str) -> Node | None:
-        return self._nodes.get(self._table.find(host) or host)
+    def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[str]:
+        nodes = self._nodes_of(host)
+        damage = [why for node in nodes for why in node.damage(step.id, execution)]
+        yield from damage
+        boots: set[str] = set()
+        proven = bool(damage) or not self._needs_report
+        for node in nodes:
+            for number, job in enumerate(node.jobs):
+                if not job.covers(step.id, execution):
+                    continue
+                proven = True
+                boots |= job.boots
+                key = (node.host, number, step.id, mode)
+                if key not in self._reasons:
+                    self._reasons[key] = "; ".join(self._of_job(step, mode, node.host, job))
+                yield self._reasons[key]
+        if not proven:
+            what = "has no report of the job" if nodes else "is missing (proofmark collect)"
+            yield f"the state of {host} is not proven: nodes/{host}.json {what}"
+        if self._needs_proof and execution.boot_id is not None:
+            yield self._unproven(mode, host, boots, execution)
+
+    def _nodes_of(self, host: str) -> list[Node]:
+        """Return the reports of `host`, which may be a planned or a reported name."""
+        own = self._table.found([host, *self._further.get(host, ())])
+        name = canonical(host)
+        others = self._reporting.get(name) or self._reporting.get(short_name(name)) or {}
+        return [self._nodes[each] for each in sorted(own) or others]
 
     def mounts(self, step: Step, execution: Attempt) -> tuple[Mount, ...]:
         """Return the mounts that the node of `execution` reported before its job; may be empty."""
-        node = self._node(execution.host)
-        covering = [job for job in node.jobs if job.covers(step.id, execution)] if node else []
+        jobs = (job for node in self._nodes_of(execution.host) for job in node.jobs)
+        covering = [job for job in jobs if job.covers(step.id, execution)]
         return covering[-1].provenance.facts.mounts if covering else ()
 
     def _unproven(self, mode: str, host: str, boots: set[str], execution: Attempt) -> str:

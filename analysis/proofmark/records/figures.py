@@ -30,7 +30,8 @@ def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:
     if not steps:
         return {}
     software = read_json(run.files.software, Software)
-    records = read_run(run, benchmarks_of(run), site_of(run), software, nodes_of(run), steps)
+    nodes = {host: node.while_running() for host, node in nodes_of(run).items()}
+    records = read_run(run, benchmarks_of(run), site_of(run), software, nodes, steps)
     return {step: figure(records, step, search.rule.metric) for step in steps}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.verdict import Result
+from proofmark.judge.results import CONFIRMING, Result
 from proofmark.records.columns import EMULATED, Record
 from proofmark.report import blas_kernels, limits, links
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
@@ -134,9 +134,10 @@ def _retest(run_data: RunData) -> Iterator[Block]:
     if command := run_data.verdict.retest_command():
         again = sum(result.retest for result in run_data.verdict.of("FAIL"))
         why = _(
-            "{figures} outside the limits by less than the noise. Measure again "
-            "before you act on a failure. The verdict then uses both measurements."
-        ).format(figures=count(again, "figure"))
+            "{figures} outside the limits by less than the noise, or in fewer than {number} "
+            "undisturbed repeats. Measure again before you act on a failure. The verdict then uses "
+            "all measurements."
+        ).format(figures=count(again, "figure"), number=CONFIRMING)
         yield Block(titles=(_("Failures to measure again"),), paragraphs=(why,), codes=(command,))
 
 

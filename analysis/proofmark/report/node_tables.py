@@ -11,7 +11,8 @@ from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.report.page import Column, Table, facts, table
 from proofmark.report.text import number, size_4_digits
-from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.runs.job_on_node import JobOnNode
+from proofmark.runs.nodes import Node
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm
 

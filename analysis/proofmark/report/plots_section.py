@@ -9,6 +9,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+from proofmark.common.files import write_whole_bytes
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims.of_runs import machine_of
 from proofmark.judge.claims.p5_table_2 import PUBLISHED, SYSTEM
@@ -199,4 +200,4 @@ def write_plot_files(folder: Path, files: Mapping[str, bytes]) -> None:
         if path.name not in files:
             path.unlink()
     for name, content in files.items():
-        (folder / name).write_bytes(content)
+        write_whole_bytes(folder / name, content)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.invalid_cause import InvalidCause
-from proofmark.judge.verdict import Result
+from proofmark.judge.results import CONFIRMING, UNCONFIRMED, Result
 
 
 def of_node(node: BadNode) -> tuple[str, str]:
@@ -45,7 +45,7 @@ def of_node(node: BadNode) -> tuple[str, str]:
     cases = ", ".join(dict.fromkeys(slow.result.record.case for slow in node.slow))
     problem = _("Figures of {cases} are outside the limits").format(cases=cases)
     if node.retest:
-        return problem, _("Measure again before you act: the difference is less than the noise.")
+        return problem, _again(slow.result.retest_reason for slow in node.slow)
     if node.slower:
         return problem, _("It became slower during the run: check its cooling and its power.")
     if node.causes:
@@ -58,12 +58,21 @@ def of_node(node: BadNode) -> tuple[str, str]:
     return problem, _("Send rma.csv to the vendor. Measure again after the repair.")
 
 
+def _again(reasons: Iterable[str]) -> str:
+    """Return the next step for failures that are measured again for `reasons` (codes)."""
+    if UNCONFIRMED not in reasons:
+        return _("Measure again before you act: the difference is less than the noise.")
+    return _(
+        "Measure again before you act: fewer than {number} undisturbed repeats show it."
+    ).format(number=CONFIRMING)
+
+
 def of_failure(result: Result) -> tuple[str, str]:
     """Return the problem of a FAIL figure that no bad node explains, and the next step."""
     record = result.record
     problem = _("{figure} is outside the limits").format(figure=f"{record.case} {record.metric}")
     if result.retest:
-        return problem, _("Measure again before you act: the difference is less than the noise.")
+        return problem, _again([result.retest_reason])
     missed = next((each for each in result.references if each.outcome == "FAIL"), None)
     if missed and missed.kind == "derived" and "blas_kernel" in record.parameters:
         return problem, _("Compare the kernel of the BLAS with the right one in this report.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from proofmark.common.files import write_whole
 from proofmark.judge.verdict import Verdict
 from proofmark.report.plots_section import write_plot_files
 from proofmark.report.render import render
@@ -33,9 +34,6 @@ def write_page(run_data: RunData) -> Path:
     content = view(run_data)
     write_plot_files(run.files.plots, content.plot_files)
     claims = [answer.as_json() for answer in run_data.claims]
-    run.files.claims.write_text(json.dumps(claims, indent=1) + "\n")
-    page = run.files.report
-    new = page.with_suffix(".html.new")
-    new.write_text(render(content), encoding="utf-8")
-    new.rename(page)
-    return page
+    write_whole(run.files.claims, json.dumps(claims, indent=1) + "\n")
+    write_whole(run.files.report, render(content))
+    return run.files.report

@@ -2,8 +2,7 @@
 
 Each execution has a folder. While it runs this is ``unfinished-<n>``. At its end the script renames
 it to ``execution-<n>``. The folder of an execution that was interrupted keeps its name and does not
-count. Formats 1 and 2 have the first execution in the folder of the step itself, and the others in
-``again-<n>``.
+count.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ class Attempt:
     """One execution of a step.
 
     Attributes:
-        number: the number of its folder ``execution-<n>``. In the older formats: 1 for the folder
-            of the step; 2, 3, … for ``again-1``, ``again-2``, …
+        number: the number of its folder ``execution-<n>``.
         path: its folder.
         rc: the exit code; negative if a file of the execution is damaged.
         host: the node that ran the command.
@@ -112,8 +110,13 @@ def imported_attempts(folder: Path | str) -> list[Attempt]:
 
 
 def finished_executions(step: StepFiles) -> list[StepFiles]:
-    """Return the files of each finished execution of a step, oldest first."""
-    return [StepFiles(Path(path)) for path in _finished(os.fspath(step.folder)).values()]
+    """Return the files of each finished execution of a step, oldest first.
+
+    The job writes the result of a per-node step into the folder of the step itself.
+    """
+    paths = _finished(os.fspath(step.folder)).values()
+    own = [step] if not paths and step.exit_code.exists() else []
+    return [StepFiles(Path(path)) for path in paths] or own
 
 
 def numbered_execution(step: StepFiles, number: int) -> StepFiles:
@@ -136,7 +139,7 @@ def results(step: StepFiles) -> list[StepFiles]:
 
 def has_result(step: StepFiles) -> bool:
     """Return whether a step needs no further execution."""
-    return step.exit_code.exists() or bool(results(step))
+    return bool(results(step))
 
 
 def running_execution(step: StepFiles) -> StepFiles | None:
@@ -144,7 +147,6 @@ def running_execution(step: StepFiles) -> StepFiles | None:
     unfinished = numbered(_names(step.folder), "unfinished-")
     newest = max(unfinished, default=None)
     if newest is None:
-        # Per-node steps, and the older formats.
         return step if step.started.exists() and not step.exit_code.exists() else None
     return StepFiles(step.folder / unfinished[newest])
 
@@ -161,14 +163,8 @@ def _is_foreign(started: Path) -> bool:
 
 def _finished(step: str) -> dict[int, str]:
     """Return the folders of the finished executions of the step in `step`, by number, in order."""
-    names = _names(step)
-    if finished := numbered(names, "execution-"):
-        return {number: f"{step}/{name}" for number, name in sorted(finished.items())}
-    finished = {1: step} if "rc" in names else {}
-    for number, name in sorted(numbered(names, "again-").items()):
-        if os.path.exists(f"{step}/{name}/rc"):  # noqa: PTH110
-            finished[1 + number] = f"{step}/{name}"
-    return finished
+    finished = numbered(_names(step), "execution-")
+    return {number: f"{step}/{name}" for number, name in sorted(finished.items())}
 
 
 def _names(folder: Path | str) -> list[str]:

@@ -24,7 +24,6 @@ from proofmark.common.parallel import parallel_map
 from proofmark.common.text import one_line
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import run_id_of
-from proofmark.runs.old_manifest import OLD_MANIFEST, OLD_SIGNATURE, read_old_manifest
 from proofmark.runs.owner import as_owner
 
 NAME, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
@@ -209,13 +208,11 @@ def sign(folder: Path, key: Path) -> Path:
 
 def is_signed(folder: Path) -> bool:
     """Return whether the run in `folder` has a signature."""
-    return any((folder / name).exists() for name in (SIGNATURE, OLD_SIGNATURE))
+    return (folder / SIGNATURE).exists()
 
 
 def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
     """Check the signature, then each file.
-
-    A run of format 1 has ``manifest.json`` instead of ``SHA256SUMS``.
 
     Args:
         folder: the run.
@@ -230,12 +227,7 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
     if revoked:
         _check_outside(folder, "--revoked", revoked, "a list of revoked keys, or a KRL")
     with as_owner(folder):
-        old = not (folder / SIGNATURE).exists() and (folder / OLD_SIGNATURE).exists()
-        path, signature = (
-            (folder / OLD_MANIFEST, folder / OLD_SIGNATURE)
-            if old
-            else (folder / NAME, folder / SIGNATURE)
-        )
+        path, signature = folder / NAME, folder / SIGNATURE
         raw, signed = (_content(each) for each in (path, signature))
     with tempfile.NamedTemporaryFile() as copy:  # ssh-keygen has the rights of root
         copy.write(signed)
@@ -247,8 +239,13 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
         return Checked(signer, (changed,), sha256)
     with as_owner(folder):
         present = checksums_of(folder)
-        wrong, listed, now = _signed_files(folder, path, raw, present, old=old)
-        return Checked(signer, (*wrong, *_differences(listed, now), *_moved(folder)), sha256)
+        wrong = [f"{_shown(name)}: {_LINK}" for name in present if present[name] == _LINK]
+        present = {name: checksum for name, checksum in present.items() if checksum != _LINK}
+        try:
+            listed = read_checksums(os.fsdecode(raw))
+        except (ValueError, KeyError) as error:
+            raise bad_input(path, "", str(error), "the output of sha256sum") from None
+        return Checked(signer, (*wrong, *_differences(listed, present), *_moved(folder)), sha256)
 
 
 def _content(path: Path) -> bytes:
@@ -294,31 +291,6 @@ def _checked(
     return signer, ""
 
 
-def _signed_files(
-    folder: Path, path: Path, raw: bytes, present: dict[str, str], *, old: bool
-) -> tuple[list[str], Mapping[str, str], Mapping[str, str]]:
-    """Return the links of a run, the checksums that were signed, and those of the files now.
-
-    Args:
-        folder: the run.
-        path: the file with the checksums.
-        raw: its content.
-        present: the checksums of the files and links now.
-        old: whether the run is of format 1.
-
-    Raises:
-        BadInput: the file is damaged.
-    """
-    if old:
-        return list(_leaving(folder, present)), *read_old_manifest(path, folder, present)
-    wrong = [f"{_shown(name)}: {_LINK}" for name in present if present[name] == _LINK]
-    present = {name: checksum for name, checksum in present.items() if checksum != _LINK}
-    try:
-        return wrong, read_checksums(os.fsdecode(raw)), present
-    except (ValueError, KeyError) as error:
-        raise bad_input(path, "", str(error), "the output of sha256sum") from None
-
-
 def _check_outside(folder: Path, option: str, file: Path, accepted: str) -> None:
     """Refuse a file that is missing or in the run: a run cannot name its own signers."""
     if not file.is_file():
@@ -327,19 +299,14 @@ def _check_outside(folder: Path, option: str, file: Path, accepted: str) -> None
         raise bad_input(option, "", f"{file}: in the run", f"{accepted} outside the run")
 
 
-def _leaving(folder: Path, present: Mapping[str, str]) -> Iterator[str]:
-    """Yield an error for each link of a run of format 1 whose target is outside the run."""
-    top = folder.resolve()
-    for name in (name for name, checksum in present.items() if checksum == _LINK):
-        if top not in (folder / name).resolve().parents:
-            yield f"{_shown(name)}: {_LINK} that leaves the run"
-
-
 def _moved(folder: Path) -> Iterator[str]:
     """Yield an error if the files belong to another run than the folder's name says."""
+    name = RunFiles(folder).identity.name
     run_id = run_id_of(folder)
-    if run_id not in (None, folder.name):
-        yield f"{RunFiles(folder).identity.name}: of the run {run_id}"
+    if run_id is None:
+        yield f"{name}: missing or damaged"
+    elif run_id != folder.name:
+        yield f"{name}: of the run {run_id}"
 
 
 def _differences(listed: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:

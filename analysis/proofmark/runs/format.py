@@ -1,8 +1,7 @@
-"""``run.json``: the id of a run, the format number of its folder, the digests of its inputs.
+"""``run.json``: the id of a run, the format of its folder, and the digests of its inputs.
 
-Format 1 has no ``run.json``. Format 2 has it, and is signed by ``SHA256SUMS``. Format 3 has a
-folder for each execution of a step (``execution-<n>``), and the digests of the plan, of all files
-of ``inputs/`` and of ``software.json``.
+Its inputs are the plan, all files of ``inputs/`` and ``software.json``. The file has a digest of
+itself. There is one format of the folder of a run. A run without a whole ``run.json`` is refused.
 """
 
 from __future__ import annotations
@@ -12,50 +11,58 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import read_json, read_regular, write_whole
+from proofmark.common.files import read_regular, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.files import RunFiles
 
-FORMAT = 3
-"""The format of new runs. Formats from 1 to this one are read."""
-WITH_DIGESTS = 3
-"""The first format with digests."""
+FORMAT = 4
+"""The format of the folder of a run. No other is read."""
+_NEW_RUN = "fresh=true starts a new run"
 
 
 class Identity(StrictModel):
-    """The content of ``run.json``; `inputs` has the SHA-256 of each input, by relative path."""
+    """The content of ``run.json``.
+
+    Attributes:
+        run: the id of the run.
+        format: the format of its folder.
+        inputs: the SHA-256 of each input, by its path in the folder.
+        sha256: the SHA-256 of the other fields. It shows an edited or a cut file.
+    """
 
     run: str
-    format: int = Field(ge=2)
-    inputs: dict[str, str] = {}
+    format: int
+    inputs: dict[str, str]
+    sha256: str = ""
+
+    def sealed(self) -> Identity:
+        """Return the identity with the digest of its other fields."""
+        text = self.model_dump_json(exclude={"sha256"})
+        return self.model_copy(update={"sha256": hashlib.sha256(text.encode()).hexdigest()})
 
 
 def write_identity(folder: Path) -> None:
     """Write ``run.json`` of the run in `folder`, whose inputs are complete."""
     files = RunFiles(folder)
-    paths = [files.plan, *(path for path in files.inputs.rglob("*") if path.is_file())]
-    inputs = {files.link(path): _digest(path) for path in sorted(paths)}
+    inputs = {files.link(path): _digest(path) for path in sorted(_present(files))}
     _write(files, Identity(run=folder.name, format=FORMAT, inputs=inputs))
 
 
 def add_input(folder: Path, path: Path) -> None:
     """Add the digest of the file `path` of the run in `folder`, unless the run has it already.
 
-    Runs of earlier formats have no digests.
-
     Raises:
-        BadInput: ``run.json`` is damaged or cannot be written.
+        BadInput: ``run.json`` is missing or damaged, or cannot be written.
     """
     files = RunFiles(folder)
     identity = identity_of(folder)
     name = files.link(path)
-    if identity is None or identity.format < WITH_DIGESTS or name in identity.inputs:
-        return
-    inputs = {**identity.inputs, name: _digest(path)}
-    _write(files, identity.model_copy(update={"inputs": inputs}))
+    if name not in identity.inputs:
+        inputs = {**identity.inputs, name: _digest(path)}
+        _write(files, identity.model_copy(update={"inputs": inputs}))
 
 
 def check_inputs(folder: Path) -> None:
@@ -63,14 +70,11 @@ def check_inputs(folder: Path) -> None:
 
     Raises:
         BadInput: names each input that was changed, removed or added; or one is not a regular file,
-            or ``run.json`` is damaged.
+            or ``run.json`` is missing, damaged or of another format.
     """
-    identity = identity_of(folder)
-    if identity is None or identity.format < WITH_DIGESTS:
-        return
-    wrong = list(_differences(RunFiles(folder), identity))
+    wrong = list(_differences(RunFiles(folder), identity_of(folder)))
     if wrong:
-        accepted = "the inputs of the start; fresh=true starts a new run"
+        accepted = f"the inputs of the start; {_NEW_RUN}"
         raise BadInput(*(InputError(f"{path}", "", found, accepted) for path, found in wrong))
 
 
@@ -81,9 +85,18 @@ def _differences(files: RunFiles, identity: Identity) -> Iterator[tuple[Path, st
             yield path, "removed after the start of the run"
         elif _digest(path) != digest:
             yield path, "changed after the start of the run"
-    for path in sorted(files.benchmarks.glob("*.yml")):
+    for path in sorted(_present(files)):
         if files.link(path) not in identity.inputs:
             yield path, "added after the start of the run"
+
+
+def _present(files: RunFiles) -> Iterator[Path]:
+    """Yield the plan and all files of ``inputs/``; in ``benchmarks/`` only those that are read."""
+    yield files.plan
+    for path in files.inputs.rglob("*"):
+        read = path.parent != files.benchmarks or path.suffix == ".yml"
+        if read and not (path.is_dir() and not path.is_symlink()):
+            yield path
 
 
 def _digest(path: Path) -> str:
@@ -91,37 +104,36 @@ def _digest(path: Path) -> str:
 
 
 def _write(files: RunFiles, identity: Identity) -> None:
-    write_whole(files.identity, identity.model_dump_json(indent=1) + "\n")
+    write_whole(files.identity, identity.sealed().model_dump_json(indent=1) + "\n")
 
 
-def identity_of(folder: Path) -> Identity | None:
-    """Return the content of ``run.json`` of the run in `folder`; None if there is no such file.
+def identity_of(folder: Path) -> Identity:
+    """Return the content of ``run.json`` of the run in `folder`.
 
     Raises:
-        BadInput: ``run.json`` is damaged, or has a format of a later version.
+        BadInput: ``run.json`` is missing, damaged, edited or of another format.
     """
     path = RunFiles(folder).identity
-    if not path.exists():
-        return None
-    identity = read_json(path, Identity)
-    if identity.format > FORMAT:
-        raise bad_input(path, "format", f"{identity.format}, of a later version", f"1 to {FORMAT}")
+    accepted = f"the file that the kit wrote at the start of the run; {_NEW_RUN}"
+    try:
+        content = read_regular(path)
+    except FileNotFoundError:
+        raise bad_input(path, "", "no such file", accepted) from None
+    try:
+        identity = Identity.model_validate_json(content)
+    except ValidationError as error:
+        raise bad_input(path, "", f"unreadable: {error}", accepted) from None
+    if identity.format != FORMAT:
+        found = f"{identity.format}, the format of another version of the kit"
+        raise bad_input(path, "format", found, f"{FORMAT}; {_NEW_RUN}")
+    if identity != identity.sealed():
+        raise bad_input(path, "sha256", "changed after the kit wrote the file", accepted)
     return identity
-
-
-def format_of(folder: Path) -> int:
-    """Return the format of the run in `folder`.
-
-    Raises:
-        BadInput: ``run.json`` is damaged, or has a format of a later version.
-    """
-    identity = identity_of(folder)
-    return identity.format if identity else 1
 
 
 def run_id_of(folder: Path) -> str | None:
     """Return the id in ``run.json``; None if the file is missing or damaged."""
     try:
-        return Identity.model_validate_json(RunFiles(folder).identity.read_bytes()).run
-    except (OSError, ValueError):
+        return identity_of(folder).run
+    except BadInput:
         return None

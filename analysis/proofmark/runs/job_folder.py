@@ -36,8 +36,7 @@ class Submission:
         attempts: number of attempts of the job before this submission.
         submitted: time of the submission, UTC in ISO 8601.
         stopping: whether the job was cancelled by the kit.
-        steps: the ids of its steps, separated by blanks; empty in a ticket of an earlier version,
-            whose jobs have all steps.
+        steps: the ids of its steps, separated by blanks.
     """
 
     scheduler: str
@@ -180,7 +179,7 @@ def _event(line: Any) -> dict[str, str]:
     event = {key: line.get(key, "") if key == "without" else line[key] for key in _EVENT_KEYS}
     if not all(isinstance(value, str) for value in event.values()):
         raise TypeError("a value that is no text")
-    State.of(event["state"])
+    State[event["state"]]
     return event
 
 
@@ -232,7 +231,7 @@ def last_state(folder: JobFolder) -> str:
     """Return the last status of a job as text; empty if it was never submitted."""
     history = folder.history()
     return (
-        status_text(JobStatus(State.of(history[-1]["state"]), history[-1]["reason"]))
+        status_text(JobStatus(State[history[-1]["state"]], history[-1]["reason"]))
         if history
         else ""
     )

@@ -35,11 +35,6 @@ class State(Enum):
     REQUEUED = "requeued too often"
     FAIL_FAST = "stopped by fail_fast"
 
-    @classmethod
-    def of(cls, name: str) -> State:
-        """Return the state `name`, which may be its name in runs of format 1."""
-        return cls[_OLD_NAMES.get(name, name)]
-
     @property
     def stuck(self) -> bool:
         """Whether the job needs help to continue."""
@@ -51,7 +46,6 @@ class State(Enum):
         return self not in _STUCK and self not in (State.WAITING, State.RUNNING)
 
 
-_OLD_NAMES = {"OVER": "ENDED_UNKNOWN", "SILENT": "UNREACHABLE"}
 _STUCK = (
     State.HELD,
     State.UNAVAILABLE,

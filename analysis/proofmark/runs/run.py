@@ -15,11 +15,10 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, read_text, text_or_empty, write_whole
 from proofmark.common.limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
-from proofmark.common.strict_model import OLD_KEYS, STORED
 from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import RunFiles
-from proofmark.runs.format import check_inputs, format_of
+from proofmark.runs.format import check_inputs
 from proofmark.runs.latest import runs_below
 from proofmark.runs.owner import as_owner, refuse_root
 from proofmark.site.inventory import Site
@@ -55,7 +54,7 @@ def open_run(folder: Path) -> Run:
     (`proofmark.cli.command.Rights`), or takes only names (`proofmark.runs.run_names`).
 
     Raises:
-        BadInput: `folder` is not a run, is of a later version, or has an unreadable plan; its
+        BadInput: `folder` is not a run, is of another version, or has an unreadable plan; its
             inputs were changed after its start; or this is root, and another user owns it.
     """
     resolved = folder.resolve()
@@ -64,7 +63,7 @@ def open_run(folder: Path) -> Run:
     if not files.plan.is_file():
         raise bad_input("RUN", "", f"{folder}: not a run", runs_below(folder.parent))
     check_inputs(resolved)
-    plan = read_json(files.plan, Plan, _context(resolved))
+    plan = read_json(files.plan, Plan)
     return Run(
         resolved, plan.model_copy(update={"allowed_modes": _entered(files), **_left_out(files)})
     )
@@ -138,12 +137,12 @@ def benchmarks_in(folder: Path) -> Benchmarks:
         BadInput: the cases are wrong; or this is root, and another user owns the run.
     """
     refuse_root(folder)
-    return load_benchmarks(RunFiles(folder).benchmarks, _context(folder) or STORED)
+    return load_benchmarks(RunFiles(folder).benchmarks)
 
 
 def site_of(run: Run) -> Site:
     """Return the site of `run`, as it was at its start."""
-    return read_json(run.files.site, Site, _context(run.folder))
+    return read_json(run.files.site, Site)
 
 
 def reported_names(run: Run, site: Site) -> dict[str, list[str]]:
@@ -161,8 +160,3 @@ def reported_names(run: Run, site: Site) -> dict[str, list[str]]:
 
 
 _HOSTNAME = re.compile(r"^\| hostname: (\S+)$", re.MULTILINE)
-
-
-def _context(folder: Path) -> dict[str, bool] | None:
-    """Return the context in which the files of the run in `folder` are read."""
-    return OLD_KEYS if format_of(folder) == 1 else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, SecretStr
 
+from proofmark.common.limits import MAX_WAIT_S
 from proofmark.common.strict_model import StrictModel
 
 NO_PASSWORD = SecretStr("")
@@ -36,7 +37,7 @@ class HostAccess(StrictModel):
     identity_file: str = ""
     first_options: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    timeout_s: int = Field(default=0, ge=0)
+    timeout_s: int = Field(default=0, ge=0, le=MAX_WAIT_S)
     attempts: int = Field(default=1, ge=1)
     become_user: str = ""
     sudo: str = "sudo"

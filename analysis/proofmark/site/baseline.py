@@ -6,8 +6,8 @@ partition gets a copy.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,8 +15,15 @@ import polars as pl
 from pydantic import AwareDatetime, Field
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.files import read_json, sha256_of, write_whole
+from proofmark.common.files import (
+    copy_whole,
+    read_json,
+    read_regular,
+    write_whole,
+    write_whole_bytes,
+)
 from proofmark.common.nodesets import hosts_of
+from proofmark.common.parquet import parquet
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.partition import PREDICTED
 
@@ -164,9 +171,13 @@ def read_baseline(folder: Path) -> tuple[Baseline, pl.DataFrame]:
     """
     baseline = read_json(folder / STATE, Baseline)
     path = folder / FIGURES
-    if (found := sha256_of(path)) != baseline.figures:
+    try:
+        content = read_regular(path)
+    except FileNotFoundError:
+        raise bad_input(path, "", "no such file", "a whole baseline") from None
+    if (found := sha256(content).hexdigest()) != baseline.figures:
         raise bad_input(path, "", f"SHA-256 {found[:12]}", f"{baseline.figures[:12]} of {STATE}")
-    figures = pl.read_parquet(path)
+    figures = pl.read_parquet(content)
     if dict(figures.schema) != dict(COLUMNS):
         raise bad_input(path, "", f"the columns {figures.columns}", f"{list(COLUMNS)}")
     return baseline, figures
@@ -175,10 +186,9 @@ def read_baseline(folder: Path) -> tuple[Baseline, pl.DataFrame]:
 def write_baseline(folder: Path, baseline: Baseline, figures: pl.DataFrame) -> Baseline:
     """Write a baseline; the file with the runs is last. Return it with the digest of `figures`."""
     folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f".{FIGURES}"
-    figures.write_parquet(fresh)
-    fresh.rename(folder / FIGURES)
-    written = baseline.model_copy(update={"figures": sha256_of(folder / FIGURES)})
+    content = parquet(figures)
+    write_whole_bytes(folder / FIGURES, content)
+    written = baseline.model_copy(update={"figures": sha256(content).hexdigest()})
     write_whole(folder / STATE, written.model_dump_json(indent=1) + "\n")
     return written
 
@@ -204,4 +214,4 @@ def copy_baseline(source: Path, target: Path) -> None:
     refuse_predicted(source / STATE, baseline.origin)
     target.mkdir(parents=True)
     for name in (STATE, FIGURES):
-        shutil.copyfile(source / name, target / name)
+        copy_whole(source / name, target / name)

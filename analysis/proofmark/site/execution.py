@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from proofmark.cases.models import Slug
+from proofmark.common.limits import MAX_CPUS, MAX_STEPS, MAX_WAIT_S
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.hardware import Count
 
@@ -56,13 +57,13 @@ class Queue(RenamedKeys):
     account: str = ""
     reservation: str = ""
     exclusive: bool = True
-    max_jobs: Count = 1
-    max_walltime_s: Count | None = None
-    queue_timeout_s: float = Field(default=7 * 86400, gt=0)
-    stall_timeout_s: float = Field(default=1800, gt=0)
+    max_jobs: Annotated[int, Field(gt=0, le=MAX_STEPS)] = 1
+    max_walltime_s: Annotated[int, Field(gt=0, le=MAX_WAIT_S)] | None = None
+    queue_timeout_s: float = Field(default=7 * 86400, gt=0, le=MAX_WAIT_S)
+    stall_timeout_s: float = Field(default=1800, gt=0, le=MAX_WAIT_S)
     parallel_environment: str = ""
-    slots_per_node: Count = 1
-    cpus_per_node: Count | None = None
+    slots_per_node: Annotated[int, Field(gt=0, le=MAX_CPUS)] = 1
+    cpus_per_node: Annotated[int, Field(gt=0, le=MAX_CPUS)] | None = None
     all_nodes: Count | None = Field(default=None, exclude_if=lambda nodes: nodes is None)
     memory_per_node: Count | None = None
     alloc_flags: str = Field(default="", pattern=_WORDS)

@@ -8,13 +8,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from proofmark.common.errors import nearest
+from proofmark.common.limits import MAX_ATTEMPTS, MAX_NODES, MAX_PARALLEL, MAX_WAIT_S
 from proofmark.common.strict_model import RenamedKeys
 from proofmark.site.bmc_vendors.model import SETTINGS, vendor, vendors
 
 Scalar = str | int | bool
 Settings = Mapping[str, Scalar]
-Seconds = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, le=MAX_WAIT_S)]
+Count = Annotated[int, Field(gt=0, le=MAX_PARALLEL)]
 SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s"]
 
 
@@ -73,9 +74,9 @@ class Firmware(RenamedKeys):
     reset_timeout_s: Seconds = 120
     poll_s: Seconds = 10
     timeout_s: Seconds = 30
-    max_attempts: Count = 4
+    max_attempts: Annotated[int, Field(gt=0, le=MAX_ATTEMPTS)] = 4
     max_parallel: Count = 256
-    batch_size: Count = 500
+    batch_size: Annotated[int, Field(gt=0, le=MAX_NODES)] = 500
     max_failures: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")

@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from proofmark.cases.models import Name, Slug, Text
+from proofmark.common.limits import MAX_COUNT
 from proofmark.common.strict_model import StrictModel
 
 CURRENT = "current"
 """The only mode of a partition that declares none: the mode that its nodes are in."""
 UNRECORDED = "not_recorded"
 """The mode of imported outputs. No mode of an inventory can have this name (`Slug`)."""
-Count = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(gt=0, le=MAX_COUNT)]
 
 
 class Hardware(StrictModel):

@@ -9,8 +9,11 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from proofmark.cases.models import Slug
+from proofmark.common.limits import MAX_TARGETS
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
+
+Targets = Annotated[int, Field(gt=0, le=MAX_TARGETS)]
 
 
 class FileSystem(StrictModel):
@@ -62,7 +65,7 @@ class Scratch(StrictModel):
     mount: Mount | None = None
     layout: dict[str, str | int] = {}
     server_cache_bytes: Count | None = None
-    storage_targets: Count | list[Annotated[int, Field(ge=0)]] | None = None
+    storage_targets: Targets | list[Annotated[int, Field(ge=0)]] | None = None
 
     @model_validator(mode="after")
     def _mount_is_complete(self) -> Self:

@@ -13,6 +13,7 @@ from pathlib import Path
 from proofmark.common.command import traced
 from proofmark.common.environment import without_secrets
 from proofmark.common.errors import Stopped
+from proofmark.common.files import open_to_append
 from proofmark.common.signals import on_stop_signal
 
 IDLE_S = 30.0
@@ -43,10 +44,12 @@ def run(
         folder: its working directory; None: that of this process.
 
     Raises:
+        BadInput: `log` is not a regular file that can be written.
         Stopped: this process received SIGINT or SIGTERM; the builder and its children have ended.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as log_file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
+    opened = open_to_append(log)
+    with opened as file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
         started = subprocess.Popen(
             command,
             cwd=folder,
@@ -60,8 +63,8 @@ def run(
             assert process.stdout is not None
             try:
                 for line in _lines(process.stdout.fileno(), idle):
-                    log_file.write(line + b"\n")
-                    log_file.flush()
+                    file.buffer.write(line + b"\n")
+                    file.buffer.flush()
                     line_read(line.decode(errors="replace"))
                 code = process.wait()
                 outcome.append(f"exit code {code}")

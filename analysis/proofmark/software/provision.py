@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from proofmark.cases.models import Slug
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.files import read_json, write_private
+from proofmark.common.files import read_json, write_private, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.runs.format import add_input
@@ -261,8 +261,8 @@ def provide_software(
     folder = run.files.program_probes
     folder.mkdir(exist_ok=True)
     for name, probe in probes.packages.items():
-        (folder / f"{name}.probe").write_text(probe.output)
-    (folder / "node.facts").write_text(probes.node)
+        write_whole(folder / f"{name}.probe", probe.output)
+    write_whole(folder / "node.facts", probes.node)
     write_private(target, software.model_dump_json(indent=1) + "\n")
     add_input(run.folder, target)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import Kit, execution, launch_of, make_kit, steps_of
 from tests.folders import ROOT
 
@@ -116,7 +117,7 @@ def two_copies(kit: Kit, delays: str) -> Sequence[Record]:
     )
     run = kit.run(run_id="mine")
     execute(run, "none", lambda line: None)
-    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
 
 
 @pytest.mark.fault("copies-apart")
@@ -145,6 +146,6 @@ def test_copies_without_a_start_and_end_are_invalid(kit: Kit, text: str, reason:
     (folder,) = steps_of(run)
     (execution(folder) / "copies.json").write_text(text)
     (execution(folder) / "outputs.sha256").unlink()  # a node without sha256sum writes none
-    records = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    records = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
     assert all(reason in record.reason for record in records)
     assert records

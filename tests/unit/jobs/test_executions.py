@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import OUTPUT, Kit, end, execution, left_behind, make_kit, steps_of, until
 from tests.processes import running
 
@@ -70,7 +71,7 @@ def call(command: Sequence[str]) -> int:
 
 
 def records(kit: Kit, run: Run) -> list[Record]:
-    return list(read_run(run, kit.benchmarks(), kit.site(), kit.software(), {}))
+    return list(read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
 
 
 class TestAnotherHost:

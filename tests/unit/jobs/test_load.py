@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import FAKE, SOUND, Kit, execution, left_behind, make_kit, steps_of, until
 from tests.processes import running
 
@@ -42,7 +43,7 @@ def run_step(step: Path) -> int:
 
 def records_of(run: Run) -> list[Record]:
     software = read_json(run.files.software, Software)
-    return list(read_run(run, benchmarks_of(run), site_of(run), software, {}))
+    return list(read_run(run, benchmarks_of(run), site_of(run), software, reports_of(run)))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,8 @@ from proofmark.judge.verdict import Verdict, judge
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.report.summary import headline
-from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.runs.job_on_node import JobOnNode
+from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import Counters
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
 

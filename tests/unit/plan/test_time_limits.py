@@ -21,7 +21,7 @@ from proofmark.plan.plan import Plan, Step
 from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK, Fabric
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.limits import links
+from proofmark.site.limits import LANES, LaneLimit, lanes
 from proofmark.site.machines import machines_of
 
 SYSTEMS = [
@@ -152,10 +152,12 @@ def test_imb_measures_all_sizes_of_p5_on_1024_ranks() -> None:
         assert imb_s([1e-9] * 2, [0, 1 << largest], count, volume) < step.seconds
 
 
-@pytest.mark.parametrize("row", links(), ids=[row.rate for row in links()])
-def test_the_rate_of_a_link_is_a_row_of_the_table(row: Any) -> None:
-    text = row.rate.replace("\\", "")
-    assert Fabric(rate=text).link_bytes_per_s == row.bytes_per_s
+@pytest.mark.parametrize("count", LANES)
+@pytest.mark.parametrize("row", lanes(), ids=[row.speed or "none" for row in lanes()])
+def test_the_rate_of_a_link_is_that_of_its_lanes(row: LaneLimit, count: int) -> None:
+    name = f"{count}X {row.speed}".strip()
+    text = f"{row.shown_gbit * count:g} Gb/sec ({name})"
+    assert Fabric(rate=text).link_bytes_per_s == count * row.lane_bytes_per_s
 
 
 def test_the_rate_of_a_link_is_a_number_or_unknown() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import SYMBOLS, Kit, execution, make_kit, steps_of, topology
 from tests.folders import ROOT
 
@@ -56,7 +57,7 @@ def kit(tmp_path: Path) -> Kit:
 def carried_out(kit: Kit) -> Sequence[Record]:
     run = kit.run()
     execute(run, "none", lambda line: None)
-    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
 
 
 def openmp_program(kit: Kit) -> None:
@@ -104,7 +105,7 @@ def test_threads_on_each_others_cpus(kit: Kit, injected: bool) -> None:
         assert swapped != script
         (folder / "run.sh").write_text(swapped)
     execute(run, "none", lambda line: None)
-    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
     assert record.reason == ("thread 0 ran on CPUs 1, planned on 0" if injected else "")
     assert record.valid is not injected
     bound = json.loads((execution(folder) / "binding.json").read_text())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import reports_of
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import make_kit
 from tests.folders import PROBES, ROOT
@@ -24,7 +25,6 @@ from proofmark.plan.plan import Step
 from proofmark.records.bounds import StepBounds
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
-from proofmark.runs.run import benchmarks_of
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of
 from proofmark.site.node.facts import parse_probe
 
@@ -75,7 +75,7 @@ def measured(folder: Path, number: str, **metric: Any) -> Record:
     kit.program(f'echo "size $1"; echo "rate {number}"; echo END')
     run = kit.run()
     execute(run, "none", lambda line: None)
-    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
     return record
 
 
@@ -147,7 +147,7 @@ def test_a_time_is_positive_and_within_the_time_limit(
     kit.program(f'echo "rate {value}"')
     run = kit.run()
     execute(run, "none", lambda line: None)
-    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
     assert record.valid == (not reason)
     assert record.reason.startswith(reason)
 
@@ -164,16 +164,6 @@ def test_a_bound_is_in_the_base_unit(tmp_path: Path, bound: Any) -> None:
     reason = measured(tmp_path, "5.01", bound=bound).reason
     assert reason.startswith("rate 5.01 MB/s is above the physical bound 5 MB/s: ")
     assert reason.endswith("size 1" if isinstance(bound, str) else "by its definition 5000000.0")
-
-
-def test_the_cases_of_an_earlier_run_have_the_bounds_of_their_units(tmp_path: Path) -> None:
-    run = fleet_run(tmp_path, {"n1": 100.0, "n2": 1e12})
-    path = run.files.benchmarks / "fake.yml"
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join(each for each in lines if "bound:" not in each), encoding="utf-8")
-    assert benchmarks_of(run).case("fake").metrics["rate"].bound == "universal"
-    (invalid,) = judge_run(run).of("INVALID")
-    assert invalid.reason.endswith(": no node has more byte/s")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)

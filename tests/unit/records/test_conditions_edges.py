@@ -15,8 +15,9 @@ from proofmark.plan.plan import SCRATCH, Step
 from proofmark.records.conditions import Conditions
 from proofmark.records.scratch_files import mount_of
 from proofmark.runs.attempts import Attempt
+from proofmark.runs.job_on_node import DamagedProbe
 from proofmark.runs.journal import Journal
-from proofmark.runs.nodes import DamagedProbe, Node, nodes_of
+from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.parts import Mount
@@ -132,9 +133,11 @@ class TestProof:
     def test_a_node_without_a_report_is_not_proven(self, case: Case) -> None:
         found = case.conditions(verified=[("n1", "flat")], **FIRMWARE)
         reason = "n1: mode flat is not proven: no probe before or after the step reports the boot"
-        assert case.reason(found) == reason
-        assert case.reason(found, boot_id=None) == ""
-        assert case.reason(case.conditions()) == ""
+        missing = "the state of n1 is not proven: nodes/n1.json is missing (proofmark collect)"
+        assert case.reason(found) == f"{missing}; {reason}"
+        assert case.reason(found, boot_id=None) == missing
+        assert case.reason(case.conditions()) == missing
+        assert case.reason(case.conditions(origin="predicted")) == ""
 
     def test_a_node_without_a_journal_is_not_proven(self, case: Case) -> None:
         found = case.conditions(case.node(), verified=[("n2", "flat")], **FIRMWARE)
@@ -328,8 +331,12 @@ class TestReasons:
     def test_the_attempts_of_other_steps_do_not_count(self, case: Case) -> None:
         bad = case.node(numa=(), number=1)
         found = case.conditions(bad, verified=[("n1", "cache")])
-        assert case.reason(found, job_attempt="j/attempt-2") == ""
-        assert case.reason(found, job_attempt="j/attempt-1") != ""
+        assert case.reason(found, job_attempt="j/attempt-2") == (
+            "the state of n1 is not proven: nodes/n1.json has no report of the job"
+        )
+        assert case.reason(found, job_attempt="j/attempt-1") == (
+            "n1 was in mode cache, planned in flat"
+        )
 
     def test_each_mode_and_step_is_checked_by_itself(self, case: Case) -> None:
         """The checks of a node are cached."""
@@ -350,7 +357,8 @@ class TestReasons:
         assert reason == "n1 was in mode cache, planned in flat"
 
     def test_a_damaged_probe_is_the_reason(self, case: Case) -> None:
-        probe = DamagedProbe(job="j", attempt=1, steps=(case.step.id,), reason="n1.before is cut")
+        steps = (case.step.id,)
+        probe = DamagedProbe(job="j", attempt=1, steps=steps, code="cut", reason="n1.before is cut")
         node = Node(host="n1", jobs=(), damaged=(probe,))
         assert case.reason(case.conditions(node)) == "n1.before is cut"
         assert case.reason(case.conditions(node), hosts=["n1.site"]) == "n1.before is cut"
@@ -358,7 +366,8 @@ class TestReasons:
     def test_an_error_of_the_node_precedes_its_mode(self, case: Case) -> None:
         node = case.node(numa=())
         (job,) = node.jobs
-        other = {"damaged": (DamagedProbe(job="j", attempt=1, steps=job.steps, reason="cut"),)}
+        probe = DamagedProbe(job="j", attempt=1, steps=job.steps, code="cut", reason="cut")
+        other = {"damaged": (probe,)}
         found = case.conditions(node.model_copy(update=other), verified=[("n1", "cache")])
         assert case.reason(found) == "cut; n1 was in mode cache, planned in flat"
 

@@ -17,8 +17,9 @@ from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
 from proofmark.records.conditions import Conditions
 from proofmark.runs.attempts import Attempt
+from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.journal import Journal
-from proofmark.runs.nodes import JobOnNode, Node, collect_nodes, nodes_of
+from proofmark.runs.nodes import Node, collect_nodes, nodes_of
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import start_or_continue
 from proofmark.site.machine import Machine

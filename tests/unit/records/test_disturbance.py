@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import judged, seal
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import launcher
-from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run
 
 STABILITY = {"least_seconds": 3600, "metric": "rate", "max_change": 0.2}
@@ -48,7 +48,7 @@ def measured(kit: Kit, rates: Sequence[float], **case: Any) -> Run:
 
 
 def answer(kit: Kit, rates: Sequence[float], **case: Any) -> tuple[str, str]:
-    (result,) = judge_run(measured(kit, rates, **case)).results
+    (result,) = judged(measured(kit, rates, **case)).results
     return result.verdict, result.reason
 
 
@@ -93,9 +93,9 @@ class TestRate:
     def test_another_fault_of_a_disturbed_repeat_still_counts(self, kit: Kit) -> None:
         run = measured(kit, [100, 100, 30, 100, 100, 100])
         third = execution(steps_of(run)[2])
-        (third / "outputs.sha256").unlink()
         (third / "stdout").write_text("size 1\nrate 30\n", encoding="utf-8")  # without its END
-        (result,) = judge_run(run).results
+        seal(third)
+        (result,) = judged(run).results
         assert result.verdict == "INVALID"
         assert "END" in result.reason
 
@@ -110,7 +110,7 @@ class TestRate:
 
 
 class TestTicks:
-    """Runs of older versions have no samples, but the CPU time of the whole node."""
+    """The samples may have no node. The CPU time of the whole node is always there."""
 
     @pytest.mark.parametrize(
         ("ticks", "word", "reason"),
@@ -133,9 +133,9 @@ class TestTicks:
         names = ("busy_ticks", "stolen_ticks", "own_ticks")
         when |= dict(zip(names, ticks, strict=True))
         (folder / "when.json").write_text(json.dumps(when))
-        for name in ("outputs.sha256", "noise.json"):
-            (folder / name).unlink()
-        (result,) = judge_run(run).results
+        (folder / "noise.json").write_text("[\n]\n")
+        seal(folder)
+        (result,) = judged(run).results
         assert (result.verdict, result.reason.removeprefix("disturbed: ")) == (word, reason)
 
 
@@ -160,9 +160,9 @@ def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
         path = execution(step) / "when.json"
         text = path.read_text(encoding="utf-8")
         path.write_text(text.partition(', "busy_ticks"')[0] + "}", encoding="utf-8")
-        (path.parent / "outputs.sha256").unlink()
-        (path.parent / "noise.json").unlink()
-    (result,) = judge_run(run).results
+        (path.parent / "noise.json").write_text("[\n]\n")
+        seal(path.parent)
+    (result,) = judged(run).results
     assert result.verdict == "PASS"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.emulators.stripes import write_tool
+from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import OUTPUT, Kit, execution, make_kit, steps_of
 
 from proofmark.jobs.layout_script import layout_functions
@@ -49,7 +50,7 @@ def run_steps(
             stdin=subprocess.DEVNULL,
             timeout=300,
         )
-    return run, list(read_run(run, kit.benchmarks(), site, kit.software(), {}))
+    return run, list(read_run(run, kit.benchmarks(), site, kit.software(), reports_of(run)))
 
 
 @pytest.fixture

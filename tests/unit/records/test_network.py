@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 from tests.folders import ROOT
 from tests.processes import namespace
@@ -119,7 +120,7 @@ def finished_run(kit: Kit, pair: Pair, at: Site) -> Run:
 
 def records(kit: Kit, run: Run, at: Site) -> dict[int, Record]:
     """Return the records by the parameter `size`."""
-    found = read_run(run, kit.benchmarks(), at, kit.software(), {})
+    found = read_run(run, kit.benchmarks(), at, kit.software(), reports_of(run))
     return {int(dict(each.parameters)["size"]): each for each in found}
 
 
@@ -276,7 +277,7 @@ class TestSamples:
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL, timeout=300)
         assert execution(step, 2).exists()
         at = site(kit, Network(kind="omni-path"))
-        found = list(read_run(run, kit.benchmarks(), at, kit.software(), {}))
+        found = list(read_run(run, kit.benchmarks(), at, kit.software(), reports_of(run)))
         assert [each.valid for each in found] == [True, True]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import judged, seal
 from tests.fixtures.hogs import SPIN, hogs
 from tests.fixtures.kit import OUTPUT, Kit, execution, left_behind, make_kit, steps_of
 from tests.folders import ROOT
@@ -22,7 +23,6 @@ from proofmark.cases.models import Stability
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.step_script import THRESHOLDS
-from proofmark.judge.judging import judge_run
 from proofmark.judge.results import Result
 from proofmark.records.noise import noise_reason
 from proofmark.runs.noise_file import NodeNoise, read_noise
@@ -52,7 +52,7 @@ def staged(kit: Kit, program: str, software: Mapping[str, Any] | None = None, **
 
 def measured(run: Run) -> Result:
     execute(run, "none", lambda line: None)
-    (result,) = judge_run(run).results
+    (result,) = judged(run).results
     return result
 
 
@@ -105,7 +105,7 @@ class TestHogs:
             process.wait(300)
         (node,) = read_noise(str(execution(step)))
         assert node.burst > 0.5
-        (result,) = judge_run(run).results
+        (result,) = judged(run).results
         assert result.verdict == "INVALID"
         assert " % of a second, more than 50 %" in result.reason
 
@@ -137,7 +137,7 @@ class TestHogs:
         assert (result.verdict, result.values) == ("PASS", (100,))
         assert executions(run) == ["execution-1", "execution-2"]
         assert (execution(steps_of(run)[0]) / "disturbed").read_text().split()[1:] != []
-        first_one, second = judge_run(run).results.aggregates.records.executions
+        first_one, second = judged(run).results.aggregates.records.executions
         assert first_one.disturbed.startswith("disturbed: the ranks got ")
         assert second.disturbed == ""
 
@@ -152,7 +152,7 @@ class TestHogs:
             result = measured(run)
         assert (result.record.valid, result.values) == (True, (100,))
         assert executions(run) == ["execution-1"]
-        (about,) = judge_run(run).results.aggregates.records.executions
+        (about,) = judged(run).results.aggregates.records.executions
         assert about.disturbed.startswith("disturbed: the ranks got ")
 
     @pytest.mark.root
@@ -168,7 +168,7 @@ class TestHogs:
         (job,) = (run.folder / "jobs").glob("*/job.sh")
         bound = 'mount --bind "$0" /proc/stat && sh "$1"'
         subprocess.run(["unshare", "--mount", "sh", "-c", bound, stat, job], check=True)
-        (result,) = judge_run(run).results
+        (result,) = judged(run).results
         assert result.verdict == "INVALID"
         assert "; a hypervisor withheld " in result.reason
         assert result.reason.partition("more than 5 %")[1]
@@ -276,8 +276,8 @@ class TestFile:
         execute(run, "none", lambda line: None)
         folder = execution(steps_of(run)[0])
         (folder / "noise.json").write_text(content)
-        (folder / "outputs.sha256").unlink()
-        (result,) = judge_run(run).results
+        seal(folder)
+        (result,) = judged(run).results
         assert result.verdict == "INVALID"
         assert result.reason.startswith("noise.json is damaged: ")
 
@@ -286,7 +286,7 @@ class TestFile:
         run = staged(kit, ":")
         execute(run, "none", lambda line: None)
         (execution(steps_of(run)[0]) / "noise.json").write_text(json.dumps([QUIET]))
-        (result,) = judge_run(run).results
+        (result,) = judged(run).results
         assert (result.verdict, result.reason) == (
             "INVALID", "noise.json changed after the step ended"
         )  # fmt: skip
@@ -297,8 +297,8 @@ class TestFile:
         execute(run, "none", lambda line: None)
         folder = execution(steps_of(run)[0])
         (folder / "noise.json").write_text(json.dumps([QUIET]))
-        (folder / "outputs.sha256").unlink()
-        (result,) = judge_run(run).results
+        seal(folder)
+        (result,) = judged(run).results
         assert result.verdict == "PASS"
 
     def test_an_unknown_threshold_is_refused(self, kit: Kit) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.finished import write_execution
+from tests.fixtures.finished import reports_of, seal, write_execution
 from tests.fixtures.kit import FAKE, SOUND, Kit, described, execution, make_kit, steps_of
 
 from proofmark.cases.models import Concurrent
@@ -41,7 +41,7 @@ def carry_out(kit: Kit, run: Run | None = None) -> Run:
 
 
 def records(kit: Kit, run: Run) -> Records:
-    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
 
 
 def after(kit: Kit, program: str) -> tuple[Record, Record]:
@@ -62,6 +62,7 @@ def write(folder: Path, **changes: Any) -> None:
     names = {path.stem: path for path in execution(folder).iterdir()}
     for stem, text in changes.items():
         names[stem].write_text(text, encoding="utf-8")
+    seal(execution(folder))
 
 
 class TestFaults:
@@ -213,19 +214,6 @@ class TestAttempts:
             (1, "execution-1"),
             (2, "execution-2"),
             (10, "execution-10"),
-        ]
-
-    def test_executions_of_the_older_formats_are_found_oldest_first(self, tmp_path: Path) -> None:
-        for name in ("", "again-2", "again-10", "again-1", "interrupted-1", "again-x", "again-"):
-            write_execution(tmp_path / "new", HOST)
-            shutil.copytree(tmp_path / "new" / "execution-1", tmp_path / "step" / name)
-            shutil.rmtree(tmp_path / "new")
-        (tmp_path / "step" / "again-1" / "rc").unlink()
-        found = attempts(tmp_path / "step")
-        assert [(each.number, each.files.folder.name) for each in found] == [
-            (1, "step"),
-            (3, "again-2"),
-            (11, "again-10"),
         ]
 
     def test_files_beside_the_executions_are_no_execution(self, tmp_path: Path) -> None:

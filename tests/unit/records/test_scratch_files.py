@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,14 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tests.fixtures.finished import judged, reports_of, seal
 from tests.fixtures.kit import FAKE, OUTPUT, Kit, execution, make_kit, steps_of
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Case
-from proofmark.common.strict_model import OLD_KEYS
 from proofmark.jobs.launcher import LAUNCHERS, Launch
-from proofmark.judge.judging import judge_run
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.records.columns import Record
@@ -69,7 +67,7 @@ def record(
         inside = f'{before} && exec "$@"'
         command = ["unshare", "--mount", "sh", "-c", inside, "sh", *command]
     subprocess.run(command, check=False, cwd=kit.folder, stdin=subprocess.DEVNULL, timeout=300)
-    (found,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    (found,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
     return found
 
 
@@ -192,7 +190,7 @@ class TestIntendedFileSystem:
         environment = {**os.environ, "PROBE_SKIP_S": "1"}
         subprocess.run(command, check=True, timeout=300, env=environment, stdin=subprocess.DEVNULL)
         collect_nodes(run)
-        (result,) = judge_run(run).results
+        (result,) = judged(run).results
         assert result.verdict == ("UNJUDGED" if how == "control" else "INVALID")
         if how == "control":
             return
@@ -307,13 +305,13 @@ class TestReport:
             path.write_text(path.read_text().replace('"bytes": 100000', '"bytes": 900000'))
         elif how == "damaged":
             path.write_text("{")
-            (execution(step) / "outputs.sha256").unlink()
-        (found,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+            seal(execution(step))
+        (found,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
         assert (
             found.reason
             == {
                 "control": "",
-                "removed": "scratch.json changed after the step ended",
+                "removed": "scratch.json is missing",
                 "changed": "scratch.json changed after the step ended",
                 "damaged": "scratch.json is damaged: Expecting property name enclosed in double "
                 "quotes: line 1 column 2 (char 1)",
@@ -331,14 +329,6 @@ class TestReport:
         report = read_scratch_files((execution(step) / "scratch.json").read_bytes())
         assert report.real.endswith("/0001-fake/a b")
         assert (report.bytes, report.files) == (100000, 2)
-
-    def test_an_earlier_version_did_not_look(self, kit: Kit) -> None:
-        """A plan without the key has no check."""
-        kit.case(sweep={"size": 1}, cost={"seconds": 1, "bytes": 100000})
-        shutil.rmtree(kit.folder / "scratch")
-        assert record(kit).valid
-        old = {key: value for key, value in FAKE.items() if key != "directory"}
-        assert Case.model_validate(old, context=OLD_KEYS).writes is None
 
 
 def partition_with(*systems: FileSystem) -> Partition:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 from tests.unit.plan.test_papers import of
 
@@ -49,7 +50,7 @@ def carried_out(kit: Kit, setting: str = "") -> Sequence[Record]:
     kit.case(launch="mpi", sweep={"size": 2, "ranks": 1, "threads": 2})
     run = kit.run()
     execute(run, "none", lambda line: None)
-    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
 
 
 @pytest.mark.fault("rank-threads-not-bound")
@@ -138,7 +139,7 @@ def test_the_kernel_reports_the_threads_of_a_silent_runtime(
     kit.case(launch="threads", sweep={"size": 2, "threads": 2})
     run = kit.run()
     execute(run, "none", lambda line: None)
-    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
     assert record.reason.startswith(reason)
     assert record.valid is (reason == "")
     entries = json.loads((execution(steps_of(run)[0]) / "binding.json").read_text())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import seal
 from tests.unit.records.test_binding import make_plan_of
 
 from proofmark.plan.plan import Step
@@ -17,11 +17,13 @@ from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt
 
 FILES = {
+    "started": b"n1 1 now job 1\n",
     "stdout": b"out",
     "stderr": b"",
     "rc": b"0\n",
     "when.json": b"{}",
     "binding.json": b"[]",
+    "noise.json": b"[\n]\n",
 }
 
 
@@ -36,8 +38,7 @@ def attempt(folder: Path, **changes: Any) -> Attempt:
     """Return a sound execution on n1, with `changes`; its files are written with their digests."""
     for name, content in FILES.items():
         (folder / name).write_bytes(content)
-    lines = [f"{sha256(content).hexdigest()}  {name}\n" for name, content in FILES.items()]
-    (folder / "outputs.sha256").write_text("".join(lines))
+    seal(folder)
     usual: dict[str, Any] = {
         "number": 1,
         "path": str(folder),
@@ -126,8 +127,8 @@ def test_an_exit_code_has_its_meaning_and_the_last_message(
     step: Step, tmp_path: Path, code: int, expected: str, message: str
 ) -> None:
     execution = attempt(tmp_path, rc=code)
-    (tmp_path / "outputs.sha256").unlink()
     (tmp_path / "stderr").write_text(message)
+    seal(tmp_path)
     assert reason(step, execution) == expected + (f": {message}" if message else "")
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from tests.fixtures.finished import judged, seal
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.common.files import write_whole
@@ -26,7 +27,7 @@ NODE = {
 
 def text_of(run: Run) -> str:
     collect_nodes(run)
-    page = view(gather(run, judge_run(run)))
+    page = view(gather(run, judged(run)))
     return re.sub(r"\s+", " ", json.dumps(page, default=str))
 
 
@@ -37,8 +38,8 @@ def staged(folder: Path, *, disturbed: bool) -> Run:
     execute(run, "none", lambda line: None)
     (step,) = steps_of(run)
     if disturbed:
-        (execution(step) / "outputs.sha256").unlink()
         write_whole(execution(step) / "noise.json", json.dumps([NODE]))
+        seal(execution(step))
     return run
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import stat
@@ -52,6 +51,7 @@ def original(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
     """Return the folder of a signed run, which no test changes."""
     made = make_kit(tmp_path_factory.mktemp("original")).run()
     execute(made, "none", lambda line: None)
+    assert main(["collect", str(made.folder)]) == 0
     assert main(["report", str(made.folder)]) == 0
     assert main(["sign", str(made.folder), "--key", str(keys / "alice")]) == 0
     return made.folder
@@ -183,57 +183,6 @@ def test_a_run_in_the_folder_of_another_is_named(
     assert f"run.json: of the run {run.id}" in capsys.readouterr().out
 
 
-def sign_as_before(folder: Path, key: Path) -> None:
-    """Sign a run as an earlier version did: by manifest.json, without run.json."""
-    for name in ("run.json", "SHA256SUMS", "SHA256SUMS.sig"):
-        (folder / name).unlink(missing_ok=True)
-    files = {}
-    for path in sorted(folder.rglob("*")):
-        content = os.fsencode(path.readlink()) if path.is_symlink() else b""
-        if not path.is_symlink() and not path.is_file():
-            continue
-        content = content or path.read_bytes()
-        entry = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        name = f"{path.relative_to(folder)}"
-        if name != "lock":
-            files[name] = {**entry, **({"link": True} if path.is_symlink() else {})}
-    document = {"algorithm": "sha256", "run": folder.name, "files": files}
-    (folder / "manifest.json").write_text(json.dumps(document))
-    command: list[str | Path] = ["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", "proofmark-run"]
-    subprocess.run([*command, folder / "manifest.json"], check=True, capture_output=True)
-
-
-@pytest.mark.fault("link-leaves-run")
-@pytest.mark.parametrize("target", ["verdict.json", "/etc/hostname", "../../benchmarks", "steps/x"])
-def test_a_run_that_an_earlier_version_signed_still_verifies(
-    run: Run, keys: Path, target: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The control is a link that stays in the run: format 1 allowed links."""
-    leaves = target.startswith(("/", ".."))
-    (run.folder / "link").symlink_to(target)
-    sign_as_before(run.folder, keys / "alice")
-    capsys.readouterr()
-    assert verified(run, keys / "signers") == int(leaves)
-    *lines, last = capsys.readouterr().out.splitlines()
-    assert ("link: a symbolic link that leaves the run" in lines) == leaves
-    assert last.startswith(f"{run.id}: 1 differences" if leaves else "UNJUDGED: 0 PASS")
-
-
-def test_a_change_of_a_run_that_an_earlier_version_signed_is_named(
-    run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    link = run.folder / "link"
-    link.symlink_to("verdict.json")
-    sign_as_before(run.folder, keys / "alice")
-    link.unlink()
-    link.symlink_to("report.html")
-    (run.folder / "report.html").write_text("PASS")
-    assert verified(run, keys / "signers") == 1
-    out = capsys.readouterr().out
-    assert "link: changed" in out
-    assert "report.html: changed" in out
-
-
 @pytest.mark.fault("link-leaves-run")
 @pytest.mark.parametrize("name", ["SHA256SUMS", "SHA256SUMS.sig", "steps"])
 def test_a_link_in_place_of_a_file_is_refused(run: Run, keys: Path, name: str) -> None:
@@ -318,18 +267,15 @@ def test_an_unfinished_run_is_neither_signed_nor_verified(
 
 
 @pytest.mark.fault("run-renamed")
-@pytest.mark.parametrize("first_format", [False, True])
 def test_a_renamed_run_is_neither_signed_nor_verified(
-    run: Run, keys: Path, first_format: bool, capsys: pytest.CaptureFixture[str]
+    run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The control is `test_a_copy_elsewhere_is_as_good`."""
-    if first_format:
-        sign_as_before(run.folder, keys / "alice")
     moved = Run(run.folder.rename(run.folder.with_name("another")), run.plan)
     assert verified(moved, keys / "signers") == 1
     assert f"verdict.json: of the run {run.id}" in capsys.readouterr().out
     assert main(["report", f"{moved.folder}"]) == 0
-    assert signed(moved, keys) == (0 if first_format else 3)
+    assert signed(moved, keys) == 3
 
 
 PLANTS = """#!/bin/sh

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fixtures.kit import Kit, make_kit
+from tests.unit.common.test_files import special
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
@@ -36,7 +38,7 @@ def run(kit: Kit) -> Run:
 def test_control_the_run_is_opened_at_every_stage(run: Run) -> None:
     enter_mode(run.folder, "")
     execute(run, "none", lambda line: None)
-    for command in ("report", "verdict", "status"):
+    for command in ("collect", "report", "verdict", "status"):
         assert main([command, f"{run.folder}"]) in (0, 4)  # no limit: UNJUDGED
     assert open_run(run.folder).plan.digest == run.plan.digest
 
@@ -85,14 +87,76 @@ def test_an_added_benchmark_is_named_and_other_files_are_not_read(run: Run) -> N
         open_run(run.folder)
 
 
-def test_a_run_of_an_earlier_format_has_no_digests(run: Run) -> None:
-    identity = {"run": run.id, "format": 2}
-    run.files.identity.write_text(json.dumps(identity))
-    add_input(run.folder, run.files.software)
-    assert json.loads(run.files.identity.read_text()) == identity
+def changed(**fields: Any) -> Callable[[Path], None]:
+    """Return a change of fields of ``run.json`` that a person makes with an editor."""
+
+    def change(path: Path) -> None:
+        path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+    return change
+
+
+def without_plan(path: Path) -> None:
+    identity = json.loads(path.read_text())
+    del identity["inputs"]["plan.json"]
+    path.write_text(json.dumps(identity))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def put(kind: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        path.unlink()
+        special(path, kind)
+
+    return change
+
+
+IDENTITIES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "removed": (Path.unlink, "found no such file"),
+    "empty": (emptied, "found unreadable"),
+    "cut": (cut, "found unreadable"),
+    "first-format": (changed(format=1), "format: found 1, the format of another version"),
+    "older-format": (changed(format=2), "format: found 2, the format of another version"),
+    "previous-format": (changed(format=3), "format: found 3, the format of another version"),
+    "later-format": (changed(format=99), "format: found 99, the format of another version"),
+    "no-inputs": (changed(inputs={}), "sha256: found changed after the kit wrote the file"),
+    "no-plan": (without_plan, "sha256: found changed after the kit wrote the file"),
+    "other-run": (changed(run="x"), "sha256: found changed after the kit wrote the file"),
+    "no-own-digest": (changed(sha256=""), "sha256: found changed after the kit wrote the file"),
+    **{kind: (put(kind), "found ") for kind in ("fifo", "folder", "link", "device", "sparse")},
+}
+
+
+@pytest.mark.fault("input-changed")
+@pytest.mark.parametrize("how", IDENTITIES)
+def test_a_run_without_a_whole_run_json_is_refused(
+    run: Run, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute(run, "none", lambda line: None)
+    change, found = IDENTITIES[how]
+    change(run.files.identity)
     flip(run.files.facts_probe)
-    check_inputs(run.folder)
-    assert open_run(run.folder).plan == run.plan
+    for command in ("report", "verdict", "collect", "execute", "status"):
+        assert main([command, f"{run.folder}"]) == 3
+        assert f"run.json: {found}" in capsys.readouterr().err
+    assert not run.files.verdict.exists()
+
+
+@pytest.mark.fault("input-changed")
+@pytest.mark.parametrize("name", ["inputs/other", "inputs/baseline/figures.parquet"])
+def test_a_file_that_was_added_to_the_inputs_is_named(run: Run, name: str) -> None:
+    path = run.folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    with pytest.raises(BadInput, match=f"{name}: found added after the start of the run"):
+        open_run(run.folder)
 
 
 def test_the_first_digest_of_an_input_stays(run: Run) -> None:

@@ -16,7 +16,7 @@ from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
 from proofmark.runs import start
-from proofmark.runs.format import FORMAT, format_of
+from proofmark.runs.format import FORMAT, identity_of, write_identity
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.runs.start import start_or_continue
 
@@ -191,6 +191,7 @@ class TestOpening:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "plan.json"
             path.write_bytes(content)
+            write_identity(path.parent)
             with pytest.raises(BadInput, match=r"plan\.json: found unreadable"):
                 open_run(path.parent)
 
@@ -210,24 +211,4 @@ class TestFormat:
         names = {"plan.json", *(f"inputs/{name}" for name in inputs)}
         assert (identity["run"], identity["format"]) == (run.id, FORMAT)
         assert identity["inputs"].keys() == names
-        assert format_of(run.folder) == FORMAT
-
-    def test_a_run_without_a_number_is_of_the_first_format(self, kit: Kit) -> None:
-        run = kit.run()
-        run.files.identity.unlink()
-        assert format_of(run.folder) == 1
-        assert open_run(run.folder) == run
-
-    @pytest.mark.parametrize(
-        ("text", "found"),
-        [
-            ('{"run": "r", "format": 99}', "99, of a later version; accepted: 1 to"),
-            ('{"run": "r", "format": 0}', "unreadable"),
-            ("{", "unreadable"),
-        ],
-    )
-    def test_a_run_of_a_later_version_is_refused(self, kit: Kit, text: str, found: str) -> None:
-        run = kit.run()
-        run.files.identity.write_text(text)
-        with pytest.raises(BadInput, match=found):
-            open_run(run.folder)
+        assert identity_of(run.folder).format == FORMAT

@@ -1,8 +1,7 @@
-"""Renamed keys and axes: refused with the new name, and read in runs of format 1."""
+"""Renamed keys and axes: refused with the new name."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput
-from proofmark.common.strict_model import OLD_KEYS, RenamedKeys, StrictModel
+from proofmark.common.strict_model import RenamedKeys
 from proofmark.common.yaml_models import load
-from proofmark.runs.run import benchmarks_of, open_run, site_of
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import load_site
-from proofmark.site.partition import Partition
 
 LIMIT = {
     **{"metric": "rate", "kind": "contract", "source": "s", "value": 1, "at_least": 1},
@@ -128,57 +125,3 @@ def test_the_new_name_of_a_key_of_another_model_is_no_hint(tmp_path: Path) -> No
     path.write_text("starting: {}\n")
     with pytest.raises(BadInput, match="found unknown key"):
         load(path, Queue)
-
-
-def test_old_keys_are_read_only_in_their_context() -> None:
-    old = {"jobs_at_once": 3, "wait_s": 60.0}
-    assert Queue.model_validate(old, context=OLD_KEYS) == Queue(max_jobs=3, queue_timeout_s=60)
-    with pytest.raises(ValueError, match="jobs_at_once"):
-        Queue.model_validate(old)
-    nested = {"queue": old, "stand_ins": {"cpus": [0]}, "starting": {"binds": "wrapper"}}
-    facts = {
-        **{"hardware": "discovered", "environment": "local", "scheduler": "none"},
-        **{"provision_from": "system", "scratch": {"path": "/s"}, "origin": "emulated"},
-    }
-    partition = Partition.model_validate({**facts, **nested}, context=OLD_KEYS)
-    assert (partition.queue.max_jobs, partition.launch.binding) == (3, "wrapper")
-    assert issubclass(Partition, StrictModel)
-
-
-def test_a_run_of_the_first_format_is_read_with_its_old_keys(tmp_path: Path) -> None:
-    run = make_kit(tmp_path).run()
-    run.files.identity.unlink()
-    for path, new, old in (
-        (run.files.site, '"remote_shell"', '"reach"'),
-        (run.files.site, '"stall_timeout_s"', '"patience_s"'),
-    ):
-        text = path.read_text()
-        assert new in text
-        path.write_text(text.replace(new, old))
-    case = run.files.benchmarks / "fake.yml"
-    case.write_text(case.read_text() + 'accepts: {"{size}": "1"}\n')
-    assert site_of(run).remote_shell == ["sh", "-s"]
-    assert benchmarks_of(run).cases["fake"].constraints == {"{size}": "1"}
-
-
-def test_a_run_of_the_first_format_is_read_with_its_old_axis(tmp_path: Path) -> None:
-    run = make_kit(tmp_path).run()
-    plan = json.loads(run.files.plan.read_text())
-    for group in plan["groups"]:
-        for job in group["jobs"]:
-            for step in job["steps"]:
-                step["parameters"]["apart"] = "chip"
-    run.files.plan.write_text(json.dumps(plan))
-    path = run.files.benchmarks / "fake.yml"
-    case = yaml.safe_load(path.read_text())
-    case["sweep"]["apart"] = "chip"
-    case["references"] = [LIMIT]
-    path.write_text(yaml.safe_dump(case))
-    with pytest.raises(BadInput, match="an old axis; its new name is distance"):
-        benchmarks_of(run)
-    run.files.identity.unlink()
-    read = benchmarks_of(run).cases["fake"]
-    assert (read.sweep["distance"], "apart" in read.sweep) == ("chip", False)
-    assert read.references[0].where == {"distance": "chip"}
-    for step in open_run(run.folder).plan.steps():
-        assert (step.parameters["distance"], "apart" in step.parameters) == ("chip", False)

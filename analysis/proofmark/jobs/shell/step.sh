@@ -493,8 +493,8 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 rm -rf binding
 judge_noise || exit 74
 
-digests() { # writes the SHA-256 of each output, if the node has a program for it
-	set -- stdout stderr rc when.json binding.json noise.json
+digests() { # writes the SHA-256 of each output; without it the figures are INVALID
+	set -- started stdout stderr rc when.json binding.json noise.json
 	for also in copies.json scratch.json files.json layout.txt load.json telemetry.jsonl; do
 		[ ! -f "$also" ] || set -- "$@" "$also"
 	done
@@ -503,6 +503,8 @@ digests() { # writes the SHA-256 of each output, if the node has a program for i
 		sha256sum "$@" >outputs.sha256
 	elif command -v openssl >/dev/null; then
 		openssl dgst -sha256 -r "$@" >outputs.sha256
+	else
+		echo "$STEP: no program for SHA-256: sha256sum or openssl" >&2
 	fi
 }
 

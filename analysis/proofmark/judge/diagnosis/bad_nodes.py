@@ -12,7 +12,7 @@ from proofmark.judge.diagnosis.causes import Cause, causes
 from proofmark.judge.diagnosis.drift import Drift, drift
 from proofmark.judge.diagnosis.lost_packets import Loss, losses, segments_of
 from proofmark.judge.diagnosis.over_time import KIND
-from proofmark.judge.results import Result
+from proofmark.judge.results import CONFIRMING, WITHIN_NOISE, Result
 from proofmark.judge.traits import Traits, configuration, traits_of, usual
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange
@@ -48,7 +48,8 @@ class BadNode:
     Attributes:
         host: its name.
         slow: the figures that fail, the worst first; empty if only counters show a fault.
-        retest: whether all of them fail within their noise. Such a node is measured again first.
+        retest: whether it is measured again before it is named for return: each of its figures
+            has to be, and nothing else shows a fault.
         causes: the traits that it shares with other bad nodes.
         rare_settings: the settings that few other nodes have.
         counters: the changes of its error counters while the benchmarks ran.
@@ -117,6 +118,7 @@ class BadNode:
                     "unit": slow.result.record.unit,
                     "off": slow.deviation,
                     "retest": slow.result.retest,
+                    "shown_by": list(slow.result.shown_by),
                 }
                 for slow in self.slow
             ],
@@ -218,7 +220,7 @@ def bad_nodes(
     for host in digits:
         by_node.setdefault(host, [])
     for host, changes in counters.items():
-        if any(change.invalid for change in changes):
+        if any(change.is_fault for change in changes):
             by_node.setdefault(host, [])
     lossy = losses({host: segments_of(node) for host, node in nodes.items() if host in hosts})
     for host in (*lossy, *without_parts):
@@ -230,8 +232,9 @@ def bad_nodes(
             host=host,
             slow=tuple(sorted(slow, key=lambda figure: -abs(figure.deviation))),
             retest=bool(slow)
-            and host not in digits
-            and all(figure.result.retest for figure in slow),
+            and host not in (*digits, *lossy, *without_parts)
+            and not any(change.is_fault for change in counters.get(host, ()))
+            and not _confirmed(slow),
             causes=tuple(cause for cause in shared if host in cause.members),
             rare_settings=_rare_settings(settings.get(host, {}), counts, len(settings)),
             counters=counters.get(host, ()),
@@ -243,6 +246,18 @@ def bad_nodes(
     ]
     bad.sort(key=lambda node: (node.retest, not node.digits, -abs(node.worst), node.host))
     return BadNodes(tuple(bad), links, shared, drift(settings), len(hosts))
+
+
+def _confirmed(slow: Iterable[SlowFigure]) -> bool:
+    """Return whether enough undisturbed executions show that a node is slow.
+
+    One of its figures is confirmed by its own executions. A figure with another node is confirmed
+    together with those with further nodes.
+    """
+    results = [figure.result for figure in slow]
+    pairs = (each for each in results if len(hosts_of(each.record.node)) > 1)
+    shown = {name for each in pairs if each.retest_reason != WITHIN_NOISE for name in each.shown_by}
+    return not all(each.retest for each in results) or len(shown) >= CONFIRMING
 
 
 def _failures(

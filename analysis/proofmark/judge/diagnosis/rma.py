@@ -38,11 +38,12 @@ def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:
             by_slot.setdefault(change.place, []).append(str(change))
     for slot, changes in by_slot.items():
         yield node.host, _dimm_serial(facts, slot) or serial, slot, "; ".join(changes)
-    no_slot = [str(change) for change in node.counters if change.invalid and not change.place]
+    no_slot = [str(change) for change in node.counters if change.is_fault and not change.place]
     digits = [_digits(result) for result in node.digits[:_MOST]]
-    evidence = [*digits, *map(evidence_of, node.slow[:_MOST]), *no_slot, *node.faults]
-    if len(node.slow) > _MOST:
-        evidence.append(f"{len(node.slow) - _MOST} more figures")
+    slow = [figure for figure in node.slow if not figure.result.retest] or node.slow
+    evidence = [*digits, *map(evidence_of, slow[:_MOST]), *no_slot, *node.faults]
+    if len(slow) > _MOST:
+        evidence.append(f"{len(slow) - _MOST} more figures")
     if evidence:
         yield node.host, serial, "", "; ".join(evidence)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
 
 Action = Literal["resume", "keep"]
@@ -22,10 +23,12 @@ class Failure:
     Attributes:
         nodes: the nodes that measured it together.
         reason: what is wrong.
+        metric: the case and the metric of a figure; empty for a step.
     """
 
     nodes: tuple[str, ...]
     reason: str
+    metric: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,14 @@ def _reasons(evidence: Evidence) -> dict[str, str]:
 
 
 def _of_judged(evidence: Evidence, node: str, lacking: Sequence[str], *, accept: bool) -> Decision:
-    """Return the decision about a node without a failure."""
+    """Return the decision about a node without a failure of its own.
+
+    A required figure that it measured with a node that failed may have failed, too. It was judged.
+    """
+    for failure in evidence.failures:
+        if node in failure.nodes and any(_is_of(name, failure.metric) for name in lacking):
+            others = folded([each for each in failure.nodes if each != node])
+            return _keep(f"measured with {others}, which failed: {failure.reason}")
     if lacking and not accept:
         return _keep(f"{NOT_JUDGED} {', '.join(lacking)}")
     words = [f"passed: {len(evidence.judged[node]) - len(lacking)} required metrics judged"]
@@ -114,6 +124,11 @@ def _of_judged(evidence: Evidence, node: str, lacking: Sequence[str], *, accept:
     missing = evidence.not_planned.get(node, ())
     words += [f"not measured: {', '.join(missing)}"] if missing else []
     return Decision("resume", _short("; ".join(words)))
+
+
+def _is_of(required: str, metric: str) -> bool:
+    """Return whether the figure `metric` is that of a required metric, with or without its part."""
+    return bool(metric) and f"{required} ".startswith(f"{metric} ")
 
 
 def _keep(reason: str, *, fault: bool = False) -> Decision:

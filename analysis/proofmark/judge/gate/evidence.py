@@ -55,7 +55,8 @@ def _failed_figures(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
         step, _, instance = record.step.partition("/")
         # A record without output has no node. The plan has the nodes of its step.
         nodes = hosts_of(record.node) if record.node else places[step][instance]
-        yield Failure(tuple(nodes), f"{result.verdict} {_figure(result)}: {result.reason}")
+        reason = f"{result.verdict} {_figure(result)}: {result.reason}"
+        yield Failure(tuple(nodes), reason, f"{record.case} {record.metric}")
 
 
 def _missing_steps(verdict: Verdict, plan: Plan) -> Iterator[Failure]:

@@ -62,6 +62,19 @@ class Judgement:
         too_low = self.at_least is not None and self.ratio < self.at_least
         return self.at_least if too_low else self.at_most
 
+    def misses(self, value: float) -> bool:
+        """Return whether `value`, one repeat of the figure, misses the limit that the ratio misses.
+
+        A FAIL that has no ratio is not about a limit: each repeat shows it.
+        """
+        if self.outcome != "FAIL":
+            return False
+        limit = self.missed_limit()
+        if limit is None or self.ratio is None or not self.value:
+            return True
+        ratio = value / self.value
+        return ratio < limit if self.ratio < limit else ratio > limit
+
     def within_noise(self, values: Sequence[float]) -> bool:
         """Return whether a missed limit lies within the noise of the ratio.
 

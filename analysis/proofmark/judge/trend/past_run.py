@@ -20,11 +20,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json, read_regular
+from proofmark.common.limits import MAX_VERDICT_BYTES
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.judge.fleet.fleet import hardware_kind
 from proofmark.judge.traits import machine_traits, program_traits
-from proofmark.judge.written import MAX_VERDICT_BYTES, WrittenVerdict
+from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers, Scalar
 from proofmark.runs.files import RunFiles
 from proofmark.runs.nodes import Node

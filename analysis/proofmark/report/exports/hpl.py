@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from proofmark.common.files import copy_whole, is_regular
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.exports.formats import Writer
@@ -28,11 +28,13 @@ def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Pat
         target = folder / step
         target.mkdir(parents=True, exist_ok=True)
         for path in files.submitted(execution):
-            if path.is_file():
-                written.append(Path(shutil.copyfile(path, target / path.name)))
+            if is_regular(path):
+                copy_whole(path, target / path.name)
+                written.append(target / path.name)
     if written:
         software = run.files.software
-        written.append(Path(shutil.copyfile(software, folder / software.name)))
+        copy_whole(software, folder / software.name)
+        written.append(folder / software.name)
     return written
 
 

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Mapping
 from pathlib import Path
 
+from proofmark.common.files import replacing
 from proofmark.common.text import csv_cell
 from proofmark.judge.files import SINGLE_RUN, figure_name
 from proofmark.judge.verdict import Result, Verdict
@@ -40,7 +41,7 @@ def _perflog(run: Run, records: Records, verdict: Verdict, folder: Path) -> list
         lines.setdefault(path, []).append(_perf(run, result))
     for path, rows in lines.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with replacing(path) as file:
             writer = csv.writer(file, delimiter="|", lineterminator="\n")
             writer.writerow(PERFLOG)
             writer.writerows([csv_cell(cell) for cell in row] for row in rows)

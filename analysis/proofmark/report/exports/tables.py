@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from proofmark.common.files import replacing
+from proofmark.common.files import replacing, write_whole, write_whole_bytes
+from proofmark.common.parquet import parquet
 from proofmark.common.text import csv_cell
 from proofmark.judge.files import write_junit
 from proofmark.judge.verdict import Verdict
@@ -37,13 +38,13 @@ def _labelled(records: Records, verdict: Verdict) -> pl.DataFrame:
 def _csv(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     path = folder / "records.csv"
     texts = pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String)
-    _labelled(records, verdict).with_columns(texts).write_csv(path)
+    write_whole(path, _labelled(records, verdict).with_columns(texts).write_csv())
     return [path]
 
 
 def _parquet(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     path = folder / run.files.records.name
-    _labelled(records, verdict).write_parquet(path)
+    write_whole_bytes(path, parquet(_labelled(records, verdict)))
     return [path]
 
 

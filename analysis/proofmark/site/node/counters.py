@@ -72,6 +72,11 @@ class CounterChange(StrictModel):
     invalid: bool
     meaning: str
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether it shows a fault: a rise. A counter that is gone or was reset shows none."""
+        return self.invalid and self.meaning not in (GONE, RESET)
+
     def __str__(self) -> str:
         rise = f"{self.before} → {self.after}" if self.difference is None else f"+{self.difference}"
         where = f" at {self.place}" if self.place else ""
@@ -204,7 +209,7 @@ def _change(name: str, before: str, after: str | None, places: dict[str, str]) -
         # Only numbers of events have a difference; a link's width and an eviction's time do not.
         difference=None if backwards or "current_link" in name or "newest" in name else rise,
         place=places.get(name.rpartition("/")[0]),
-        invalid=invalid and rise is not None and not backwards,
+        invalid=invalid,
         meaning=meaning,
     )
 

@@ -1,0 +1,193 @@
+"""Reads the probes of the nodes before and after each attempt of a job.
+
+``jobs/<id>/attempt-<n>/<host>.before`` and ``<host>.after`` prove the state of a node: its error
+counters, its mode and its mounts. An attempt that was killed has no probe at its end. The first
+probe of the next attempt is used instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from proofmark.common.errors import BadInput
+from proofmark.common.files import read_text
+from proofmark.common.host_names import HostTable
+from proofmark.common.limits import MAX_PROBE_BYTES
+from proofmark.common.nodesets import is_name
+from proofmark.common.text import one_line
+from proofmark.plan.plan import Job, Step
+from proofmark.runs.attempts import Attempt, attempts
+from proofmark.runs.job_on_node import DamagedProbe, JobOnNode, Problem
+from proofmark.runs.run import Run, reported_names, site_of
+from proofmark.site.node.provenance import NodeProvenance, node_provenance
+from proofmark.site.partition import PREDICTED
+
+Entry = JobOnNode | DamagedProbe
+
+
+def read_probes(run: Run) -> Iterator[tuple[str, Entry]]:
+    """Yield each attempt of each job on each node, and each probe that proves nothing.
+
+    A node that measured nothing in an attempt needs no probe of it. A model of a machine has no
+    nodes.
+    """
+    site = site_of(run)
+    names = reported_names(run, site)
+    required = site.partition.origin != PREDICTED
+    for group in run.plan.groups:
+        for job in group.jobs:
+            folders = run.files.job(job.id).attempts()
+            for place, folder in enumerate(folders):
+                following = folders[place + 1 : place + 2]
+                yield from _Attempt(run, job, folder, required, names).entries(following)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """An attempt of a job.
+
+    Attributes:
+        folder: its folder.
+        required: whether each node that measured needs its probes.
+        names: the further names that the nodes may report, by node.
+    """
+
+    run: Run
+    job: Job
+    folder: Path
+    required: bool
+    names: Mapping[str, Sequence[str]]
+
+    @property
+    def number(self) -> int:
+        return int(self.folder.name.rpartition("-")[2])
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(step.id for step in self.job.steps)
+
+    def entries(self, following: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
+        """Yield the attempt on each node; `following` is the folder of the next attempt, if any."""
+        hosts = {path.stem for end in _ENDS for path in self.folder.glob(f"*{end}")}
+        for host in sorted(filter(is_name, hosts)):
+            for entry in self._on_node(host, following):
+                yield host, entry
+        if not self.required:
+            return
+        stored = HostTable.of(hosts)
+        for node in self.job.nodes:
+            if node in self.measured and not stored.found((node, *self.names.get(node, ()))):
+                yield node, self._damaged(self.folder / f"{node}.before", "missing")
+
+    @cached_property
+    def measured(self) -> frozenset[str]:
+        """The planned nodes with a finished execution that this attempt started.
+
+        They are read only if a probe is missing.
+        """
+        name = f"{self.job.id}/{self.folder.name}"
+        return frozenset(
+            node
+            for step in self.job.steps
+            for folder, nodes in (step.instances() or {"": step.nodes}).items()
+            if any(each.job_attempt in (name, None) for each in self._executions(step, folder))
+            for node in nodes
+        )
+
+    def _executions(self, step: Step, instance: str) -> list[Attempt]:
+        folder = self.run.files.step(f"{step.id}/{instance}" if instance else step.id).folder
+        return attempts(folder)
+
+    @cached_property
+    def _measured_names(self) -> HostTable:
+        return HostTable({node: self.names.get(node, ()) for node in self.measured})
+
+    def _has_measured(self, host: str) -> bool:
+        """Return whether the node that calls itself `host` measured in this attempt."""
+        return self.required and self._measured_names.find(host) is not None
+
+    def _on_node(self, host: str, following: Sequence[Path]) -> list[Entry]:
+        """Return the attempt on one node, and its probes that prove nothing."""
+        before, after = (self.folder / f"{host}{end}" for end in _ENDS)
+        first = _read(before)
+        if isinstance(first, _Unusable):
+            needed = first.code == "damaged" or self._has_measured(host)
+            return [self._damaged(before, first.code, first.problem)] if needed else []
+        try:
+            provenance = self._provenance(first, None, before)
+        except _UNREADABLE_PROBE as error:
+            return [self._damaged(before, "damaged", str(error))]
+        path, last = self._last(after, [each / before.name for each in following])
+        damaged: list[Entry] = []
+        if isinstance(last, _Unusable):
+            if last.code != "missing" or self._has_measured(host):
+                damaged.append(self._damaged(path, last.code, last.problem))
+        else:
+            try:
+                provenance = self._provenance(first, last, before)
+            except _UNREADABLE_PROBE as error:
+                damaged.append(self._damaged(path, "damaged", str(error)))
+        job = JobOnNode(
+            job=self.job.id, attempt=self.number, steps=self.steps, provenance=provenance
+        )
+        return [job, *damaged]
+
+    def _last(self, after: Path, others: Sequence[Path]) -> tuple[Path, str | _Unusable]:
+        """Return the probe after the steps with its path.
+
+        It is `after`. If this is missing, it is the first complete one of `others`.
+        """
+        last = _read(after)
+        if isinstance(last, _Unusable) and last.code == "missing":
+            for path in others:
+                other = _read(path)
+                if isinstance(other, str) or other.code == "damaged":
+                    return path, other
+        return after, last
+
+    def _provenance(self, first: str, last: str | None, before: Path) -> NodeProvenance:
+        path = before.with_suffix("").relative_to(self.run.folder)
+        return node_provenance(first, last, f"{self.run.id}/{path}")
+
+    def _damaged(self, path: Path, code: Problem, problem: str = "") -> DamagedProbe:
+        what = "missing" if code == "missing" else f"damaged: {problem}"
+        return DamagedProbe(
+            job=self.job.id,
+            attempt=self.number,
+            steps=self.steps,
+            code=code,
+            reason=one_line(f"{path.relative_to(self.run.folder)} is {what}")[:_LONGEST],
+            awaited=code == "missing" and path.suffix == _ENDS[1],
+        )
+
+
+_ENDS = (".before", ".after")
+_UNREADABLE_PROBE = (ArithmeticError, AttributeError, BadInput, LookupError, TypeError, ValueError)
+_LONGEST = 400
+"""Characters of the reason of a damaged probe."""
+
+
+@dataclass(frozen=True)
+class _Unusable:
+    """A probe that proves nothing, and why."""
+
+    code: Problem
+    problem: str = ""
+
+
+def _read(path: Path) -> str | _Unusable:
+    """Return the text of the probe in `path`, or why it is not a whole one."""
+    try:
+        text = read_text(path, MAX_PROBE_BYTES)
+    except FileNotFoundError:
+        return _Unusable("missing")
+    except OSError as error:
+        return _Unusable("damaged", f"{error.strerror}")
+    if not text.strip():
+        return _Unusable("empty", "it is empty")
+    if not text.rstrip().endswith("=== end"):
+        return _Unusable("cut", "its end is missing")
+    return text

@@ -1,0 +1,247 @@
+"""A node proves its state before and after each job: what is missing makes its steps INVALID."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.fixtures.finished import write_execution
+from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import execution, make_kit, steps_of
+from tests.unit.common.test_files import special
+
+from proofmark.cli.main import main
+from proofmark.judge.judging import judge_run
+from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.run import Run
+from proofmark.site.partition import PREDICTED
+
+RATES = dict.fromkeys(("n1", "n2", "n3"), 100.0)
+RECORDED = {host: {"attempt": "{job}/attempt-1"} for host in RATES}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fleet_run(tmp_path_factory.mktemp("run"), RATES, executions=RECORDED).folder
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Run:
+    from proofmark.runs.run import open_run
+
+    return open_run(shutil.copytree(made, tmp_path / made.name))
+
+
+def job_of(run: Run) -> Path:
+    (job,) = (job for group in run.plan.groups for job in group.jobs)
+    return run.files.job(job.id).folder
+
+
+def reasons(run: Run) -> dict[str, str]:
+    """Collect and judge; return the reasons of the INVALID figures by node."""
+    collect_nodes(run)
+    return {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
+
+
+def test_each_node_with_both_probes_is_valid(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """Control: no fault is injected."""
+    assert main(["collect", f"{run.folder}"]) == 0
+    assert "INVALID" not in capsys.readouterr().err
+    assert reasons(run) == {}
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def without_end(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"=== end\n", b""))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def put(kind: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        path.unlink()
+        special(path, kind)
+
+    return change
+
+
+FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "removed": (Path.unlink, "is missing"),
+    "empty": (empty, "is damaged: it is empty"),
+    "cut": (cut, "is damaged: its end is missing"),
+    "without-end": (without_end, "is damaged: its end is missing"),
+    **{
+        kind: (put(kind), "is damaged: ")
+        for kind in ("fifo", "folder", "socket", "device", "link", "sparse")
+    },
+}
+
+
+@pytest.mark.fault("probe-missing")
+@pytest.mark.parametrize("end", ["before", "after"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_node_without_a_whole_probe_has_invalid_steps(
+    run: Run, fault: str, end: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = job_of(run) / "attempt-1" / f"n2.{end}"
+    change, found = FAULTS[fault]
+    change(path)
+    name = path.relative_to(run.folder)
+    assert main(["collect", f"{run.folder}"]) == 1
+    assert f"proofmark: n2: {name} {found}" in capsys.readouterr().err
+    wrong = reasons(run)
+    assert list(wrong) == ["n2"]
+    assert f"{name} {found}" in wrong["n2"]
+
+
+@pytest.mark.fault("probe-missing")
+@pytest.mark.parametrize("name", ["nodes", "jobs"])
+def test_a_run_without_any_report_has_no_valid_step(run: Run, name: str) -> None:
+    shutil.rmtree(run.folder / name)
+    if name == "jobs":
+        shutil.rmtree(run.files.nodes)
+        collect_nodes(run)
+    wrong = {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
+    assert list(wrong) == [*RATES]
+    assert wrong["n1"].startswith("the state of n1 is not proven: nodes/n1.json is missing")
+
+
+@pytest.mark.fault("probe-missing")
+def test_a_node_that_died_after_its_last_step_does_not_pass(run: Run) -> None:
+    """It boots again, but no probe of its job follows."""
+    (job_of(run) / "attempt-1" / "n3.after").unlink()
+    assert list(reasons(run)) == ["n3"]
+    assert judge_run(run).exit_code() == 2
+
+
+def second_attempt(run: Run, host: str, change: Callable[[str], str] = str) -> None:
+    """Let `host` begin a second attempt of the job; the first was killed before its last probe."""
+    first, second = (job_of(run) / f"attempt-{number}" for number in (1, 2))
+    second.mkdir()
+    (first / f"{host}.after").unlink()
+    text = (first / f"{host}.before").read_text(encoding="utf-8")
+    (second / f"{host}.before").write_text(change(text), encoding="utf-8")
+    (second / f"{host}.after").write_text(text, encoding="utf-8")
+
+
+def test_the_first_probe_of_the_next_attempt_ends_a_killed_one(run: Run) -> None:
+    second_attempt(run, "n2")
+    assert reasons(run) == {}
+    assert main(["collect", f"{run.folder}"]) == 0
+
+
+@pytest.mark.fault("probe-missing")
+@pytest.mark.parametrize("fault", ["empty", "cut", "removed"])
+def test_a_next_attempt_without_a_whole_first_probe_ends_nothing(run: Run, fault: str) -> None:
+    second_attempt(run, "n2")
+    FAULTS[fault][0](job_of(run) / "attempt-2" / "n2.before")
+    wrong = reasons(run)
+    assert list(wrong) == ["n2"]
+    assert "attempt-1/n2.after is missing" in wrong["n2"]
+
+
+@pytest.mark.fault("probe-missing")
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("edac/mc0/ue_count: 0", "edac/mc0/ue_count: 1", "uncorrected memory errors"),
+        ("| boot_id: ", "| boot_id: 0", "the node was restarted"),
+    ],
+)
+def test_the_next_attempt_shows_what_happened_in_the_killed_one(
+    run: Run, old: str, new: str, reason: str
+) -> None:
+    second_attempt(run, "n2", lambda text: text.replace(old, new))
+    wrong = reasons(run)
+    assert list(wrong) == ["n2"]
+    assert reason in wrong["n2"]
+
+
+@pytest.mark.fault("probe-missing")
+def test_an_error_counter_that_is_gone_after_the_job_proves_nothing(run: Run) -> None:
+    path = job_of(run) / "attempt-1" / "n2.after"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "ue_count" not in line), encoding="utf-8")
+    wrong = reasons(run)
+    assert list(wrong) == ["n2"]
+    assert "does not exist any more" in wrong["n2"]
+
+
+def test_a_node_that_measured_nothing_needs_no_probe(run: Run) -> None:
+    """It was down. Its step is missing, and the nodes that measured are valid."""
+    (step,) = steps_of(run)
+    shutil.rmtree(step / "n2")
+    for end in ("before", "after"):
+        (job_of(run) / "attempt-1" / f"n2.{end}").unlink()
+    (run.files.nodes / "n2.json").unlink()
+    assert main(["collect", f"{run.folder}"]) == 0
+    assert reasons(run) == {}
+    assert judge_run(run).coverage.missing
+
+
+@pytest.mark.fault("probe-missing")
+@pytest.mark.parametrize("end", ["before", "after"])
+def test_a_step_of_several_nodes_needs_the_probes_of_each(tmp_path: Path, end: str) -> None:
+    run = pair_run(tmp_path)
+    assert reasons(run) == {}
+    (job_of(run) / "attempt-1" / f"n2.{end}").unlink()
+    (reason,) = reasons(run).values()
+    assert reason == f"jobs/{job_of(run).name}/attempt-1/n2.{end} is missing"
+
+
+def pair_run(folder: Path) -> Run:
+    """Return a run of one step that n1 and n2 measured together."""
+    source = fleet_run(folder / "probes", {"n1": 1.0, "n2": 1.0})
+    kit = make_kit(folder / "kit")
+    kit.case(sweep={"size": 1, "nodes": 2}, network_bytes=0)
+    site = kit.site(hosts=("n1", "n2"))
+    changes = {"scheduler": "slurm"}
+    partition = site.partition.model_copy(update=changes)
+    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    (step,) = run.plan.steps()
+    assert step.nodes == ["n1", "n2"]
+    ranks = [{"rank": n, "host": host, "cpus": "0"} for n, host in enumerate(step.nodes)]
+    write_execution(
+        steps_of(run)[0],
+        "n1",
+        {"stdout": "size 1\nrate 100\nEND\n"},
+        binding=ranks,
+        attempt=f"{job_of(run).name}/attempt-1",
+    )
+    shutil.copytree(job_of(source) / "attempt-1", job_of(run) / "attempt-1")
+    return run
+
+
+def test_a_running_job_has_no_last_probe_yet(run: Run) -> None:
+    """A search reads the figures of finished steps before the job has ended."""
+    (job_of(run) / "attempt-1" / "n2.after").unlink()
+    collect_nodes(run)
+    node = nodes_of(run)["n2"]
+    assert [probe.code for probe in node.damaged] == ["missing"]
+    assert node.while_running().damaged == ()
+    empty(job_of(run) / "attempt-1" / "n2.before")
+    collect_nodes(run)
+    assert [probe.code for probe in nodes_of(run)["n2"].while_running().damaged] == ["empty"]
+
+
+def test_a_model_of_a_machine_has_no_nodes(tmp_path: Path) -> None:
+    run = fleet_run(tmp_path, RATES, partition={"origin": PREDICTED}, executions=RECORDED)
+    shutil.rmtree(run.files.nodes)
+    shutil.rmtree(run.files.job(job_of(run).name).folder / "attempt-1")
+    assert reasons(run) == {}
+
+
+def test_the_file_of_a_node_has_the_code_of_each_missing_probe(run: Run) -> None:
+    (job_of(run) / "attempt-1" / "n2.after").unlink()
+    collect_nodes(run)
+    (entry,) = json.loads((run.files.nodes / "n2.json").read_text(encoding="utf-8"))["damaged"]
+    assert (entry["code"], entry["attempt"], entry["awaited"]) == ("missing", 1, True)
+    assert execution(steps_of(run)[0] / "n2").is_dir()
