@@ -114,8 +114,11 @@ class Drains:
         return without_reservation(statuses) if self.reservation else statuses, unknown
 
     def kept_for_others(self, nodes: Sequence[str]) -> dict[str, NodeError]:
-        """Return the nodes that must not be changed now, because others have reserved them."""
-        if not self.transition.back_end.sets:
+        """Return the nodes that must not be changed now, because others have reserved them.
+
+        A scheduler that resets the nodes itself respects its reservations.
+        """
+        if not self.needed:
             return {}
         return kept_for_others(self.scheduler, nodes, self.reservation)
 

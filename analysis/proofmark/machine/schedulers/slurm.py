@@ -6,13 +6,15 @@ import os
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.node_states import status_of, text_of
+from proofmark.machine.node_states import Use, status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NodeStatus,
@@ -91,6 +93,9 @@ _ID = r"\s*([0-9]+)(?:;\S*)?\s*"
 _FIELDS = "--format=%i|%T|%r"
 
 TIMEOUT_S = 60
+
+ANSWER_S = 20.0
+"""The longest wait for the first answer of nodes that were resumed."""
 
 _NAME_WIDTH = 256
 """sinfo cuts a longer name. Slurm's own limit of a host name is 64 characters."""
@@ -192,10 +197,7 @@ class Slurm(ReservingScheduler):
 
         A reason is any text. It is read by a call of its own, so that no part of it is a state.
         """
-        # The longest list of state flags has about 200 characters.
-        states = _sinfo(nodes, f"--Format=NodeList:{_NAME_WIDTH},StateComplete:512")
-        rows = (line.split() for line in states.splitlines())
-        flags = {row[0]: node_states("+".join(row[1:])) for row in rows if row}
+        flags = _flags(nodes)
         mark = secrets.token_hex(8)  # no reason has this word at the start of a line
         reasons = read_reasons(_sinfo(nodes, f"--format={mark} %N %E"), mark)
         return {
@@ -210,8 +212,17 @@ class Slurm(ReservingScheduler):
         _scontrol("update", f"NodeName={folded(nodes)}", "State=DRAIN", f"Reason={reason}")
 
     def resume(self, nodes: Sequence[str]) -> None:
-        """Resume the nodes."""
+        """Resume the nodes, and wait until their daemons answer, at most `ANSWER_S`.
+
+        Slurm takes a node for silent until the first answer after its resume.
+        """
         _scontrol("update", f"NodeName={folded(nodes)}", "State=RESUME")
+        end = monotonic() + ANSWER_S
+        with suppress(NodeError):  # they are resumed
+            while any("NOT_RESPONDING" in flags for flags in _flags(nodes).values()):
+                if monotonic() > end:
+                    break
+                sleep(0.5)
 
     def reservations(self) -> dict[str, list[str]]:
         """Return the nodes of each active reservation.
@@ -350,6 +361,14 @@ def _by_node(nodes: Sequence[str], form: str) -> list[str]:
 
 def _sinfo(nodes: Sequence[str], form: str) -> str:
     return ask_tool(*_by_node(nodes, form), timeout_s=TIMEOUT_S)
+
+
+def _flags(nodes: Sequence[str]) -> dict[str, dict[str, Use]]:
+    """Return the states of each node that sinfo lists, without any text that somebody typed."""
+    # The longest list of state flags has about 200 characters.
+    printed = _sinfo(nodes, f"--Format=NodeList:{_NAME_WIDTH},StateComplete:512")
+    rows = (line.split() for line in printed.splitlines())
+    return {row[0]: node_states("+".join(row[1:])) for row in rows if row}
 
 
 def _admin_level(user: str) -> str:
