@@ -6,6 +6,7 @@ is written when the decision is made, and stays: the figures that it rests on do
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from proofmark.common.files import read_json, write_whole
@@ -38,7 +39,7 @@ def read_decisions(files: RunFiles) -> Decisions:
         BadInput: the file cannot be read, or it is damaged.
     """
     path = files.decisions
-    return read_json(path, Decisions) if path.exists() else Decisions()
+    return read_json(path, Decisions) if os.path.lexists(path) else Decisions()
 
 
 def add_decisions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -64,9 +65,21 @@ def open_run(folder: Path) -> Run:
         raise bad_input("RUN", "", f"{folder}: not a run", runs_below(folder.parent))
     check_inputs(resolved)
     plan = read_json(files.plan, Plan)
-    return Run(
-        resolved, plan.model_copy(update={"allowed_modes": _entered(files), **_left_out(files)})
-    )
+    entered = _entered(files)
+    for mode in _ran_in(files, plan) - {plan.current_mode, *entered}:
+        found = f"no line {mode!r}, but jobs of this mode ran"
+        raise bad_input(files.entered, "", found, "the modes that the run entered")
+    return Run(resolved, plan.model_copy(update={"allowed_modes": entered, **_left_out(files)}))
+
+
+def _ran_in(files: RunFiles, plan: Plan) -> set[str]:
+    """Return the modes in which jobs of the run were started."""
+    return {
+        group.mode
+        for group in plan.groups
+        if group.mode != plan.current_mode
+        and any((files.job(job.id).folder / "attempt-1").exists() for job in group.jobs)
+    }
 
 
 def with_decisions(run: Run) -> Run:
@@ -96,7 +109,7 @@ def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
         BadInput: the file cannot be written, or it is damaged.
     """
     path = run.files.not_needed
-    if not path.exists():
+    if not os.path.lexists(path):
         write_whole(path, json.dumps(dict(not_needed), indent=1) + "\n")
     return open_run(run.folder)
 
@@ -104,7 +117,7 @@ def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
 def _left_out(files: RunFiles) -> dict[str, dict[str, str]]:
     """Return the fields `Plan.repeated` and `Plan.not_needed` of a run."""
     path = files.not_needed
-    repeated = read_json(path, _Reasons).root if path.exists() else {}
+    repeated = read_json(path, _Reasons).root if os.path.lexists(path) else {}
     return {
         "repeated": repeated,
         "not_needed": {**repeated, **read_decisions(files).left_out()},

@@ -598,8 +598,11 @@ def test_failures_within_their_noise_are_measured_again() -> None:
     verdict = judged([*noisy, slow, *others[1:]])
     step = step_of("stream").id
     assert {result.record.node for result in verdict.of("FAIL")} == {"skl0001", "skl0002"}
-    assert verdict.retest() == (f"{step}/skl0001",)
-    assert verdict.retest_command() == f"proofmark rerun runs/r {step}/skl0001"
+    codes = {result.record.node: result.retest_reason for result in verdict.of("FAIL")}
+    assert codes == {"skl0001": "within-noise", "skl0002": "unconfirmed"}
+    assert verdict.retest() == (f"{step}/skl0001", f"{step}/skl0002")
+    command = f"proofmark rerun runs/r {step}/skl0001 {step}/skl0002"
+    assert verdict.retest_command() == command
     assert verdict.sound_steps() == {step}
     clean = judged(stream(150e3, ["triad"]))
     assert (clean.retest(), clean.retest_command()) == ((), "")

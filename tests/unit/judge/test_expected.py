@@ -37,6 +37,7 @@ from proofmark.records.columns import Record, Records
 from proofmark.report.write import write_report
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.expected import Expected, PredictedFigure, read_expected
+from proofmark.runs.format import write_identity
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site
@@ -293,6 +294,7 @@ def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None
     ]
     measured = Measured(run="real", figures=tuple(real))
     twin.files.measured.write_text(measured.model_dump_json())
+    write_identity(twin.folder)
     error = model_error_of(twin.folder)
     assert error is not None
     expected = expected_of(twin.folder, site_of(plain)).model_copy(update={"errors": error.rows})

@@ -6,6 +6,7 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
+from tests.fixtures.finished import seal
 from tests.fixtures.fleet import fleet_run
 
 from proofmark.cli.main import main
@@ -35,6 +36,7 @@ def test_a_node_with_a_damaged_output_failed_with_the_reason(tmp_path: Path) -> 
     run = fleet_run(tmp_path, RATES)
     (output,) = run.folder.glob("steps/*/n4/execution-1/stdout")
     output.write_text("damaged")
+    seal(output.parent)
     found = reasons(run)
     assert found.keys() == {"n4"}
     assert found["n4"].startswith("INVALID fake rate: no rate found")

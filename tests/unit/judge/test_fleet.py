@@ -261,7 +261,7 @@ class TestRun:
         self, tmp_path: Path
     ) -> None:
         after = {"n022": {"mc2/dimm0/dimm_ce_count: 0": "mc2/dimm0/dimm_ce_count: 17"}}
-        measured = rates(60, {"n022": 80.0, "n030": [92.0, 100.0, 93.0]})
+        measured = rates(60, {"n022": [80.0, 80.1, 80.2], "n030": [92.0, 100.0, 93.0]})
         run = fleet_run(tmp_path, measured, after=after)
         verdict = judge_and_write(run)
         rows = list(csv.DictReader((run.folder / "rma.csv").read_text().splitlines()))

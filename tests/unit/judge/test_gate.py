@@ -111,13 +111,13 @@ def decisions_of(run: Run, required: list[Required] = REQUIRED) -> dict[str, Dec
     return decide(evidence, run.plan.nodes())
 
 
-def judged_run(folder: Path, rates: Mapping[str, float], **facts: Any) -> Run:
+def judged_run(folder: Path, rates: Mapping[str, float | list[float]], **facts: Any) -> Run:
     folder.mkdir(exist_ok=True)
     return fleet_run(folder, rates, case={"references": REFERENCE}, **facts)
 
 
 def test_the_slow_node_of_a_run_is_kept_and_the_others_are_resumed(tmp_path: Path) -> None:
-    run = judged_run(tmp_path, RATES | {"n3": 50.0})
+    run = judged_run(tmp_path, RATES | {"n3": [50.0, 50.0]})
     decisions = decisions_of(run)
     assert {n for n, each in decisions.items() if each.action == "keep"} == {"n3"}
     assert decisions["n3"].fault
@@ -128,9 +128,45 @@ def test_the_slow_node_of_a_run_is_kept_and_the_others_are_resumed(tmp_path: Pat
     assert "fake FAKE rate 50 MB/s" in evidence
 
 
+@pytest.mark.fault("disturbed-repeat")
+@pytest.mark.parametrize("values", [50.0, [50.0, 100.0]])
+def test_a_node_whose_failure_no_second_execution_shows_is_kept_but_not_for_the_vendor(
+    tmp_path: Path, values: float | list[float]
+) -> None:
+    decision = decisions_of(judged_run(tmp_path, RATES | {"n3": values}))["n3"]
+    assert (decision.action, decision.fault) == ("keep", False)
+
+
+@pytest.mark.parametrize("accept", [False, True])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_required_figure_that_failed_with_a_bad_partner_was_judged(
+    accept: bool, alone: bool
+) -> None:
+    """n1 failed by itself. The figure that n1 and n2 measured together FAILED as well."""
+    link = Failure(("n1", "n2"), "FAIL osu-bw bandwidth: too slow", "osu-bw bandwidth")
+    own = [Failure(("n1",), "FAIL stream triad: too slow", "stream triad")] if alone else []
+    required = {"osu-bw bandwidth": False, "stream triad": True}
+    evidence = Evidence(failures=[link, *own], judged={"n1": required, "n2": required})
+    decision = decide(evidence, ["n1", "n2"], accept_unjudged=accept)["n2"]
+    assert (decision.action, decision.fault) == ("keep", False)
+    assert "not judged" not in decision.reason
+    assert "FAIL osu-bw bandwidth: too slow" in decision.reason
+    assert not alone or decision.reason.startswith("measured with n1, which failed: ")
+
+
+def test_the_failed_figure_of_a_pair_is_that_of_a_required_metric_with_its_part() -> None:
+    link = Failure(("n1", "n2"), "FAIL", "osu-bw bandwidth")
+    own = Failure(("n1",), "FAIL alone")
+    for metric, kept in (("osu-bw bandwidth distance leaf", True), ("osu-bw bandwidths", False)):
+        evidence = Evidence(failures=[link, own], judged={"n2": {metric: False}})
+        reason = decide(evidence, ["n2"])["n2"].reason
+        assert reason.startswith("measured with n1") is kept
+        assert reason.startswith("not judged") is not kept
+
+
 def test_a_run_of_one_slow_node_keeps_it_with_evidence(tmp_path: Path) -> None:
     """A run of one node names no bad nodes."""
-    run = judged_run(tmp_path, {"n1": 50.0})
+    run = judged_run(tmp_path, {"n1": [50.0, 50.0]})
     decision = decisions_of(run)["n1"]
     assert (decision.action, decision.fault) == ("keep", True)
     assert decision.reason.startswith("FAIL fake FAKE rate: ")

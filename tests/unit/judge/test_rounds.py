@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fixtures.finished import write_execution
+from tests.fixtures.finished import judged, write_execution
 from tests.fixtures.kit import Kit, make_kit
 from tests.unit.plan.test_pair_rounds import LEAF, names, plan_of, site_of
 
-from proofmark.judge.judging import judge_run
 from proofmark.judge.rounds import RoundOverlap, round_overlaps
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution
@@ -86,7 +85,7 @@ def test_the_verdict_counts_the_pairs_of_all_rounds_and_names_a_missing_one(run:
             output = {"stdout": "size 1\nrate 100\nEND\n"}
             folder = run.folder / "steps" / step.id / pair
             write_execution(folder, sender, output, ended=ENDED, seconds=4.0)
-    answer = judge_run(run)
+    answer = judged(run)
     assert (answer.coverage.expected, answer.coverage.measured) == (28, 27)
     missing = next(iter(steps[0].instances()))
     assert answer.coverage.missing == (f"{steps[0].id}: {missing}",)
@@ -115,7 +114,7 @@ def compared(folder: Path, slow: str = "") -> Verdict:
                 slow, rate = "", 0.8 * rate
             output = {"stdout": f"size 1\nrate {rate:.3f}\nEND\n"}
             write_execution(run.folder / "steps" / step.id / pair, hosts[0], output)
-    return judge_run(run)
+    return judged(run)
 
 
 @pytest.fixture

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fixtures.finished import write_execution, write_software
+from tests.fixtures.finished import judged, write_execution, write_software
 from tests.fixtures.kit import make_kit
 
-from proofmark.judge.judging import judge_run
 from proofmark.judge.slowdown import Slowdown
-from proofmark.judge.verdict import Verdict
 from proofmark.plan.step import Step
 from proofmark.report.run_data import gather
 from proofmark.report.view import view
@@ -72,10 +70,6 @@ def _binding(step: Step | None) -> list[dict[str, object]]:
         for number, rank in enumerate(step.cpus if step else ())
         if step
     ]
-
-
-def judged(run: Run) -> Verdict:
-    return judge_run(run)
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])

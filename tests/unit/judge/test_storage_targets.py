@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.emulators.stripes import write_tool
+from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import make_kit, steps_of
 
 from proofmark.cases.models import Benchmarks
+from proofmark.common.files import write_whole
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.slow_targets import slow_targets
 from proofmark.judge.fleet.fleet import LIKE_TARGETS, Fleet, measure_fleet
@@ -22,7 +24,6 @@ from proofmark.judge.judging import judge_and_write
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import Record, Records
 from proofmark.report.write import write_report
-from proofmark.runs.nodes import collect_nodes
 from proofmark.site.storage import Scratch
 
 TARGETS = 6
@@ -115,7 +116,9 @@ def test_a_slow_target_is_named_by_the_steps_of_a_run(tmp_path: Path, slow: int 
     assert len(steps) == TARGETS
     for step in steps:
         subprocess.run(["dash", str(step / "run.sh")], check=True, env=environment, timeout=300)
-    collect_nodes(run)
+    run.files.nodes.mkdir()
+    for host, node in reports_of(run).items():
+        write_whole(run.files.nodes / f"{host}.json", node.model_dump_json())
     verdict = judge_and_write(run)
     assert not verdict.counts["INVALID"]
     written = json.loads(run.files.verdict.read_text(encoding="utf-8"))

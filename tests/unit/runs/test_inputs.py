@@ -16,6 +16,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.runs.format import add_input, check_inputs
 from proofmark.runs.run import Run, enter_mode, open_run
+from proofmark.site.hardware import Mode
 
 INPUTS = (
     *("plan.json", "inputs/site.json", "inputs/facts.probe", "software.json"),
@@ -164,3 +165,38 @@ def test_the_first_digest_of_an_input_stays(run: Run) -> None:
     flip(run.files.software)
     add_input(run.folder, run.files.software)
     assert run.files.identity.read_text() == before
+
+
+@pytest.mark.fault("input-changed")
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_mode_in_which_jobs_ran_stays_entered(kit: Kit, lost: bool) -> None:
+    """Without its line the steps of the mode would not be expected."""
+    site = kit.site()
+    partition = site.partition.model_copy(update={"modes": {"a": Mode(), "b": Mode()}})
+    current = partition.model_copy(update={"current_mode": "a"})
+    kit.case(suites={"quick": {"modes": ["a", "b"]}})
+    made = kit.run(site=site.model_copy(update={"partition": current}))
+    (job,) = (job for group in made.plan.groups if group.mode == "b" for job in group.jobs)
+    enter_mode(made, "b")
+    (made.files.job(job.id).folder / "attempt-1").mkdir()
+    assert open_run(made.folder).plan.allowed_modes == ["b"]
+    made.files.entered.write_text("" if lost else "b\n")
+    if lost:
+        with pytest.raises(BadInput, match="entered: found no line 'b', but jobs of this mode ran"):
+            open_run(made.folder)
+
+
+@pytest.mark.fault("input-changed")
+@pytest.mark.parametrize("name", ["decisions.json", "not-needed.json", "entered"])
+@pytest.mark.parametrize("kind", ["fifo", "folder", "link", "dangling", "sparse"])
+def test_a_file_of_decisions_that_is_no_regular_file_is_refused(
+    run: Run, name: str, kind: str
+) -> None:
+    path = run.folder / name
+    path.unlink(missing_ok=True)
+    if kind == "dangling":
+        path.symlink_to("nowhere")
+    else:
+        special(path, kind)
+    with pytest.raises(BadInput, match=name):
+        open_run(run.folder)
