@@ -146,7 +146,7 @@ def test_a_kept_cluster_can_be_used_and_removed(rehearsal: Kit) -> None:
 
         assert inside("ssh rknl0002 uname -n") == "rknl0002\n"
         assert "idle" in inside("sinfo --noheader")
-        assert inside("pwd") == f"{rehearsal.folder}\n"
+        assert inside('echo "$PWD"') == f"{rehearsal.folder}\n"
         second = start(rehearsal, "--nodes=2", "--keep")
         assert "a virtual cluster is kept: make rehearsal-end" in finish(second)
         assert second.returncode == 3

@@ -228,7 +228,7 @@ while [ -z "$STOPPED$ENOUGH" ]; do
 		note left "$EXECUTIONS" "$entry"
 		[ -z "$FAIL_FAST" ] || enough "${entry%%:*}" "disturbed in all its executions"
 	done
-	[ -n "$again" ] && [ "$round" -le "$EXECUTIONS" ] || break
+	if [ -z "$again" ] || [ "$round" -gt "$EXECUTIONS" ]; then break; fi
 	for entry in $again; do
 		[ -n "$STOPPED" ] || run_again "$round" "$entry"
 	done
