@@ -205,6 +205,54 @@ def test_opens_from_a_file_and_fits(
     assert browser.value(wider) == []
 
 
+BROKEN = """
+(() => {
+  const broken = [];
+  for (const cell of document.querySelectorAll('tbody td, tbody th')) {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    let text = '', places = [];
+    while (walker.nextNode()) {
+      const node = walker.currentNode;
+      if (!node.parentElement.offsetParent) continue;
+      for (let at = 0; at < node.data.length; at++) places.push([node, at]);
+      text += node.data;
+      text += ' '; places.push(null);
+    }
+    for (const found of text.matchAll(/\\S{2,24}/g)) {
+      const word = found[0];
+      if (text[found.index + word.length] !== ' ' && text[found.index + word.length]) continue;
+      if (found.index && !/\\s/.test(text[found.index - 1])) continue;
+      const range = document.createRange();
+      const [first, from] = places[found.index];
+      const [last, to] = places[found.index + word.length - 1];
+      range.setStart(first, from); range.setEnd(last, to + 1);
+      const tops = [...range.getClientRects()].filter(each => each.width).map(each => each.top);
+      if (tops.length && Math.max(...tops) - Math.min(...tops) > 6) broken.push(word);
+    }
+  }
+  return broken;
+})()
+"""
+"""The words of at most 24 characters in cells of tables that are in more than one line."""
+
+
+@pytest.mark.parametrize("name", ["good", "troubled", "papers"])
+@pytest.mark.parametrize(
+    ("width", "media"), [(1280, "screen"), (800, "screen"), (375, "screen"), (690, "print")]
+)
+def test_no_name_is_broken_into_two_lines(
+    browser: Browser, pages: dict[str, Path], name: str, width: int, media: str
+) -> None:
+    browser.show(pages[name], width=width)
+    browser.call("Emulation.setEmulatedMedia", media=media)
+    try:
+        browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert browser.value("document.querySelectorAll('tbody td').length") > 100
+        assert browser.value(BROKEN) == []
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
+
+
 def contrast(one: list[float], other: list[float]) -> float:
     """Return the contrast of two colours (WCAG 2.2, "contrast ratio")."""
 

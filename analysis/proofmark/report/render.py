@@ -12,6 +12,7 @@ from proofmark.common.sentences import English
 from proofmark.common.translation import language, translated
 from proofmark.report.sheet import Sheet
 from proofmark.report.text import visible
+from proofmark.report.unbroken import unbroken
 from proofmark.report.view import View
 
 
@@ -35,11 +36,18 @@ def page(template: str, content: object, *styles: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = _unbroken
     folder = files("proofmark.report")
     style = "".join((folder / name).read_text(encoding="utf-8") for name in styles)
     return environment.get_template(template).render(
         view=content, style=style, language=language(), translated=translated, _=translated
     )
+
+
+def _unbroken(value: object) -> object:
+    """Return the text of a cell as HTML whose lines break between words."""
+    html = unbroken(visible(str(value)))
+    return do_mark_safe(f'<span lang="en">{html}</span>' if isinstance(value, English) else html)
 
 
 def _visible(value: object) -> object:

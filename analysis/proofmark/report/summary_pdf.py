@@ -10,8 +10,10 @@ from fpdf.enums import TableBordersLayout, TableHeadingsDisplay
 from fpdf.fonts import FontFace, TTFFont
 
 from proofmark.common.translation import translated
+from proofmark.report.column_widths import column_widths
 from proofmark.report.fonts import Font, has_hangul, korean, latin, monospaced
 from proofmark.report.sheet import Part, Sheet
+from proofmark.report.unbroken import SHORT
 
 INK, SOFT, LINE = (22, 25, 29), (86, 94, 104), (190, 197, 204)
 COLOURS = {
@@ -30,6 +32,8 @@ LEADING = 3.7
 """Distance of two lines of text, mm."""
 LEAST = 26.0
 """Least height that a part needs below its title, mm: its title stays with its first rows."""
+GAP = 2.2
+"""Distance of two columns of a table, mm."""
 PARTY = 48.0
 """Height of the signatures, mm."""
 
@@ -210,14 +214,15 @@ def _paragraphs(document: _Document, texts: tuple[str, ...], style: str) -> None
 
 
 def _table(document: _Document, part: Part) -> None:
+    widths = _widths(document, part)
     document.set_font("text", "", TEXT)
     document.set_line_width(0.15)
     with document.table(
-        col_widths=tuple(column.share for column in part.columns),
+        col_widths=widths,
         text_align=tuple("RIGHT" if each.kind == "number" else "LEFT" for each in part.columns),
         borders_layout=TableBordersLayout.HORIZONTAL_LINES,
         line_height=LEADING,
-        padding=(0.45, 2.2, 0.45, 0),
+        padding=(0.45, GAP, 0.45, 0),
         v_align="TOP",
         first_row_as_headings=bool(part.heads),
         repeat_headings=TableHeadingsDisplay.ON_TOP_OF_EVERY_PAGE,
@@ -231,6 +236,20 @@ def _table(document: _Document, part: Part) -> None:
             row = table.row()
             for cell in cells:
                 row.cell(cell.shown, style=_style(cell.column.kind, cell.text))
+
+
+def _widths(document: _Document, part: Part) -> tuple[float, ...]:
+    """Return the widths of the columns in mm; each has room for its longest short word."""
+    least = [0.0] * len(part.columns)
+    for cells in part.cells:
+        for number, cell in enumerate(cells):
+            kind = cell.column.kind
+            family = ("code", "") if kind == "code" else ("text", "B" if kind == "word" else "")
+            document.set_font(*family, SMALL - 0.3 if kind == "code" else TEXT)
+            words = (word for word in cell.shown.split() if len(word) <= SHORT)
+            widest = max(map(document.get_string_width, words), default=0.0)
+            least[number] = max(least[number], widest + GAP + 0.2)
+    return column_widths([column.share for column in part.columns], least, document.epw)
 
 
 def _style(kind: str, text: str) -> FontFace | None:

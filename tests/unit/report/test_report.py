@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import results_of
+from tests.fixtures.pages import plain
 from tests.fixtures.report_run import (
     SIZES,
     Outputs,
@@ -56,7 +57,7 @@ class Page(HTMLParser):
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.open: list[str] = []
         self.text: list[str] = []
-        self.feed(text)
+        self.feed(plain(text))
         self.close()
         assert self.open == [], "every element is closed"
 

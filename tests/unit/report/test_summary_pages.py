@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -11,10 +12,12 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.pages import plain
 from tests.fixtures.report_run import made_run, troubled_run
 
 from proofmark.cli.main import main
 from proofmark.judge.judging import judge_and_write
+from proofmark.report.column_widths import column_widths
 from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
 from proofmark.report.sheet import (
@@ -68,6 +71,35 @@ def largest(allowance: Allowance, name: str) -> Sheet:
     )
 
 
+def test_no_short_word_is_broken_on_paper() -> None:
+    """A column that is too narrow for the name of a node gets the room of the others."""
+    names = ("rknl0007", "0003-imb-pingpong", "runs/a/b", "knl[0001-0042,0077]")
+    columns = tuple(
+        SheetColumn("title", share, kind) for share, kind in ((4, ""), (5, "code"), (91, ""))
+    )
+    rows = tuple((name, name, "a sentence of many words " * 8) for name in names)
+    content = largest(ALLOWANCES[-1], "a long text")
+    content = replace(content, parts=(Part("nodes", "nodes", columns, rows),))
+    words = text_of(pdf(content, WRITTEN)[0]).split()
+    assert [words.count(name) for name in names] == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("shares", "least", "widths"),
+    [
+        ((50, 50), (10, 10), (50, 50)),
+        ((10, 90), (30, 0), (30, 70)),
+        ((10, 45, 45), (30, 35, 0), (30, 41.363636, 28.636364)),
+        ((50, 50), (80, 80), (50, 50)),
+        ((50, 50), (50, 50), (50, 50)),
+    ],
+)
+def test_widths_of_columns(
+    shares: tuple[float, ...], least: tuple[float, ...], widths: tuple[float, ...]
+) -> None:
+    assert column_widths(shares, least, 100) == pytest.approx(widths)
+
+
 @pytest.mark.parametrize("name", [LONG, "a long text " * 40], ids=["one word", "words"])
 def test_a_summary_of_long_texts_fits_on_two_pages(name: str) -> None:
     pages: list[int] = []
@@ -113,7 +145,7 @@ def test_the_pdf_has_the_verdict_and_the_limit(run: Run) -> None:
         run.id,
     ):
         assert wanted in text
-        assert wanted in page.read_text(encoding="utf-8")
+        assert wanted in plain(page.read_text(encoding="utf-8"))
     assert "/FontFile2" in printed.read_bytes().decode("latin-1")
 
 

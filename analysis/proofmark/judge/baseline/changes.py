@@ -64,28 +64,26 @@ def lost_parts(baseline: Baseline, now: Mapping[str, NodeFacts]) -> dict[str, tu
     """
     states = baseline.states()
     known = {host: states[host].capacity for host in now if host in states}
-    lost = {host: tuple(_lost(known[host], now[host])) for host in known}
+    lost = {host: tuple(_lost_on(known[host], now[host])) for host in known}
     return {host: sentences for host, sentences in lost.items() if sentences}
 
 
-def _unknown(facts: NodeFacts) -> set[str]:
-    """Return the fields of `Capacity` that the probe did not find: they are not lost."""
+def _lost_on(before: Capacity, facts: NodeFacts) -> list[str]:
+    """Return what a node has less of; what the probe did not find is not lost."""
     unknown = {
         "dimms": "dimms" in facts.absent,
         "numa": not facts.numa,
         "memory_bytes": "meminfo.MemTotal" in facts.unread,
     }
-    return {name for name, holds in unknown.items() if holds}
-
-
-def _lost(before: Capacity, facts: NodeFacts) -> list[str]:
-    sentences = []
-    after = capacity_of(facts)
+    as_before = {name: getattr(before, name) for name, holds in unknown.items() if holds}
     tolerance = VIRTUAL_MEMORY_TOLERANCE if facts.virtual else MEMORY_TOLERANCE
+    return _lost(before, capacity_of(facts).model_copy(update=as_before), tolerance)
+
+
+def _lost(before: Capacity, after: Capacity, tolerance: float = MEMORY_TOLERANCE) -> list[str]:
+    sentences = []
     for name in Capacity.model_fields:
         old, new = getattr(before, name), getattr(after, name)
-        if name in _unknown(facts):
-            continue
         if name == "memory_bytes":
             if new < (1 - tolerance) * old:
                 sentences.append(f"memory: {new / _GIB:.1f} GiB, accepted {old / _GIB:.1f} GiB")
