@@ -63,28 +63,37 @@ def collect_nodes(run: Run) -> list[Path]:
         BadInput: a file cannot be written.
     """
     run.files.nodes.mkdir(exist_ok=True)
-    by_host: dict[str, list[JobOnNode | DamagedProbe]] = {}
-    for host, entry in read_probes(run):
-        by_host.setdefault(host, []).append(entry)
     written = []
-    for host, entries in by_host.items():
-        node = Node(
-            host=host,
-            jobs=tuple(each for each in entries if isinstance(each, JobOnNode)),
-            damaged=tuple(each for each in entries if isinstance(each, DamagedProbe)),
-        )
+    for host, node in _probed(run).items():
         path = run.files.nodes / f"{host}.json"
         write_whole(path, node.model_dump_json(indent=1) + "\n")
         written.append(path)
     return written
 
 
+def _probed(run: Run) -> dict[str, Node]:
+    """Return the nodes from the probes of their jobs, by host name."""
+    by_host: dict[str, list[JobOnNode | DamagedProbe]] = {}
+    for host, entry in read_probes(run):
+        by_host.setdefault(host, []).append(entry)
+    return {
+        host: Node(
+            host=host,
+            jobs=tuple(each for each in entries if isinstance(each, JobOnNode)),
+            damaged=tuple(each for each in entries if isinstance(each, DamagedProbe)),
+        )
+        for host, entries in by_host.items()
+    }
+
+
 def nodes_of(run: Run) -> dict[str, Node]:
-    """Return the nodes that were collected, by host name.
+    """Return the nodes that were collected, by host name; before that, those of the probes.
 
     A node whose file is damaged has no jobs, and all steps in its `Node.damaged`.
     """
     paths = sorted(path for path in run.files.nodes.glob("*.json") if is_name(path.stem))
+    if not paths:
+        return _probed(run)
     stats = [path.lstat() for path in paths]
     state = tuple((each.st_mtime_ns, each.st_size, each.st_mode) for each in stats)
     steps = tuple(step.id for step in run.plan.steps())
