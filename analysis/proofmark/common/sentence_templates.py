@@ -179,6 +179,10 @@ TEMPLATES: tuple[str, ...] = (
     "the counters of the networks were not recorded",
     "{node}: the counters of its networks were not recorded",
     "{digests} is damaged",
+    "{file} is missing",
+    "{file} is missing: the outputs are not proven",
+    "the state of {node} is not proven: {file} has no report of the job",
+    "the state of {node} is not proven: {file} is missing (proofmark collect)",
     "{file} appeared after the step ended",
     "{file} changed after the step ended",
     # records: disturbed executions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
-from proofmark.cli.main import main
 from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput
 from proofmark.common.plugins import Plugins
@@ -21,8 +19,10 @@ from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.report.plot import PLOTS
 from proofmark.site.execution import LaunchSettings
 from proofmark.software.provider import PROVIDERS, check_provider, packages_at
+from proofmark.software.request import ProvisionRequest
 
 LAUNCHER = """
+from proofmark.software.request import ProvisionRequest
 from proofmark.jobs.launcher import Launcher
 
 class Own(Launcher):
@@ -134,7 +134,6 @@ class Modules(Provider):
 
 def test_a_site_adds_its_own_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kit = make_kit(tmp_path / "kit")
-    run = kit.run()
     (tmp_path / "site_provider.py").write_text(PROVIDER)
     info = tmp_path / "site_provider-1.0.dist-info"
     info.mkdir()
@@ -149,9 +148,9 @@ def test_a_site_adds_its_own_provider(tmp_path: Path, monkeypatch: pytest.Monkey
     partition = site.partition.model_copy(update={"provision_from": "site-modules"})
     site = site.model_copy(update={"partition": partition})
     assert packages_at(ROOT, site) is None  # it lists no packages: nothing is known to be lacking
-    assert main(["install", str(run.folder), "--from", "site-modules"]) == 0
-    installed = json.loads(run.files.installed.read_text())
-    assert (installed["origin"], list(installed["packages"])) == ("site-modules", ["fake"])
+    request = ProvisionRequest(ROOT, "local", {"fake": ["fake"]}, tmp_path)
+    installed = PROVIDERS.get("site-modules")(request).install(lambda line: None)
+    assert (installed.origin, list(installed.packages)) == ("site-modules", ["fake"])
 
 
 def test_an_old_name_is_refused_with_the_new_one() -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.kit import make_kit
 from tests.fixtures.shells import remote_shell
+from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.command import run_command
@@ -21,6 +22,7 @@ from proofmark.machine.bmc.model import Host
 from proofmark.machine.node_commands import run_commands
 from proofmark.runs.checksums import SIGNATURE
 from proofmark.site.firmware import Firmware
+from proofmark.site.inventory import load_site
 
 
 def test_a_call_is_traced_with_its_exit_code_and_duration(
@@ -101,7 +103,7 @@ def test_a_request_to_a_bmc_is_traced_without_credentials(
 def test_the_option_writes_the_trace_into_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = make_kit(tmp_path).run()
+    run = make_kit(tmp_path).run(site=load_site(ROOT / "inventory/local", "local"))
     assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     traced = run.files.trace.read_text()
     line = r"^\S+ \S+: sh -s < missing-programs\.sh /bin/sh .*: exit code 0 after "
@@ -112,7 +114,7 @@ def test_the_option_writes_the_trace_into_the_run(
 def test_a_run_whose_trace_is_a_link_gets_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = make_kit(tmp_path / "kit").run()
+    run = make_kit(tmp_path / "kit").run(site=load_site(ROOT / "inventory/local", "local"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("")
     run.files.trace.symlink_to(elsewhere)
@@ -133,7 +135,7 @@ def test_control_characters_of_a_command_do_not_reach_the_trace(
 
 
 def test_a_signed_run_gets_no_trace(tmp_path: Path) -> None:
-    run = make_kit(tmp_path).run()
+    run = make_kit(tmp_path).run(site=load_site(ROOT / "inventory/local", "local"))
     (run.folder / SIGNATURE).write_text("signature\n")
     assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     assert not run.files.trace.exists()

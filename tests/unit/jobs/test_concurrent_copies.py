@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.fixtures.finished import reports_of
+from tests.fixtures.finished import reports_of, seal
 from tests.fixtures.kit import Kit, execution, launch_of, make_kit, steps_of
 from tests.folders import ROOT
 
@@ -129,7 +129,7 @@ def test_copies_that_did_not_measure_at_the_same_time(kit: Kit, injected: bool) 
     assert "pair" not in spread.parameters
     for record in (first, second, spread):
         assert record.valid is not injected
-    assert injected == ("2 copies measured at the same time for 0.00 s of 0.5" in first.reason)
+    assert injected == ("2 copies measured at the same time for 0.0" in first.reason)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_copies_without_a_start_and_end_are_invalid(kit: Kit, text: str, reason:
     run = open_run(kit.folder / "runs" / "mine")
     (folder,) = steps_of(run)
     (execution(folder) / "copies.json").write_text(text)
-    (execution(folder) / "outputs.sha256").unlink()  # a node without sha256sum writes none
+    seal(execution(folder))
     records = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
     assert all(reason in record.reason for record in records)
     assert records

@@ -20,7 +20,7 @@ from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder, Submission, last_state
+from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
@@ -300,20 +300,6 @@ def test_a_full_disk_is_reported_with_ticket_json_and_leaves_no_job(
     room = 100
     watch(kit, scheduler, monkeypatch, run)
     assert scheduler.submitted == ["00-0001", "00-0001"]
-
-
-@pytest.mark.parametrize(
-    ("name", "state"),
-    [("OVER", State.ENDED_UNKNOWN), ("SILENT", State.UNREACHABLE), ("HELD", State.HELD)],
-)
-def test_the_history_of_an_earlier_version_is_read(kit: Kit, name: str, state: State) -> None:
-    run = kit.run()
-    (job,) = (job for group in run.plan.groups for job in group.jobs)
-    folder = JobFolder(run, job)
-    folder.append_event(Submission("none", "n", "1", 0, ""), JobStatus(state, "why"))
-    history = run.files.job(job.id).history
-    history.write_text(history.read_text().replace(state.name, name))
-    assert last_state(folder) == f"{state.value}: why"
 
 
 def test_steps_that_became_ready_wait_for_the_submitted_part_of_their_job(

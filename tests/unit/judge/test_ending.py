@@ -127,8 +127,8 @@ def test_the_advice_for_disturbed_figures_names_the_processes() -> None:
     execution = Execution("s", 1, 1, disturbed="disturbed", disturbers=(("stress", 0.98),))
     object.__setattr__(judged.results.aggregates.records, "executions", [execution])
     assert lines(judged)[1] == (
-        "stop stress (98 % of a CPU); then run the same ansible-playbook command again with -e "
-        "run_id=r: it repeats only the disturbed steps"
+        "stop stress (98 % of a CPU); then run the same ansible-playbook command with -e run_id=r: "
+        "it repeats only the disturbed steps"
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.finished import START
+from tests.fixtures.finished import START, seal
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import examples
 from tests.fixtures.sensors import Lines, sense
@@ -61,6 +61,7 @@ def spread_over_hours(run: Run, sensors: Mapping[str, Sequence[Lines]]) -> Run:
         lines = [{**line, "host": node} for line in sensors.get(node, [[]] * REPEATS)[number]]
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
         (path / "telemetry.jsonl").write_text(text)
+        seal(path)
     return run
 
 

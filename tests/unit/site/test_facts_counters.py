@@ -78,11 +78,11 @@ def test_which_counters_make_results_invalid(name: str, invalid: bool) -> None:
     assert counter_differences(reading(values={name: "3"}), reading(values={name: "3"})) == []
 
 
-def test_a_counter_that_was_reset_or_removed_is_information() -> None:
+def test_a_counter_of_faults_that_was_reset_proves_nothing() -> None:
     before = reading(values={"edac/mc0/ue_count": "5", "net/ib0/statistics/rx_errors": "1"})
     after = reading(values={"edac/mc0/ue_count": "2"})
     reset, removed = counter_differences(before, after)
-    assert (reset.invalid, reset.difference) == (False, None)
+    assert (reset.invalid, reset.difference, reset.is_fault) == (True, None, False)
     assert "was reset" in reset.meaning
     assert (removed.after, removed.invalid) == ("absent", False)
 
@@ -128,13 +128,13 @@ def test_provenance_of_two_nodes_is_refused() -> None:
 
 
 @pytest.mark.parametrize("after", ["0", "1"])
-def test_an_uncorrected_error_of_a_counter_that_is_no_number_is_no_event(after: str) -> None:
+def test_a_counter_of_uncorrected_errors_that_is_no_number_proves_nothing(after: str) -> None:
     """The link of an adapter has words as well: ``unknown`` is no rise."""
     name = "edac/mc0/ue_count"
     (change,) = counter_differences(reading(values={name: "x"}), reading(values={name: after}))
-    assert (change.invalid, change.difference) == (False, None)
+    assert (change.invalid, change.difference, change.is_fault) == (True, None, False)
     (change,) = counter_differences(reading(values={name: after}), reading(values={name: "x"}))
-    assert (change.invalid, change.difference, change.after) == (False, None, "x")
+    assert (change.invalid, change.difference, change.after) == (True, None, "x")
 
 
 def test_a_time_of_an_eviction_has_no_difference() -> None:
