@@ -48,7 +48,7 @@ def test_the_page_shows_the_change_its_date_and_its_event(
     assert "Changes of figures: 1. Nodes that drift: 0. Runs: 15." in text
     words = re.sub("<[^>]*>", "", text)
     assert f"after {run_id(FALL - 1)}, at the latest at {run_id(FALL)}" in words
-    assert "microcode: &lt;script&gt;alert(1)&lt;/script&gt; → 0xb" in text
+    assert "microcode: &lt;script&gt;alert(1)&lt;/script&gt; → 0xb" in words
     assert "<script" not in text
     assert "a copy of the run in" in text
     assert text.count("<svg") == 4  # one plot, and a small one for each figure

@@ -22,7 +22,6 @@ from proofmark.software.provider import PROVIDERS, check_provider, packages_at
 from proofmark.software.request import ProvisionRequest
 
 LAUNCHER = """
-from proofmark.software.request import ProvisionRequest
 from proofmark.jobs.launcher import Launcher
 
 class Own(Launcher):

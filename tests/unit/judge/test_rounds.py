@@ -127,7 +127,7 @@ def any_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("any_nodes")
 def test_pairs_of_a_slow_level_are_no_outliers(tmp_path: Path) -> None:
     answer = compared(tmp_path)
-    kinds = sorted(figure.kind.rpartition(", ")[2] for figure in answer.fleet.figures)
+    kinds = sorted(figure.kind.rpartition("; ")[2] for figure in answer.fleet.figures)
     assert kinds == ["distance leaf", "distance spine"]
     assert [figure.flagged for figure in answer.fleet.figures] == [(), ()]
     assert answer.counts["FAIL"] == 0
@@ -139,7 +139,7 @@ def test_pairs_of_a_slow_level_are_no_outliers(tmp_path: Path) -> None:
 def test_a_pair_is_compared_with_pairs_of_its_distance(tmp_path: Path, distance: str) -> None:
     answer = compared(tmp_path, slow=distance)
     figures = answer.fleet.figures
-    flagged = {each.kind.rpartition(", ")[2]: len(each.flagged) for each in figures}
+    flagged = {each.kind.rpartition("; ")[2]: len(each.flagged) for each in figures}
     other = ({"leaf", "spine"} - {distance}).pop()
     assert flagged == {f"distance {distance}": 1, f"distance {other}": 0}
     assert answer.counts["FAIL"] == 1

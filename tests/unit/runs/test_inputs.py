@@ -177,7 +177,7 @@ def test_a_mode_in_which_jobs_ran_stays_entered(kit: Kit, lost: bool) -> None:
     kit.case(suites={"quick": {"modes": ["a", "b"]}})
     made = kit.run(site=site.model_copy(update={"partition": current}))
     (job,) = (job for group in made.plan.groups if group.mode == "b" for job in group.jobs)
-    enter_mode(made, "b")
+    enter_mode(made.folder, "b")
     (made.files.job(job.id).folder / "attempt-1").mkdir()
     assert open_run(made.folder).plan.allowed_modes == ["b"]
     made.files.entered.write_text("" if lost else "b\n")
