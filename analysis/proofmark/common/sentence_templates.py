@@ -179,6 +179,13 @@ TEMPLATES: tuple[str, ...] = (
     "the counters of the networks were not recorded",
     "{node}: the counters of its networks were not recorded",
     "{digests} is damaged",
+    "{digests} is damaged: it has no line for {file}",
+    "{digests} is missing: the outputs are not proven",
+    "{file} is missing",
+    "{file} is damaged: it is empty",
+    "{file} is damaged: its end is missing",
+    "the state of {node} is not proven: {file} has no report of the job",
+    "the state of {node} is not proven: {file} is missing ({command})",
     "{file} appeared after the step ended",
     "{file} changed after the step ended",
     # records: disturbed executions
