@@ -131,10 +131,9 @@ def execute(options: Namespace) -> int:
 
 
 def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
-    """Return the figures of finished steps, with the reports of the nodes so far."""
+    """Return the figures of finished steps."""
     from proofmark.records.figures import figures_of  # polars costs time; few runs search
 
-    collect_nodes(run)
     return figures_of(run, search, steps)
 
 

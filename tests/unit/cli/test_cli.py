@@ -58,6 +58,7 @@ def judgeable(kit: Kit, value: float = 100) -> None:
 def executed(kit: Kit, capsys: pytest.CaptureFixture[str]) -> Run:
     run = kit.run()
     assert called(capsys, "execute", run.folder)[0] == 0
+    assert called(capsys, "collect", run.folder)[0] == 0
     return run
 
 
