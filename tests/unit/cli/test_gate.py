@@ -56,6 +56,7 @@ def test_a_scheduler_without_reservations_is_refused(capsys: pytest.CaptureFixtu
     assert "'none', whose nodes the kit cannot reserve; accepted: slurm" in capsys.readouterr().err
 
 
-def test_status_of_a_site_without_gates_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_of_a_site_without_gates_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gate", "status", "-i", f"{ROOT / 'inventory/rehearsal'}"]) == 0
-    assert capsys.readouterr().out == ""
+    sentence = "no gate of rehearsal holds a node or keeps one out of service\n"
+    assert capsys.readouterr().out == sentence

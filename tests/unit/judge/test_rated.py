@@ -9,7 +9,7 @@ from tests.folders import PROBES
 
 from proofmark.cases.models import Rule
 from proofmark.judge.references.derived import Derived, derive, flop_per_cycle, peak
-from proofmark.site.limits import ProcessorLimits, links
+from proofmark.site.limits import ProcessorLimits, lanes
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.rated import Rated, RatedDimms
 
@@ -201,7 +201,7 @@ def test_modules_beyond_the_channels_add_nothing_and_the_slowest_counts() -> Non
 
 
 def test_each_link_has_a_latency_with_its_source() -> None:
-    assert all(1e-7 < row.latency_s < 1e-5 and row.latency_source for row in links())
+    assert all(1e-7 < row.latency_s < 1e-5 and row.latency_source for row in lanes())
 
 
 @pytest.mark.parametrize(

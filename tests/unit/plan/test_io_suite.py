@@ -155,7 +155,7 @@ class TestLayouts:
         made = plan(type=kind, storage_targets=4)
         assert not steps(made, "stripes") and not steps(made, "target")
         assert all(step.layout is None for step in made.steps())
-        assert any("layout_axes" in reason for reason in made.left_out)
+        assert any("has no stripe_count" in reason for reason in made.left_out)
 
 
 class TestAxes:

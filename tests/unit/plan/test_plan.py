@@ -143,7 +143,7 @@ class TestRefusals:
             ),
             (
                 {"where": "{size > 2}"},
-                "fake.yml: where: found '{size > 2}', which no point of the sweep of quick satisf",
+                "fake.yml: where: found a condition that no point of the sweep of quick satisfies",
             ),
         ],
     )

@@ -21,7 +21,7 @@ from proofmark.plan.plan import Plan, Step
 from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK, Fabric
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.limits import links
+from proofmark.site.limits import LaneLimit, lanes
 from proofmark.site.machines import machines_of
 
 SYSTEMS = [
@@ -152,10 +152,10 @@ def test_imb_measures_all_sizes_of_p5_on_1024_ranks() -> None:
         assert imb_s([1e-9] * 2, [0, 1 << largest], count, volume) < step.seconds
 
 
-@pytest.mark.parametrize("row", links(), ids=[row.rate for row in links()])
-def test_the_rate_of_a_link_is_a_row_of_the_table(row: Any) -> None:
-    text = row.rate.replace("\\", "")
-    assert Fabric(rate=text).link_bytes_per_s == row.bytes_per_s
+@pytest.mark.parametrize("row", lanes(), ids=[row.speed or "omni-path" for row in lanes()])
+def test_the_rate_of_a_link_is_four_lanes_of_a_row_of_the_table(row: LaneLimit) -> None:
+    text = f"{4 * row.shown_gbit:g} Gb/sec (4X {row.speed}".rstrip() + ")"
+    assert Fabric(rate=text).link_bytes_per_s == 4 * row.lane_bytes_per_s
 
 
 def test_the_rate_of_a_link_is_a_number_or_unknown() -> None:
