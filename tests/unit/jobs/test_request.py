@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import Kit, make_kit
 
-from proofmark.jobs.request import EXECUTIONS, cpus_used, request
+from proofmark.jobs.request import cpus_used, request
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Step
 from proofmark.plan.rank_cpus import RankCpus
+from proofmark.runs.disturbed_steps import EXECUTIONS
 from proofmark.site.execution import Queue
 
 
