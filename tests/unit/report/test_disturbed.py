@@ -52,7 +52,6 @@ def test_a_disturbed_execution_is_listed_with_its_cause(tmp_path: Path) -> None:
 
 def test_the_next_step_names_the_processes_and_the_command_of_the_run(tmp_path: Path) -> None:
     run = staged(tmp_path, disturbed=True)
-    collect_nodes(run)
     data = gather(run, judge_run(run))
     (step,) = (each for each in next_steps(data) if each.word == "INVALID")
     assert step.problem == "Figures of fake were disturbed by stress (54 % of a CPU)"
