@@ -110,7 +110,7 @@ class NodeFacts(StrictModel):
     load: tuple[float, ...]
     clock_offset_s: float | None
     absent: dict[str, str]
-    unread: dict[str, str]
+    unread: dict[str, str] = {}
 
     @property
     def cores_known(self) -> bool:
