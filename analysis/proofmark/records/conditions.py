@@ -2,10 +2,9 @@
 
 They are checked with the reports of each node before and after its job (``nodes/``) and with the
 journal of its mode, so that a run can be judged again on another machine. Without a report before
-and one after the job a step is INVALID. A step that was started without a job, and a model of a
-machine, have no such report. A single fact that a report does not have makes nothing INVALID, with
-one exception: if a partition that is not emulated has ``firmware``, the mode must be proven for the
-boot in which a step ran.
+and one after the job a step is INVALID; only a model of a machine has no nodes. A single fact that
+a report does not have makes nothing INVALID, with one exception: if a partition that is not
+emulated has ``firmware``, the mode must be proven for the boot in which a step ran.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ class Conditions:
         damage = [why for node in nodes for why in node.damage(step.id, execution)]
         yield from damage
         boots: set[str] = set()
-        # A person or `rerun` may start a step without a job. Then no probe is before and after it.
-        proven = bool(damage) or not self._needs_report or not execution.job_attempt
+        proven = bool(damage) or not self._needs_report
         for node in nodes:
             for number, job in enumerate(node.jobs):
                 if not job.covers(step.id, execution):

@@ -203,16 +203,14 @@ def test_a_backslash_is_no_won_sign_in_the_summary(run: tuple[Run, Verdict]) -> 
 
 def test_a_bad_node_has_its_next_step_in_korean(tmp_path: Path) -> None:
     rates = {f"n{number:02d}": 100.0 + number % 3 for number in range(1, 13)}
-    made = fleet_run(tmp_path, {**rates, "n07": 60.0})
+    made = fleet_run(tmp_path, {**rates, "n07": [60.0, 60.5]})
     data = gather(made, judge_and_write(made))
     (step,) = next_steps(data)
     with in_language("ko"):
         (in_korean,) = next_steps(data)
         page, _ = write_summary(data, {})
     assert (step.word, step.nodes, step.command) == ("FAIL", "n07", in_korean.command)
-    assert in_korean.action == (
-        "조치하기 전에 다시 측정하십시오. 방해받지 않은 반복 중 2회 미만에서만 나타납니다."
-    )
+    assert in_korean.action == "rma.csv를 공급사에 보내고, 수리 후 다시 측정하십시오."
     assert english(page.read_text(encoding="utf-8"), data_of(data.run, data.verdict)) == []
 
 
