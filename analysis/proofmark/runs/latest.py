@@ -29,7 +29,7 @@ class Link(Enum):
 def is_reserved(name: str) -> bool:
     """Return whether `name` is that of a link, so that no run can have it."""
     kind, separator, site = name.partition("-")
-    return kind in {each.value for each in Link} and bool(separator and site)
+    return kind in {each.value for each in Link} and bool(site or not separator)
 
 
 def point(link: Path, run: str) -> str:
