@@ -10,7 +10,7 @@ import ast
 import json
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -102,8 +102,13 @@ def named(words: Sequence[Word]) -> Iterator[str]:
     yield from named(rest[carrier.before :])
 
 
-def in_shell(text: str) -> Iterator[str]:
-    """Yield the programs that shell text calls.
+def functions_of(text: str) -> set[str]:
+    """Return the names of the functions that a shell file defines at the start of a line."""
+    return set(re.findall(r"^(\w+)\(\)", text, re.MULTILINE))
+
+
+def in_shell(text: str, elsewhere: Collection[str] = ()) -> Iterator[str]:
+    """Yield the programs that shell text calls; the functions `elsewhere` are defined in another.
 
     Raises:
         SyntaxError: a shell cannot read the text.
@@ -122,7 +127,8 @@ def in_shell(text: str) -> Iterator[str]:
         words = [_literal(word) for word in node.get("Args", ())]
         if words and words[0] in functions and words[0] in SHELL_FUNCTIONS:
             words = words[1 + SHELL_FUNCTIONS[words[0]] :]
-        yield from (name for name in named(words) if name not in BUILT_IN | GENERATED | functions)
+        known = BUILT_IN | GENERATED | functions | {*elsewhere}
+        yield from (name for name in named(words) if name not in known)
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
@@ -235,12 +241,16 @@ def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
 
 
-def _words(nodes: Iterable[ast.expr], values: Values) -> list[Word]:
+def _words(
+    nodes: Iterable[ast.expr], values: Values, seen: frozenset[str] = frozenset()
+) -> list[Word]:
     words: list[Word] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
-            display = next(iter(_values_of(node.value, values)), None)
-            words += _words(_elements(display), values)
+            # A name may be assigned a list with its earlier elements.
+            name = {node.value.id} if isinstance(node.value, ast.Name) else set()
+            display = next(iter(_values_of(node.value, values, seen)), None)
+            words += _words(_elements(display), values, seen | name)
         else:
             words.append(next((_text(value) for value in _values_of(node, values)), None))
     return words

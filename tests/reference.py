@@ -70,6 +70,15 @@ EXPECTED = {
     r"/verdict\.json/over_time: new": "ADR 0097: the end is compared with the beginning",
     r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": "ADR 0101: lost packets are a fault",
     r"/verdict\.json/fleet/nodes/\d+/lost: new": "ADR 0102: less hardware than accepted",
+    r"/verdict\.json/(fleet/nodes/\d+/figures|results)/\d+/(shown_by|retest_reason): new": (
+        "docs/verdict.md: undisturbed executions confirm a failure"
+    ),
+    r"/verdict\.json/retest/(steps: 0 entries before, 1 after|command: '' before, .*)": (
+        "docs/verdict.md: undisturbed executions confirm a failure"
+    ),
+    r"/verdict\.json/results/\d+/retest: False before, True after": (
+        "docs/verdict.md: undisturbed executions confirm a failure"
+    ),
     r"/verdict\.json/slowdowns: new": "ADR 0098: the slowdown beside a load",
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
     r"/verdict\.json/(unmet|rehearsed|limits): new": "ADR 0078: what must be judged",

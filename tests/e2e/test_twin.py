@@ -87,14 +87,14 @@ def twin(kit: Path, *options: str, site: str = "p595", limit: str = "p595-01,p59
     return main(
         [
             *("twin", "-i", f"{ROOT / 'inventory' / site}", "-l", limit),
-            *("--suite", "twin-p5", "--runs", f"{folder / 'runs'}", "--run-id", "twin"),
+            *("--suite", "twin-p5", "--runs", f"{folder / 'runs'}", "--run-id", "model"),
             *("--prefixes", f"{folder / 'prefixes'}", *options),
         ]
     )
 
 
 def judged(kit: Path) -> Verdict:
-    return read_and_judge(open_run(kit.parent / "runs/twin"))[1]
+    return read_and_judge(open_run(kit.parent / "runs/model"))[1]
 
 
 def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,8 +114,8 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
         if each.record.metric == "t_max"
     }
     assert times["BD", 65536] > 2 * times["UA", 65536]
-    assert model_error_of(kit.parent / "runs/twin") is None
-    page = write_report(open_run(kit.parent / "runs/twin"), verdict).read_text()
+    assert model_error_of(kit.parent / "runs/model") is None
+    page = write_report(open_run(kit.parent / "runs/model"), verdict).read_text()
     assert "The error of this model is not known: no real run was given" in page
     assert "Range by the error of the model" in page
     assert page.count(">not known<") >= len(verdict.results), "beside each figure"
@@ -127,7 +127,7 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
     assert twin(kit, *sources, "--selector", "ompi") == 3, "another selector is another run"
     assert "exists, with another plan" in capsys.readouterr().err
     assert twin(kit, *sources, "--selector", "ompi", "--run-id", "other") == 0
-    runs = [f"{kit.parent / 'runs' / name}" for name in ("twin", "other")]
+    runs = [f"{kit.parent / 'runs' / name}" for name in ("model", "other")]
     capsys.readouterr()
     assert main(["claims", *runs]) == 3, "two selectors are two models"
     assert "other: selector: found ompi; accepted: classic" in capsys.readouterr().err
@@ -141,7 +141,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     hosts = ",".join(site.hosts[:2])
     sources = ["--sources", f"{kit.parent / 'mirror'}"]
     assert twin(kit, *sources, site="tachyon", limit=hosts) == 0
-    of_twin = kit.parent / "runs/twin"
+    of_twin = kit.parent / "runs/model"
     capsys.readouterr()
     words = ["plan", "-i", f"{ROOT / 'inventory/tachyon'}", "-l", "tachyon2", "--suite", "p5"]
     words += ["--create", "--runs", f"{kit.parent / 'runs'}", "--expected", f"{of_twin}"]
@@ -149,7 +149,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     assert json.loads(capsys.readouterr().out)["run"] == "real"
     run = open_run(kit.parent / "runs/real")
     expected = read_expected(run.files.expected)
-    assert (expected.run, expected.selector) == ("twin", "mvapich2")
+    assert (expected.run, expected.selector) == ("model", "mvapich2")
     assert any(not each.sourced for each in expected.assumptions)
     planned = [
         {(step.case, step.placement, json.dumps(dict(step.parameters))) for step in each.steps()}
@@ -177,7 +177,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
 def real(kit: Path) -> Path:
     """A finished run that says it is of virtual nodes: its figures are those of a simulation."""
     assert twin(kit, "--sources", f"{kit.parent / 'mirror'}") == 0
-    folder = kit.parent / "runs/twin"
+    folder = kit.parent / "runs/model"
     site = folder / "inputs/site.json"
     content = json.loads(site.read_text())
     content["partition"]["origin"] = "emulated"
@@ -197,7 +197,7 @@ def test_the_error_of_a_twin_is_that_of_its_figures(
     second = kit.parent / "runs/second"
     error = model_error_of(second)
     assert error is not None
-    assert (error.run, error.typical, error.fitted) == ("twin", 1, 0)
+    assert (error.run, error.typical, error.fitted) == ("model", 1, 0)
     assert {row.metric for row in error.rows} == {"t_avg", "t_max", "t_min"}
     assert {(row.case, row.median, row.largest) for row in error.rows} == {
         ("imb-collectives", 1, 1)
@@ -283,7 +283,7 @@ def test_virtual_nodes_have_a_twin(kit: Path) -> None:
     case.write_text(yaml.safe_dump(content, sort_keys=False))
     folder = kit.parent
     places = ["--runs", f"{folder / 'runs'}", "--prefixes", f"{folder / 'prefixes'}"]
-    words = [*arguments, *places, "--suite", "twin-p5", "--run-id", "twin"]
+    words = [*arguments, *places, "--suite", "twin-p5", "--run-id", "model"]
     assert main([*words, "--sources", f"{folder / 'mirror'}"]) == 0
     assert {result.verdict for result in judged(kit).results} == {"UNJUDGED"}
 

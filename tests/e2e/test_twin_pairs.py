@@ -54,14 +54,14 @@ def test_pairs_on_a_twin_answer_the_claim_of_their_shares(
         "--runs",
         f"{folder / 'runs'}",
         "--run-id",
-        "twin",
+        "model",
         "--sources",
         f"{folder / 'mirror'}",
     ]
     site = ["-i", f"{ROOT / 'inventory/tachyon'}", "-l", "tachyon2-0001,tachyon2-0002"]
     options += ["--prefixes", f"{folder / 'prefixes'}", "--sources", f"{folder / 'mirror'}"]
     assert main(["twin", *site, "--suite", "twin-p3", *options]) == 0
-    run = open_run(folder / "runs/twin")
+    run = open_run(folder / "runs/model")
     verdict = read_and_judge(run)[1]
     assert not verdict.coverage.missing
     assert {(each.verdict, each.record.reason) for each in verdict.results} == {("UNJUDGED", "")}

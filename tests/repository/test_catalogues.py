@@ -41,8 +41,8 @@ SIGNS = re.compile(
     r"|Intel MPI Benchmarks|PingPong|UTC)*"
 )
 """A translation without a Korean word: fields, signs, names of programs and units."""
-ENGLISH_FILES = {"fonts.py"}
-"""Modules without a text for the reader of a page: file names, and messages of errors."""
+ENGLISH_FILES = {"fonts.py", "unbroken.py"}
+"""Modules without a text for the reader of a page: file names, messages of errors, and HTML."""
 ENGLISH_ROOMS = {"explanation", "exports"}
 """Packages that write no page: the output of ``explain`` on a terminal, and files for programs."""
 

@@ -122,7 +122,11 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
     """Return every program that is called, with the places that need it."""
     pairs: list[tuple[str, str]] = []
     for path in tracked("*.sh", "requirements/setup.sh", ".ci/run"):
-        pairs += [(name, place(path)) for name in in_shell(path.read_text())]
+        # The kit joins the files of a folder to one script.
+        beside = {
+            name for each in path.parent.glob("*.sh") for name in functions_of(each.read_text())
+        }
+        pairs += [(name, place(path)) for name in in_shell(path.read_text(), beside)]
     for path in tracked("analysis/*.py", "plugins/*.py", "tests/*.py"):
         text = path.read_text()
         pairs += [(name, place(path)) for name in in_python(text)]

@@ -9,7 +9,7 @@ from proofmark.common.files import read_json
 from proofmark.plan.search import Figures, Search
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run
-from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.nodes import probed_nodes
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.software.software import Software
 
@@ -17,7 +17,7 @@ from proofmark.software.software import Software
 def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:
     """Return the figure of each of `steps`: of the newest execution without INVALID values.
 
-    The reports of the nodes are collected. A job that still runs has none of its end yet.
+    A job that still runs has no probe of its end yet.
 
     Args:
         run: the run.
@@ -30,8 +30,7 @@ def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:
     if not steps:
         return {}
     software = read_json(run.files.software, Software)
-    collect_nodes(run)
-    nodes = {host: node.while_running() for host, node in nodes_of(run).items()}
+    nodes = {host: node.while_running() for host, node in probed_nodes(run).items()}
     records = read_run(run, benchmarks_of(run), site_of(run), software, nodes, steps)
     return {step: figure(records, step, search.rule.metric) for step in steps}
 

@@ -64,14 +64,14 @@ def collect_nodes(run: Run) -> list[Path]:
     """
     run.files.nodes.mkdir(exist_ok=True)
     written = []
-    for host, node in _probed(run).items():
+    for host, node in probed_nodes(run).items():
         path = run.files.nodes / f"{host}.json"
         write_whole(path, node.model_dump_json(indent=1) + "\n")
         written.append(path)
     return written
 
 
-def _probed(run: Run) -> dict[str, Node]:
+def probed_nodes(run: Run) -> dict[str, Node]:
     """Return the nodes from the probes of their jobs, by host name."""
     by_host: dict[str, list[JobOnNode | DamagedProbe]] = {}
     for host, entry in read_probes(run):
@@ -93,7 +93,7 @@ def nodes_of(run: Run) -> dict[str, Node]:
     """
     paths = sorted(path for path in run.files.nodes.glob("*.json") if is_name(path.stem))
     if not paths:
-        return _probed(run)
+        return probed_nodes(run)
     stats = [path.lstat() for path in paths]
     state = tuple((each.st_mtime_ns, each.st_size, each.st_mode) for each in stats)
     steps = tuple(step.id for step in run.plan.steps())

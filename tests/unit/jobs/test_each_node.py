@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.finished import write_execution
+from tests.fixtures.finished import judged, write_execution
 from tests.fixtures.kit import SOUND, SYMBOLS, Kit, execution, make_kit, topology
 
 from proofmark.common.errors import BadInput
@@ -334,12 +334,12 @@ def test_a_value_belongs_to_the_host_that_wrote_it(staged: Run) -> None:
     wrong = {"node2": "node10", "node10": "node2"}  # the order of names sorted as text
     for number, host in enumerate(HOSTS):
         measured(staged, step, host, wrong.get(host, host), rate=number + 1)
-    by_node = {result.record.node: result for result in judge_run(staged).results}
+    by_node = {result.record.node: result for result in judged(staged).results}
     assert by_node["node10"].reason == "ran on node10, planned on node2"
     assert {node for node, each in by_node.items() if each.verdict == "INVALID"} == {*wrong}
     for number, host in enumerate(HOSTS):
         measured(staged, step, host, host, rate=number + 1)
-    values = {each.record.node: each.record.value for each in judge_run(staged).results}
+    values = {each.record.node: each.record.value for each in judged(staged).results}
     assert values == {host: number + 1 for number, host in enumerate(HOSTS)}
 
 
@@ -348,7 +348,7 @@ def test_a_repeat_on_one_node_counts_only_for_that_node(staged: Run) -> None:
     for host in HOSTS:
         measured(staged, step, host, host)
     measured(staged, step, "node1", "node1", rate=300, number=2)
-    values = {result.record.node: result.values for result in judge_run(staged).results}
+    values = {result.record.node: result.values for result in judged(staged).results}
     assert values["node1"] == (100, 300)
     assert values["node2"] == (100,)
 

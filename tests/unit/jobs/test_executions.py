@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.fixtures.finished import reports_of
+from tests.fixtures.finished import judged, reports_of
 from tests.fixtures.kit import OUTPUT, Kit, end, execution, left_behind, make_kit, steps_of, until
 from tests.processes import running
 
 from proofmark.jobs.execute import execute
-from proofmark.judge.judging import judge_run
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import attempts
@@ -104,13 +103,13 @@ class TestAnotherHost:
         assert [(each.node, each.value, each.reason) for each in foreign] == (
             [(OTHER, 900, f"ran on {OTHER}, planned on localhost")] if injected else []
         )
-        (result,) = judge_run(run).results
+        (result,) = judged(run).results
         assert (result.verdict, result.record.node, result.values) == ("UNJUDGED", HERE, (100,))
 
     def test_an_execution_only_on_another_host_is_invalid(self, run: Run) -> None:
         (step,) = steps_of(run)
         assert call(on_other_host(["sh", str(step / "run.sh")])) == 0
-        (result,) = judge_run(run).results
+        (result,) = judged(run).results
         assert (result.verdict, result.record.node) == ("INVALID", OTHER)
         assert result.reason == f"ran on {OTHER}, planned on localhost"
 
@@ -131,7 +130,7 @@ class TestAnotherHost:
         execute(run, "none", lambda line: None)
         assert len(attempts(step)) == (2 if injected else 1)
         assert complete(run, job)
-        (result,) = judge_run(run).results
+        (result,) = judged(run).results
         assert (result.record.node, result.values) == (HERE, (100,))
 
     def test_the_scratch_of_another_host_is_not_removed(self, kit: Kit, shell: list[str]) -> None:

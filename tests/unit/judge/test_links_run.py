@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.fixtures.fat_tree import FatTree
-from tests.fixtures.finished import write_execution, write_software
+from tests.fixtures.finished import write_execution, write_reports, write_software
 from tests.fixtures.kit import make_kit
 
 from proofmark.judge.judging import judge_and_write
@@ -62,6 +62,7 @@ def run_of_rounds(folder: Path, slow: str, origin: str) -> Run:
 
 def judged(folder: Path, slow: str, origin: str = "emulated") -> tuple[Run, Verdict]:
     run = run_of_rounds(folder, slow, origin)
+    write_reports(run)
     return run, judge_and_write(run)
 
 

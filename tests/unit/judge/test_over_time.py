@@ -52,11 +52,14 @@ def rates(*, slow: float = 1.0, nodes: Sequence[str] = NODES) -> dict[str, list[
 
 def spread_over_hours(run: Run, sensors: Mapping[str, Sequence[Lines]]) -> Run:
     """Give the executions of `run` starts half an hour apart, and the lines of their sensors."""
+    attempt = f"{run.plan.groups[0].jobs[0].id}/attempt-1"
     for path in run.folder.glob("steps/*/*/execution-*"):
         number = int(path.name.removeprefix("execution-")) - 1
         start = datetime.fromisoformat(START) + number * timedelta(minutes=30)
         when = json.loads((path / "when.json").read_text())
-        (path / "when.json").write_text(json.dumps({**when, "start": start.isoformat()}))
+        (path / "when.json").write_text(
+            json.dumps({**when, "start": start.isoformat(), "attempt": attempt})
+        )
         node = path.parent.name
         lines = [{**line, "host": node} for line in sensors.get(node, [[]] * REPEATS)[number]]
         text = "".join(f"{json.dumps(line)}\n" for line in lines)

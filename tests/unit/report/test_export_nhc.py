@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -281,6 +282,6 @@ def test_like_memory_is_one_class_and_a_lost_module_another() -> None:
 
 def test_a_run_without_facts_of_nodes_has_no_configuration(tmp_path: Path) -> None:
     run = fleet_run(tmp_path, {"n00": 100.0, "n01": 101.0})
-    for path in (run.folder / "nodes").iterdir():
-        path.unlink()
+    for name in ("nodes", "jobs"):
+        shutil.rmtree(run.folder / name)
     assert main(["export", str(run.folder), "--format", "nhc", "-o", str(tmp_path / "out")]) == 3

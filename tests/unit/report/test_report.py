@@ -373,7 +373,7 @@ def test_the_same_run_gives_the_same_bytes(make: Callable[[Path], Run], tmp_path
 
 def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     run = made_run(tmp_path, change=lambda outputs: outputs.clear())
-    for path in (run.folder / "nodes").iterdir():
+    for path in [*(run.folder / "nodes").iterdir(), *run.folder.glob("jobs/*/attempt-*/*.before")]:
         path.unlink()
     verdict, text = reported(run)
     page = assert_sound(text)

@@ -103,11 +103,11 @@ def test_a_node_without_a_whole_probe_has_invalid_steps(
 
 
 @pytest.mark.fault("probe-missing")
-@pytest.mark.parametrize("name", ["nodes", "jobs"])
-def test_a_run_without_any_report_has_no_valid_step(run: Run, name: str) -> None:
-    shutil.rmtree(run.folder / name)
-    if name == "jobs":
-        shutil.rmtree(run.files.nodes)
+@pytest.mark.parametrize("collected", [False, True])
+def test_a_run_without_any_report_has_no_valid_step(run: Run, collected: bool) -> None:
+    shutil.rmtree(run.folder / "jobs")
+    shutil.rmtree(run.files.nodes)
+    if collected:
         collect_nodes(run)
     wrong = {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
     assert list(wrong) == [*RATES]
