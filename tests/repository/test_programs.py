@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
-from tests.programs import in_python, in_shell
+from tests.programs import functions_of, in_python, in_shell
 from tests.unit.jobs.test_launchers import ALIKE, launch
 
 from proofmark.cli.preflight import print_findings

@@ -54,6 +54,8 @@ int main(int count, char **words) {
 	for (int word = 1; word + 1 < count; word++)
 		if (!strcmp(words[word], "-msglog"))
 			sscanf(words[word + 1], "%d:%d", &first, &last);
+	if (rank == 0)
+		printf("# Intel(R) MPI Benchmarks: a program of the tests with its output\n");
 	for (int word = 1; word < count && words[word][0] != '-'; word++)
 		measure(words[word], first, last, rank, ranks);
 	if (rank == 0)
