@@ -205,7 +205,7 @@ def test_the_error_of_a_twin_is_that_of_its_figures(
     }
     run = open_run(second)
     page = write_report(run, read_and_judge(run)[1]).read_text()
-    assert "differ from run twin by a factor of less than 1.00" in page
+    assert "differ from run model by a factor of less than 1.00" in page
     for result in read_and_judge(run)[1].results:
         value = number(result.record.value)
         assert f"{value} … {value} {result.record.unit}" in page
