@@ -20,7 +20,9 @@ from tests.folders import DATA, ROOT
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.common.archives import unpack
+from proofmark.judge.judging import judge_and_write
 from proofmark.plan.expansion import make_plan
+from proofmark.runs.run import open_run
 from proofmark.site.machine import Machine
 
 PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
@@ -64,6 +66,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (kit / name).symlink_to(ROOT / name)
     unpack(RUN, kit / "runs")
     (run,) = (kit / "runs").iterdir()
+    judge_and_write(open_run(run))  # the archive has the verdict of an earlier state of the kit
     for name in ("before", "after"):
         shutil.copytree(run, kit / "runs" / name)
     for name in ("latest-local", "twin-p595", "adopted-imported"):

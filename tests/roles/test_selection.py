@@ -156,7 +156,10 @@ def test_the_acceptance_has_its_stages_in_their_order() -> None:
     *plays, marks = yaml.safe_load(text)
     files = [play["ansible.builtin.import_playbook"].removesuffix(".yml") for play in plays]
     assert all(play["vars"] == {"selection_stages": files} for play in plays)
-    assert (marks["ansible.builtin.import_playbook"], marks["tags"]) == ("nodes.yml", ["run"])
+    assert (marks["ansible.builtin.import_playbook"], marks["tags"]) == (
+        "nodes.yml",
+        ["run", "collect"],
+    )
 
 
 @pytest.mark.fault("empty-acceptance")

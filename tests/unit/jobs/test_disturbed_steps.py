@@ -115,7 +115,7 @@ def test_a_step_that_stays_disturbed_is_named_at_the_end(
 
 def test_the_next_command_repeats_only_what_was_disturbed(kit: Kit) -> None:
     run = staged(kit)
-    with hogs():
+    with hogs(4):  # other tests may take a CPU from one
         executed(run)
     assert judge_run(run).results[0].verdict == "INVALID"
     executed(run)
