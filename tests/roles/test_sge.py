@@ -90,24 +90,6 @@ def test_a_job_that_an_admin_deletes_is_named(kit: Kit, engine: GridEngine) -> N
     assert line.startswith("job 00-0001: killed: 100 : assumedly after job; ")
 
 
-@pytest.mark.fault("scheduler-restarts")
-def test_a_restart_of_the_qmaster_loses_no_job(kit: Kit, engine: GridEngine) -> None:
-    run = stage(kit, engine)
-    thread = Thread(target=watch, args=(run,))
-    thread.start()
-    (step,) = steps_of(run)
-    until(lambda: len(list(step.glob("*/*/started"))) == 2)
-    engine.stop_master()
-    time.sleep(1)
-    engine.start_master()
-    (kit.folder / "go").touch()
-    thread.join(60)
-    assert not thread.is_alive()
-    coverage = judge_run(run).coverage
-    assert (coverage.measured, coverage.expected, coverage.stopped) == (2, 2, ())
-    assert len(list(run.folder.rglob("attempt-*"))) == 1
-
-
 def test_states_of_nodes_and_of_a_job_by_its_id(
     kit: Kit, engine: GridEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,3 +117,22 @@ def test_states_of_nodes_and_of_a_job_by_its_id(
     engine.call("qmod", "-d", f"*@{first}")
     assert scheduler.nodes([first, second]) == {first: "down d", second: "idle"}
     engine.call("qmod", "-e", f"*@{first}")
+
+
+@pytest.mark.fault("scheduler-restarts")
+def test_a_restart_of_the_qmaster_loses_no_job(kit: Kit, engine: GridEngine) -> None:
+    """It is the last test: a process that it starts ends with the engine."""
+    run = stage(kit, engine)
+    thread = Thread(target=watch, args=(run,))
+    thread.start()
+    (step,) = steps_of(run)
+    until(lambda: len(list(step.glob("*/*/started"))) == 2)
+    engine.stop_master()
+    time.sleep(1)
+    engine.start_master()
+    (kit.folder / "go").touch()
+    thread.join(60)
+    assert not thread.is_alive()
+    coverage = judge_run(run).coverage
+    assert (coverage.measured, coverage.expected, coverage.stopped) == (2, 2, ())
+    assert len(list(run.folder.rglob("attempt-*"))) == 1
