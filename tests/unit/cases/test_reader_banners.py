@@ -104,3 +104,24 @@ def test_a_residual_that_is_no_number_confirms_nothing() -> None:
     readings = read("hpl", HPL.replace(line, broken, 1))
     assert {reading.valid for reading in readings} == {False, True}
     assert [r.metric for r in readings if not r.valid and r.value is not None] == ["rmax", "time"]
+
+
+@pytest.mark.parametrize(("time", "rate"), [("482.03", "1.0000e+06"), ("47.60", "8.7443e+03")])
+def test_a_row_of_hpl_whose_numbers_contradict_is_invalid(time: str, rate: str) -> None:
+    row = "WRC11C2R4o 002       184900   384     1     1          {}         {}"
+    check = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   3.86e-03 ...... PASSED"
+    text = "HPLinpack 2.3\n{row}\n" + f"{check}\nFinished      1 tests with the following results:\n"
+    text += "End of Tests.\n"
+    sound = read("hpl", text.format(row=row.format("482.03", "8.7443e+03")))
+    assert all(reading.valid for reading in sound)
+    readings = read("hpl", text.format(row=row.format(time, rate)))
+    assert [r.valid for r in readings if r.metric in ("rmax", "time")] == [False, False]
+    assert all("the other numbers of the row give" in r.reason for r in readings if not r.valid)
+
+
+def test_a_row_of_osu_whose_numbers_contradict_is_invalid() -> None:
+    text = "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n# [ pairs: 1 ] [ window size: 64 ]\n"
+    text += "# Size                  MB/s        Messages/s\n8  {}  1000000.00\n"
+    assert all(reading.valid for reading in read("osu-mbw-mr", text.format("8.00")))
+    readings = read("osu-mbw-mr", text.format("80.00"))
+    assert [reading.valid for reading in readings] == [False, False]

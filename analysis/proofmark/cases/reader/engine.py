@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from proofmark.cases.reader.agreement import check
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.command import Request
 from proofmark.cases.reader.json_output import find_document, read_documents
@@ -83,6 +84,8 @@ def program_runs(spec: ReadSpec, text: str, request: Request | None = None) -> l
         runs = [ProgramRun(problems=["no JSON document"])]
     if not text.strip():
         runs = [ProgramRun(problems=["the output is empty"])]
+    for run in runs:
+        check(spec.agree, run.builders)
     return runs
 
 

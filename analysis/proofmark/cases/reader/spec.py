@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reader.spec_text import TextSpec
-from proofmark.cases.reader.spec_types import Expression, Pattern, check_known
+from proofmark.cases.reader.spec_types import Agreement, Expression, Pattern, check_known
 from proofmark.common.strict_model import StrictModel
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
@@ -74,6 +74,7 @@ class ReadSpec(StrictModel):
         parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, in bytes.
+        agree: numbers of one row that determine each other.
         text: rules for printed text.
         json: rules for JSON.
     """
@@ -81,6 +82,7 @@ class ReadSpec(StrictModel):
     finds: str
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
+    agree: tuple[Agreement, ...] = ()
     text: TextSpec | None = None
     document: JsonSpec | None = Field(default=None, alias="json")  # BaseModel has a `json` itself
 
@@ -94,6 +96,8 @@ class ReadSpec(StrictModel):
                 check_known(names, words, f"text.{where}", "parameter of this block")
             for where, names in self.text.metric_names():
                 check_known(names, self.metrics, where, "metric of this block")
+        agreed = [rule.metric for rule in self.agree]
+        check_known(agreed, self.metrics, "agree", "metric of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]
             check_known(names, self.parameters, "json.parameters", "parameter of this block")

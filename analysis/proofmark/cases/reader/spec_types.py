@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.parser import ParsedResult
-from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from proofmark.common.errors import nearest
+from proofmark.common.strict_model import StrictModel
 
 CACHED = 4096
 """Size of a cache of lines or of parameters of rows. Outputs of all nodes share some hundred."""
@@ -48,6 +49,22 @@ Expression = Annotated[
     PlainSerializer(lambda parsed: parsed.expression, return_type=str),
     WithJsonSchema({"type": "string", "description": "a JMESPath expression"}),
 ]
+
+
+class Agreement(StrictModel):
+    """Numbers of one row that determine each other; readings of a row that contradicts are INVALID.
+
+    Attributes:
+        metric: the number that is computed from the others.
+        equals: an expression over the metrics and parameters of the row.
+        rounding: the largest difference by the printed digits, in the unit of the metric.
+        within: the largest relative difference besides.
+    """
+
+    metric: str
+    equals: str
+    rounding: float = Field(ge=0)
+    within: float = Field(ge=0, lt=1)
 
 
 def check_known(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:
