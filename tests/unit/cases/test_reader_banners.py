@@ -110,7 +110,9 @@ def test_a_residual_that_is_no_number_confirms_nothing() -> None:
 def test_a_row_of_hpl_whose_numbers_contradict_is_invalid(time: str, rate: str) -> None:
     row = "WRC11C2R4o 002       184900   384     1     1          {}         {}"
     check = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   3.86e-03 ...... PASSED"
-    text = "HPLinpack 2.3\n{row}\n" + f"{check}\nFinished      1 tests with the following results:\n"
+    text = (
+        "HPLinpack 2.3\n{row}\n" + f"{check}\nFinished      1 tests with the following results:\n"
+    )
     text += "End of Tests.\n"
     sound = read("hpl", text.format(row=row.format("482.03", "8.7443e+03")))
     assert all(reading.valid for reading in sound)
@@ -120,7 +122,8 @@ def test_a_row_of_hpl_whose_numbers_contradict_is_invalid(time: str, rate: str) 
 
 
 def test_a_row_of_osu_whose_numbers_contradict_is_invalid() -> None:
-    text = "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n# [ pairs: 1 ] [ window size: 64 ]\n"
+    text = "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n"
+    text += "# [ pairs: 1 ] [ window size: 64 ]\n"
     text += "# Size                  MB/s        Messages/s\n8  {}  1000000.00\n"
     assert all(reading.valid for reading in read("osu-mbw-mr", text.format("8.00")))
     readings = read("osu-mbw-mr", text.format("80.00"))

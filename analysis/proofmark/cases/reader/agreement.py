@@ -48,6 +48,8 @@ def _check_row(rule: Agreement, row: Sequence[ReadingBuilder]) -> None:
     except BadInput:  # the row lacks a number
         return
     if abs(printed - computed) > rule.rounding + rule.within * abs(computed):
-        problem = f"{rule.metric} is {printed:g}, but the other numbers of the row give {computed:g}"
+        problem = (
+            f"{rule.metric} is {printed:g}, but the other numbers of the row give {computed:g}"
+        )
         for builder in row:
             builder.problems.append(problem)
