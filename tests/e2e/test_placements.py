@@ -88,6 +88,7 @@ def software(program: Path, launcher: Any, prefix: str, family: str) -> Software
     return Software(packages={"intel-mpi-benchmarks": package})
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("how", ["openmpi", "srun"])
 def test_p5_places_every_rank_by_its_placement(cluster: Cluster, shared: Path, how: str) -> None:
     launch_settings = SRUN if how == "srun" else SSH

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 PLAYBOOK = "playbooks/gate_timer.yml"
 
 
+@pytest.mark.root
 def test_systemd_accepts_the_units_and_the_removal_leaves_nothing(kit: Kit, tmp_path: Path) -> None:
     units = tmp_path / "units"
     units.mkdir()

@@ -105,10 +105,10 @@ def plan(options: Namespace) -> int:
     # The module imports all plug-ins. A plan that is only printed does not need them.
     from proofmark.jobs.site_check import job_mistakes
 
-    refuse_unseen(site, runs)
     if mistakes := job_mistakes(site, [made]):
         file = str(site.facts)
         raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
+    refuse_unseen(site, runs)
     if probe and (warning := warning_of_probe(probe, "probe of this machine")):
         say(warning)
     run, continued = start_or_continue(

@@ -73,6 +73,7 @@ def records(kit: Kit, run: Run) -> list[Record]:
     return list(read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
 
 
+@pytest.mark.root
 class TestAnotherHost:
     """The program prints a good rate on `OTHER` and a bad rate on the planned node."""
 
@@ -158,6 +159,7 @@ class TestAnotherHost:
 
 
 class TestFolders:
+    @pytest.mark.root
     def test_executions_that_start_together_have_different_folders(
         self, kit: Kit, shell: list[str]
     ) -> None:
@@ -281,6 +283,7 @@ class TestFolders:
         assert [each.valid for each in records(kit, run)] == [False]
 
 
+@pytest.mark.root
 class TestSurvivors:
     """`stray` has its own session and environment, so only a cgroup or /proc finds it."""
 

@@ -145,6 +145,7 @@ def mover(kit: Kit, pair: Pair, count: int = BYTES) -> None:
     )
 
 
+@pytest.mark.root
 @pytest.mark.fault("another-network-carried-the-messages")
 def test_two_links_between_two_nodes(kit: Kit) -> None:
     """Size 1 uses the link that the inventory names (control), size 2 the other one (fault)."""
@@ -164,6 +165,7 @@ def test_two_links_between_two_nodes(kit: Kit) -> None:
     assert not records(kit, run, emulated)[2].valid
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("network", [None, Network(kind="ethernet")])
 def test_without_a_named_link_any_ethernet_is_valid(kit: Kit, network: Network | None) -> None:
     case(kit, [2])
@@ -185,6 +187,7 @@ def program_of_tree(kit: Kit, roots: Sequence[Path], counters: Sequence[str], ri
     kit.program("; ".join([*lines, PRINTED]))
 
 
+@pytest.mark.root
 @pytest.mark.fault("tcp-fallback-beside-fabric")
 @pytest.mark.parametrize(
     ("tree", "how"),
@@ -224,6 +227,7 @@ def test_adapters_of_a_tree_of_sysfs(kit: Kit, tree: str, how: str) -> None:
     assert how == "control" or (record.reason or "").split("; ")[0] == expected
 
 
+@pytest.mark.root
 class TestSamples:
     """The samples of a run whose program raised the counters of Omni-Path."""
 

@@ -148,6 +148,7 @@ class TestIntendedFileSystem:
         assert found.valid is not injected
         assert not injected or (found.reason or "").endswith(": the program wrote elsewhere")
 
+    @pytest.mark.root
     @pytest.mark.fault("scratch-on-another-file-system")
     @pytest.mark.parametrize("how", CHANGES)
     def test_the_inventory_names_type_and_source(self, kit: Kit, how: str) -> None:
@@ -171,6 +172,7 @@ class TestIntendedFileSystem:
                 else f"the files of {path} were on tmpfs ({OTHER}), planned on {expected}"
             )
 
+    @pytest.mark.root
     @pytest.mark.fault("scratch-differs-from-recorded-mount")
     @pytest.mark.parametrize("how", CHANGES)
     def test_the_probe_before_the_job_names_the_mount(self, kit: Kit, how: str) -> None:
