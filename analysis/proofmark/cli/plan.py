@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 
+from proofmark.cases.models import Benchmarks
 from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
@@ -21,6 +22,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.machine.checkout import refuse_unseen, unseen
 from proofmark.plan.expansion import make_plan
+from proofmark.plan.idle_cores import idle_cores
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
@@ -94,8 +96,7 @@ def plan(options: Namespace) -> int:
         for site in sites:
             machines, _ = machines_of(site)
             plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
-            idle = without_figures(plans[-1], benchmarks, site, machines)
-            notes.append([*_not_known(site, machines), *idle])
+            notes.append([*_notes(plans[-1], benchmarks, site, machines)])
         _print_plans(plans, notes, runs, as_json=options.json)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
@@ -128,9 +129,7 @@ def plan(options: Namespace) -> int:
         write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
-    for line in chain(
-        _not_known(site, machines), without_figures(made, benchmarks, site, machines)
-    ):
+    for line in _notes(made, benchmarks, site, machines):
         say(line)
     print_json(
         {
@@ -144,10 +143,14 @@ def plan(options: Namespace) -> int:
     return 0
 
 
-def _not_known(site: Site, machines: Callable[[str], Machine]) -> list[str]:
-    """Return a line for each optional fact of the probed node that cannot be read."""
+def _notes(
+    made: Plan, benchmarks: Benchmarks, site: Site, machines: Callable[[str], Machine]
+) -> Iterator[str]:
+    """Yield what a plan does not know, does not use and does not judge."""
     unread = machines(site.partition.current_mode).unread
-    return [f"not known: {line}" for line in unread_lines(unread)]
+    yield from (f"not known: {line}" for line in unread_lines(unread))
+    yield from idle_cores(made, machines)
+    yield from without_figures(made, benchmarks, site, machines)
 
 
 def _expected(folder: Path, site: Site) -> Expected:

@@ -39,9 +39,7 @@ class Machine:
         if not facts.topology_xml:
             reason = f"{facts.absent.get('topology', 'nothing')} on node {facts.hostname}"
             raise bad_input("probe.sh", "topology", reason, TOPOLOGY)
-        usable = set(facts.cpus)
         topology = Topology.from_xml(facts.topology_xml, facts.hostname)
-        domains = sum(not usable.isdisjoint(domain.cpus) for domain in facts.numa)
         sockets, cores, threads = facts.sockets, facts.cores, facts.threads_per_core
         if not facts.cores_known:
             sockets, cores = topology.sockets, min(facts.cores, len(topology.cores))
@@ -49,7 +47,7 @@ class Machine:
         symbols = _known(
             cores=cores,
             sockets=sockets,
-            numa=domains or _domains_with_cores(topology),
+            numa=_domains_with_cores(topology),
             threads_per_core=threads,
             memory_bytes=facts.memory_bytes,
             llc_bytes=facts.last_level_bytes,

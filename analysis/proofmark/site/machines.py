@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,8 @@ LIKELY_SHARE = 0.5
 """HPL ÷ nominal peak that a plan assumes before the first measurement."""
 LIKELY_FLOPS = 20e9
 """HPL of one core in flop/s that a plan assumes if the nominal peak is unknown."""
+IDLE_SHARE = 0.1
+"""Share of the cores that ranks inside domains of unequal size may leave idle."""
 
 
 def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
@@ -102,14 +104,31 @@ def _synthetic(notation: str) -> Topology:
 def _complete(machine: Machine) -> Machine:
     """Return `machine` with the symbols that follow from its topology.
 
-    ``numa_cores`` is the number of cores of the smallest domain that has cores. ``llc_bytes`` is 0
-    if no cache is declared or reported.
+    ``domain_cores`` are the numbers of cores of the domains that have cores. ``llc_bytes`` is 0 if
+    no cache is declared or reported.
     """
     topology = machine.topology
     cores = [len(domain.cores) for domain in topology.numa_domains if domain.cores]
     symbols: dict[str, Any] = {
-        "numa_cores": min(cores),
+        "domain_cores": cores,
+        "domain_threads": _domain_threads(cores),
         "llc_bytes": topology.llc_bytes,
         "likely_flops": LIKELY_FLOPS * machine.symbols["cores"],
     }
     return replace(machine, symbols={**symbols, **machine.symbols})
+
+
+def _domain_threads(cores: Sequence[int]) -> int:
+    """Return the most threads of a rank inside a domain that leave few cores idle.
+
+    The ranks of domains with the same number of cores use all of them.
+
+    Args:
+        cores: the number of cores of each domain.
+    """
+
+    def used(threads: int) -> int:
+        return sum(each // threads * threads for each in cores)
+
+    few = IDLE_SHARE * sum(cores)
+    return next(t for t in range(max(cores), 0, -1) if sum(cores) - used(t) <= few)

@@ -78,7 +78,7 @@ def test_each_mode_of_a_xeon_phi_has_its_domains(
     assert sizes == {"ddr": ddr, "mcdram": mcdram}
     assert (machine.symbols["cores"], machine.symbols["threads_per_core"]) == (68, 4)
     assert machine.symbols["llc_bytes"] == 34 << 20
-    assert machine.symbols["numa_cores"] == 68 // len(ddr) - (mode == "snc4-flat")
+    assert machine.symbols["domain_threads"] == 68 // len(ddr) - (mode == "snc4-flat")
 
 
 def test_the_plan_shows_all_assumed_facts(capsys: pytest.CaptureFixture[str]) -> None:

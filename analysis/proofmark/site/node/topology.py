@@ -6,8 +6,9 @@ operating system's number; os indexes may have gaps.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
@@ -32,7 +33,8 @@ class Core:
         pus: os indexes of its hardware threads that may be used, in hwloc's order.
         socket: logical index of its package; 0 if the topology has no packages.
         book: logical index of the group of packages that contains it (a processor book), or None.
-        numa: os index of the nearest domain of main memory.
+        numa: os index of the nearest domain of main memory. Cores without memory of their own are
+            given to the nearest domains so that these have about as many cores.
         tile: logical index of its level 2 cache, or None if no such cache contains cores.
         l3: logical index of its level 3 cache, or None.
     """
@@ -52,7 +54,8 @@ class NumaDomain:
 
     Attributes:
         os_index: the number that numactl takes.
-        bytes: its memory; 0 if the topology has no size.
+        bytes: its memory; 0 if the topology has no sizes. A domain of 0 bytes beside others has no
+            memory and is left out.
         kind: ``ddr`` main memory, ``mcdram`` high-bandwidth memory (MCDRAM, HBM), or ``other``.
         cores: indexes of the cores whose main memory it is; empty for memory without cores.
         near: indexes of the cores that it is local to, also if their main memory is another domain.
@@ -196,6 +199,7 @@ def _cores(document: hwloc.Document, file: str) -> tuple[Core, ...]:
     if not threads or not memories:
         missing = "NUMA node" if threads else "hardware thread"
         raise bad_input(file, "", f"no {missing} that may be used", hwloc.WRITTEN_BY)
+    nearest = _nearest_memories(threads, memories, document)
     cores = []
     for index, (item, pus) in enumerate(threads.items()):
         package, tile, l3 = item.over("Package"), item.over("L2Cache"), item.over("L3Cache")
@@ -206,7 +210,7 @@ def _cores(document: hwloc.Document, file: str) -> tuple[Core, ...]:
                 pus=tuple(pus),
                 socket=package.index if package else 0,
                 book=book.index if book else None,
-                numa=_nearest_memory(item, memories),
+                numa=nearest[item],
                 tile=tile.index if tile else None,
                 l3=l3.index if l3 else None,
             )
@@ -216,22 +220,51 @@ def _cores(document: hwloc.Document, file: str) -> tuple[Core, ...]:
 
 def _usable_memories(document: hwloc.Document) -> list[hwloc.Item]:
     nodes = document.of("NUMANode")
-    return [node for node in nodes if document.allowed_nodes >> node.os_index & 1]
+    allowed = [node for node in nodes if document.allowed_nodes >> node.os_index & 1]
+    return [node for node in allowed if node.size] or allowed
 
 
-def _nearest_memory(core: hwloc.Item, memories: list[hwloc.Item]) -> int:
-    """Return the os index of a core's main memory.
+def _nearest_memories(
+    cores: Iterable[hwloc.Item], memories: Sequence[hwloc.Item], document: hwloc.Document
+) -> dict[hwloc.Item, int]:
+    """Return the os index of the main memory of each core.
 
     Main memory comes before other kinds, then the nearest, then the largest. The order of os
-    indexes is not used: firmware may count MCDRAM before, between or after the DDR.
+    indexes is not used: firmware may count MCDRAM before, between or after the DDR. Cores without
+    memory of their own that share a cache of level 3 get one domain together: the nearest by
+    latency, else in the same package, else the one with the fewest cores.
     """
+    chosen: dict[hwloc.Item, int] = {}
+    alone: dict[hwloc.Item, list[hwloc.Item]] = {}
+    for core in cores:
+        if near := [node for node in memories if node.cpus & core.cpus]:
+            chosen[core] = min(near, key=_main_and_near).os_index
+        else:
+            alone.setdefault(core.over("L3Cache") or core.over("Package") or core, []).append(core)
+    held = Counter(chosen.values())
+    for of_part in alone.values():
+        first = of_part[0]
+        nearest = min(
+            memories, key=lambda node: (*_distance(first, node, document), held[node.os_index])
+        )
+        held[nearest.os_index] += len(of_part)
+        chosen |= dict.fromkeys(of_part, nearest.os_index)
+    return chosen
 
-    def rank(node: hwloc.Item) -> tuple[bool, int, bool, int]:
-        named = node.subtype == "DRAM"
-        return node.subtype not in MAIN_MEMORY, node.cpus.bit_count(), not named, -node.size
 
-    near = [node for node in memories if node.cpus & core.cpus]
-    return min(near or memories, key=rank).os_index
+def _distance(
+    core: hwloc.Item, node: hwloc.Item, document: hwloc.Document
+) -> tuple[bool, float, bool]:
+    """Return whether `node` is no main memory, its latency, whether it is in another package."""
+    own = [each.os_index for each in document.of("NUMANode") if each.cpus & core.cpus]
+    latencies = [document.latencies.get((each, node.os_index), math.inf) for each in own]
+    elsewhere = node.over("Package") is not core.over("Package")
+    return node.subtype not in MAIN_MEMORY, min(latencies, default=math.inf), elsewhere
+
+
+def _main_and_near(node: hwloc.Item) -> tuple[bool, int, bool, int]:
+    named = node.subtype == "DRAM"
+    return node.subtype not in MAIN_MEMORY, node.cpus.bit_count(), not named, -node.size
 
 
 def _domains(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[NumaDomain, ...]:
