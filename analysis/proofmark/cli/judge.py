@@ -72,6 +72,11 @@ def _print_verdict(answer: Verdict) -> None:
     ]
     for line in notes:
         print_line(line)
+    if answer.disagreements:
+        from proofmark.report.disagreements import sentence
+
+        for each in answer.disagreements:
+            print_line(f"{each.record.node}: {sentence(each)}")
 
 
 def _print_expected(answer: Verdict, expected: Counterparts) -> None:

@@ -15,6 +15,7 @@ from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
+from proofmark.judge.diagnosis.disagreeing import disagreements
 from proofmark.judge.diagnosis.file_systems import file_system_faults, of_servers
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
@@ -23,6 +24,7 @@ from proofmark.judge.links.paths import paths_of
 from proofmark.judge.verdict import Verdict, judge
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run, table
+from proofmark.runs.adopted import sources_of
 from proofmark.runs.expected import read_expected
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
@@ -117,6 +119,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         verdict,
         bad=bad,
         targets=slow_targets(failed),
+        disagreements=disagreements(verdict.results.aggregates, sources_of(run)),
         file_systems=broken,
         stage_faults=read_stage_faults(run),
     )

@@ -23,6 +23,7 @@ from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
+from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.diagnosis.file_systems import FileSystemFault
 from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
@@ -85,6 +86,7 @@ class Verdict:
         over_time: the comparison of the end of the run with its beginning.
         slowdowns: how much slower figures are beside a load.
         lost: by node, the hardware of the baseline that it does not have any more.
+        disagreements: the metrics with figures whose repeats disagree.
         imported: whether others produced the outputs. No step can be run again.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
             that lack a record because of it are missing in the coverage.
@@ -107,6 +109,7 @@ class Verdict:
     slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
     lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    disagreements: tuple[Disagreement, ...] = ()
     imported: bool = False
     stage_faults: tuple[StageFault, ...] = ()
 
@@ -228,6 +231,11 @@ class Verdict:
             **({"baseline": self.baseline.as_json()} if self.baseline else {}),
             **({"expected": self.expected.as_json()} if self.expected else {}),
             "over_time": self.over_time.as_json(self.results.aggregates),
+            **(
+                {"disagreements": [each.as_json() for each in self.disagreements]}
+                if self.disagreements
+                else {}
+            ),
             "slowdowns": [each.as_json() for each in self.slowdowns],
             "links": self.links and self.links.as_json(),
         }

@@ -9,7 +9,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.records.columns import EMULATED, Record
-from proofmark.report import blas_kernels, limits, links
+from proofmark.report import blas_kernels, disagreements, limits, links
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
@@ -43,6 +43,7 @@ def section(run_data: RunData) -> Section:
         *_findings(run_data),
         *blas_kernels.blocks(run_data),
         *_counters(run_data),
+        *disagreements.blocks(run_data),
         *_disturbed_executions(run_data),
         *_rounds(run_data),
         *_disturbances(run_data),

@@ -9,6 +9,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.records.columns import EMULATED
+from proofmark.report import disagreements
 from proofmark.report.next_steps import other_next_steps
 from proofmark.report.remedies import of_node
 from proofmark.report.run_data import RunData
@@ -115,6 +116,8 @@ def _noise(run_data: RunData) -> Iterator[Row]:
     if single := verdict.results.single_runs:
         text = _("{count} figures were measured once: their noise is not known")
         yield NOTE, text.format(count=grouped(single)), ""
+    for each in verdict.disagreements:
+        yield NOTE, disagreements.sentence(each), each.record.node
     executions = verdict.results.aggregates.records.executions
     if disturbed := sum(bool(each.disturbed or each.unsteady) for each in executions):
         text = _("{count} executions were disturbed by other work")

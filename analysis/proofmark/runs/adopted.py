@@ -58,6 +58,17 @@ def adopted_files(files: RunFiles) -> Mapping[str, AdoptedFile]:
     return read_json(files.adopted, Adopted).files
 
 
+def sources_of(run: Run) -> Mapping[str, str]:
+    """Return the paths of the outputs of an imported run, by step; of an own run nothing.
+
+    Raises:
+        BadInput: ``adopted.json`` is missing or damaged.
+    """
+    if not run.imported:
+        return {}
+    return {step: file.source for step, file in adopted_files(run.files).items()}
+
+
 def refuse_imported(run: Run | NamedRun) -> None:
     """Refuse to run steps of `run` if others produced its outputs.
 

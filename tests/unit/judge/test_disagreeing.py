@@ -1,0 +1,83 @@
+"""Repeats of one figure that disagree, in imported outputs and in an own run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.folders import BENCHMARKS
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.judge.judging import judge_run
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.output_paths import PathRule
+from proofmark.report import disagreements, issues
+from proofmark.report.run_data import gather
+from proofmark.runs.adopt import Request, adopt_folder
+from proofmark.runs.run import Run, open_run
+from proofmark.site.adopted import site_of_hosts
+
+Judged = tuple[Run, Verdict]
+NODES = ("n1", "n2", "n3", "n4")
+DATES = ("2026-04-01", "2026-04-17", "2026-05-19")
+OUTPUT = """# OSU MPI Bandwidth Test v7.4
+# Datatype: MPI_CHAR.
+# Size      Bandwidth (MB/s)
+8388608  {:.2f}
+"""
+
+
+def judged(folder: Path, factors: dict[str, float], nodes: tuple[str, ...] = NODES) -> Judged:
+    """Return the verdict on outputs of nodes; a rate has a factor by date, or date and node."""
+    for at, node in enumerate(nodes):
+        for number, date in enumerate(DATES):
+            rate = (
+                1000
+                * factors.get(date, factors.get(f"{date} {node}", 1.0))
+                * (1 + 0.01 * ((at + number) % 3))
+            )
+            path = folder / "vendor" / f"sweep_{date}" / f"{node}.out"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(OUTPUT.format(rate), encoding="utf-8")
+    benchmarks = load_benchmarks(BENCHMARKS)
+    rule = PathRule("/(n[0-9]+)", {"osu-bw": benchmarks.cases["osu-bw"]})
+    request = Request(folder / "vendor", {"osu-bw": ["*.out"]}, rule, run_id="vendor")
+    run, _ = adopt_folder(folder / "runs", request, benchmarks, site_of_hosts(nodes))
+    opened = open_run(run.folder)
+    return opened, judge_run(opened)
+
+
+def test_repeats_of_two_states_are_an_issue(tmp_path: Path) -> None:
+    run, verdict = judged(tmp_path, {DATES[0]: 1.6})
+    (one,) = verdict.disagreements
+    assert 0.36 < one.difference < 0.4
+    assert one.spread is not None
+    assert one.spread < 0.02
+    low, high = one.states
+    assert (low.repeats, high.repeats) == (
+        tuple(f"sweep_{date}" for date in DATES[1:]),
+        (f"sweep_{DATES[0]}",),
+    )
+    assert (one.figures, one.compared) == (4, 4)
+    section = issues.section(gather(run, verdict))
+    assert any("disagree" in title for block in section.blocks for title in block.titles)
+    assert f"sweep_{DATES[0]}" in disagreements.sentence(one)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.05])
+def test_repeats_that_scatter_as_like_nodes_are_none(tmp_path: Path, factor: float) -> None:
+    assert judged(tmp_path, {DATES[0]: factor})[1].disagreements == ()
+
+
+@pytest.mark.parametrize(("factor", "issue"), [(1.15, False), (1.4, True)])
+def test_without_like_nodes_only_a_large_difference_is_one(
+    tmp_path: Path, factor: float, issue: bool
+) -> None:
+    found = judged(tmp_path, {DATES[0]: factor}, ("n1",))[1].disagreements
+    assert bool(found) == issue
+    assert all(each.spread is None for each in found)
+
+
+def test_figures_that_agree_are_not_counted(tmp_path: Path) -> None:
+    (one,) = judged(tmp_path, {f"{DATES[0]} n2": 2.0})[1].disagreements
+    assert (one.record.node, one.figures, one.compared) == ("n2", 1, 4)
