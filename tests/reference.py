@@ -79,6 +79,7 @@ EXPECTED = {
     r"/verdict\.json/results/\d+/retest: False before, True after": (
         "docs/verdict.md: undisturbed executions confirm a failure"
     ),
+    r"/verdict\.json/disagreements: new": "repeats that disagree are an issue",
     r"/verdict\.json/slowdowns: new": "ADR 0098: the slowdown beside a load",
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
     r"/verdict\.json/(unmet|rehearsed|limits): new": "ADR 0078: what must be judged",

@@ -13,6 +13,7 @@ NAMES = {
     "cores": "the number of cores",
     "sockets": "the number of sockets",
     "numa": "the number of NUMA domains with cores",
+    "domain_cores": "the number of cores of each NUMA domain",
     "domain_threads": "the number of threads of a rank inside a NUMA domain",
     "threads_per_core": "the number of hardware threads of a core",
     "memory_bytes": "the memory in bytes",

@@ -40,6 +40,9 @@ class Machine:
             reason = f"{facts.absent.get('topology', 'nothing')} on node {facts.hostname}"
             raise bad_input("probe.sh", "topology", reason, TOPOLOGY)
         topology = Topology.from_xml(facts.topology_xml, facts.hostname)
+        usable = set(facts.cpus)
+        with_cpus = [each for each in facts.numa if not usable.isdisjoint(each.cpus)]
+        domains = sum(bool(each.memory_bytes) for each in with_cpus) or len(with_cpus)
         sockets, cores, threads = facts.sockets, facts.cores, facts.threads_per_core
         if not facts.cores_known:
             sockets, cores = topology.sockets, min(facts.cores, len(topology.cores))
@@ -47,7 +50,7 @@ class Machine:
         symbols = _known(
             cores=cores,
             sockets=sockets,
-            numa=_domains_with_cores(topology),
+            numa=domains or _domains_with_cores(topology),
             threads_per_core=threads,
             memory_bytes=facts.memory_bytes,
             llc_bytes=facts.last_level_bytes,

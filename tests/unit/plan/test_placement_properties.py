@@ -252,13 +252,29 @@ def test_spread_leaves_even_gaps_and_close_none(request_: Request) -> None:
     assert max(gaps) - min(gaps) <= 1
 
 
+def inside(own: list[RankCpus], node: Topology) -> bool:
+    """Return whether every rank is in one domain."""
+    return all(len({core.numa for core in cores_of(node, rank)}) == 1 for rank in own)
+
+
 def fits(own: list[RankCpus], node: Topology) -> bool:
     """Return whether every rank is in one domain and every domain has as many ranks."""
-    domains = [[core.numa for core in cores_of(node, rank)] for rank in own]
-    if any(len(set(domains_of_rank)) > 1 for domains_of_rank in domains):
-        return False
-    held = Counter(domains_of_rank[0] for domains_of_rank in domains)
-    return len({held[domain.os_index] for domain in node.numa_domains}) == 1
+    held = Counter(cores_of(node, rank)[0].numa for rank in own)
+    same = len({held[domain.os_index] for domain in node.numa_domains}) == 1
+    return same and inside(own, node)
+
+
+def no_rank_more(own: list[RankCpus], asked: Request) -> bool:
+    """Return whether no domain has room for another rank."""
+    held = Counter(cores_of(asked.node, rank)[0].numa for rank in own)
+    hold = asked.pus_per_core
+    rooms = {
+        domain.os_index: len(domain.cores) // -(-asked.threads // hold)
+        if asked.threads >= hold
+        else len(domain.cores) * (hold // asked.threads)
+        for domain in asked.node.numa_domains
+    }
+    return all(held[domain] == room for domain, room in rooms.items())
 
 
 @given(request_=requests())
@@ -271,7 +287,11 @@ def test_fitted_fits_and_unfitted_does_not(request_: Request) -> None:
             continue
         for own in on_nodes(placement).values():
             if domains > 1:
-                assert fits(own, request_.node) == (name == "fitted")
+                if name == "unfitted":
+                    assert not fits(own, request_.node)
+                else:
+                    assert inside(own, request_.node)
+                    assert fits(own, request_.node) or no_rank_more(own, request_)
 
 
 @given(node=topologies(), multiple=st.integers(1, 4))
@@ -282,7 +302,7 @@ def test_fitted_is_possible_whenever_the_smallest_domain_has_room(
     ranks = len(node.numa_domains) * multiple
     if multiple <= smallest:
         assert len(place(node, "fitted", ranks, threads=smallest // multiple).ranks) == ranks
-    else:
+    elif ranks != len(node.cores):
         with pytest.raises(BadInput, match="placement fitted: found a request for"):
             place(node, "fitted", ranks)
 

@@ -14,7 +14,9 @@ from proofmark.plan.unmet import unmet
 SYMBOLS = {
     "nodes": 1,
     "cores": 1,
+    "domain_cores": [1],
     "domain_threads": 1,
+    "numa": 1,
     "provision_from": "system",
     "threaded_blas": 0,
     "memory_test": 0,

@@ -6,7 +6,6 @@ thread of each rank. `engine` then chooses the hardware threads of a core.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
@@ -56,22 +55,22 @@ def distributed(request: PlacementRequest, ranks: int) -> Layout:
 def fitted(request: PlacementRequest, ranks: int) -> Layout:
     """Give each NUMA domain the same number of ranks, every rank inside one domain.
 
-    In each domain as many cores are used as the smallest domain has. Domains that differ in size
-    get ranks in proportion to their room if they cannot get the same number.
+    In each domain as many cores are used as the smallest domain has. Ranks that need the room of
+    all domains fill each domain, also if the domains differ in size.
 
     Raises:
-        PlacementError: the domains are alike, and the number of ranks is no multiple of their
-            number; or a domain has too few cores.
+        PlacementError: the number of ranks is neither the room of all domains nor a multiple of the
+            number of domains, or a domain has too few cores.
     """
     domains = _domains(request)
     rooms = [request.room(len(domain.cores)) for domain in domains]
     share, rest = divmod(ranks, len(domains))
-    if (rest or share > min(rooms)) and len(set(rooms)) > 1 and ranks <= sum(rooms):
+    if ranks == sum(rooms):
         return [
             cores
-            for domain, part in zip(domains, _proportional(ranks, rooms), strict=True)
-            if part
-            for cores in _blocks(_cores_of(request, domain), part, request.threads)
+            for domain, room in zip(domains, rooms, strict=True)
+            if room
+            for cores in _blocks(_cores_of(request, domain), room, request.threads)
         ]
     if rest:
         asked = f"{counted(ranks, 'rank')} on a node of {counted(len(domains), 'NUMA domain')}"
@@ -107,16 +106,6 @@ def unfitted(request: PlacementRequest, ranks: int) -> Layout:
 
 def _domains(request: PlacementRequest) -> list[NumaDomain]:
     return [domain for domain in request.topology.numa_domains if domain.cores]
-
-
-def _proportional(whole: int, rooms: Sequence[int]) -> list[int]:
-    """Divide `whole` in proportion to `rooms`; the largest remainders get the rest."""
-    exact = [whole * room / sum(rooms) for room in rooms]
-    parts = [math.floor(part) for part in exact]
-    remainders = sorted(range(len(rooms)), key=lambda at: parts[at] - exact[at])
-    for at in remainders[: whole - sum(parts)]:
-        parts[at] += 1
-    return parts
 
 
 def _cores_of(request: PlacementRequest, domain: NumaDomain) -> list[Core]:
