@@ -78,17 +78,20 @@ def answer(folder: Path, question: Callable[..., Model], kind: type[Model], *wor
 def _asked(owner: Owner, words: Sequence[str]) -> _Reply:
     """Return the reply of a process of `owner`. It gets no secret and no setting of root."""
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _CODE, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            cwd="/",
-            env={**of_another_user(os.environ), "HOME": "/"},
-            user=owner.user,
-            group=owner.group,
-            extra_groups=owner.groups,
-        )
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _CODE, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd="/",
+                env={**of_another_user(os.environ), "HOME": "/"},
+                user=owner.user,
+                group=owner.group,
+                extra_groups=owner.groups,
+            )
+        except PermissionError:
+            raise _no_answer(owner, f"that this user cannot start {sys.executable}") from None
         with process:
             assert process.stdout is not None
             text = process.stdout.read(MAX_BYTES + 1)

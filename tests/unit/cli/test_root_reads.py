@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,6 +290,16 @@ class TestAnswers:
             open_names(attacked.folder)
         monkeypatch.setattr("proofmark.runs.answer._CODE", "raise SystemExit('no memory')")
         with pytest.raises(BadInput, match="found no memory; accepted: an answer"):
+            open_names(attacked.folder)
+
+    def test_a_kit_that_the_run_user_cannot_enter_is_named(
+        self, attacked: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0o700)
+        (closed / "python").symlink_to(sys.executable)
+        monkeypatch.setattr(sys, "executable", f"{closed}/python")
+        with pytest.raises(BadInput, match=r"cannot start .*closed/python; accepted: an answer"):
             open_names(attacked.folder)
 
     @pytest.mark.parametrize(
