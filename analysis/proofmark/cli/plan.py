@@ -146,7 +146,7 @@ def plan(options: Namespace) -> int:
 def _notes(
     made: Plan, benchmarks: Benchmarks, site: Site, machines: Callable[[str], Machine]
 ) -> Iterator[str]:
-    """Yield what a plan does not know, does not use and does not judge."""
+    """Yield a line for each unknown fact, idle core and limit without a figure."""
     unread = machines(site.partition.current_mode).unread
     yield from (f"not known: {line}" for line in unread_lines(unread))
     yield from idle_cores(made, machines)

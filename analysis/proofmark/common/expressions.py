@@ -99,6 +99,14 @@ def divisors(number: int) -> list[int]:
     return [each for each in _counting(int(number)) if number % each == 0]
 
 
+def ranks_inside(domain_cores: Sequence[int], threads: int) -> int:
+    """Return the number of ranks of `threads` cores that domains with these cores hold.
+
+    No rank has cores of two domains.
+    """
+    return sum(cores // threads for cores in domain_cores)
+
+
 def gridded(nodes: int, ranks_per_node: int) -> int:
     """Return the largest number of nodes, up to `nodes`, whose ranks form a usable grid P × Q.
 
@@ -131,6 +139,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "grid": grid,
     "divisors": divisors,
     "gridded": gridded,
+    "ranks_inside": ranks_inside,
     "min": min,
     "max": max,
     "floor": math.floor,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
+from proofmark.common.expressions import ranks_inside
 from proofmark.site.discovery import discover
 from proofmark.site.hardware import Hardware
 from proofmark.site.inventory import Site
@@ -119,16 +120,10 @@ def _complete(machine: Machine) -> Machine:
 
 
 def _domain_threads(cores: Sequence[int]) -> int:
-    """Return the most threads of a rank inside a domain that leave few cores idle.
-
-    The ranks of domains with the same number of cores use all of them.
+    """Return the most threads of a rank inside a domain that leave at most `IDLE_SHARE` idle.
 
     Args:
         cores: the number of cores of each domain.
     """
-
-    def used(threads: int) -> int:
-        return sum(each // threads * threads for each in cores)
-
-    few = IDLE_SHARE * sum(cores)
-    return next(t for t in range(max(cores), 0, -1) if sum(cores) - used(t) <= few)
+    busy = (1 - IDLE_SHARE) * sum(cores)
+    return next(t for t in range(max(cores), 0, -1) if t * ranks_inside(cores, t) >= busy)

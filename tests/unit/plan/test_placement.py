@@ -192,7 +192,7 @@ class TestFittedToNumaDomains:
         with pytest.raises(BadInput, match="a request for 5 ranks on a node of 4 NUMA domains"):
             place(SNC4, "fitted", 9, nodes=2)
 
-    @pytest.mark.parametrize(("ranks", "threads"), [(4, 17), (1, 68), (68, 1), (2, 34), (3, 16)])
+    @pytest.mark.parametrize(("ranks", "threads"), [(4, 17), (1, 68), (67, 1), (2, 34), (3, 16)])
     def test_unfitted_is_close_where_it_does_not_fit(self, ranks: int, threads: int) -> None:
         unfitted = place(SNC4, "unfitted", ranks, threads=threads)
         assert unfitted.ranks == place(SNC4, "close", ranks, threads=threads).ranks
@@ -201,6 +201,12 @@ class TestFittedToNumaDomains:
         for ranks, threads in [(2, 20), (4, 10), (40, 1)]:
             with pytest.raises(BadInput, match="which fit the 2 NUMA domains"):
                 place(SKL, "unfitted", ranks, threads=threads)
+        with pytest.raises(BadInput, match="which fit the 4 NUMA domains"):
+            place(SNC4, "unfitted", 68)
+
+    def test_domains_of_unequal_size_are_filled_if_all_their_cores_are_needed(self) -> None:
+        held = Counter(rank[0].numa for rank in cores(SNC4, place(SNC4, "fitted", 68)))
+        assert sorted(held.values()) == [16, 16, 18, 18]
 
     def test_a_node_of_one_domain_has_no_boundary_to_mind(self) -> None:
         one, other = (place(KNL, name, 4, threads=17) for name in ("fitted", "unfitted"))

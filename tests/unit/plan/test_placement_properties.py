@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from proofmark.common.errors import BadInput
 from proofmark.plan.placement import RULES, Placement, place
+from proofmark.plan.placement.request import PlacementRequest
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
@@ -252,29 +253,17 @@ def test_spread_leaves_even_gaps_and_close_none(request_: Request) -> None:
     assert max(gaps) - min(gaps) <= 1
 
 
-def inside(own: list[RankCpus], node: Topology) -> bool:
-    """Return whether every rank is in one domain."""
-    return all(len({core.numa for core in cores_of(node, rank)}) == 1 for rank in own)
-
-
-def fits(own: list[RankCpus], node: Topology) -> bool:
-    """Return whether every rank is in one domain and every domain has as many ranks."""
-    held = Counter(cores_of(node, rank)[0].numa for rank in own)
-    same = len({held[domain.os_index] for domain in node.numa_domains}) == 1
-    return same and inside(own, node)
-
-
-def no_rank_more(own: list[RankCpus], asked: Request) -> bool:
-    """Return whether no domain has room for another rank."""
-    held = Counter(cores_of(asked.node, rank)[0].numa for rank in own)
-    hold = asked.pus_per_core
-    rooms = {
-        domain.os_index: len(domain.cores) // -(-asked.threads // hold)
-        if asked.threads >= hold
-        else len(domain.cores) * (hold // asked.threads)
-        for domain in asked.node.numa_domains
-    }
-    return all(held[domain] == room for domain, room in rooms.items())
+def fits(own: list[RankCpus], asked: Request) -> bool:
+    """Return whether each rank is in one domain, and all domains have as many ranks or are full."""
+    node = asked.node
+    domains = [{core.numa for core in cores_of(node, rank)} for rank in own]
+    held = Counter(min(of_rank) for of_rank in domains)
+    counts = {held[domain.os_index] for domain in node.numa_domains}
+    room = PlacementRequest(
+        node, "fitted", asked.ranks, asked.nodes, asked.threads, asked.pus_per_core, False, ""
+    ).room
+    full = len(own) == sum(room(len(domain.cores)) for domain in node.numa_domains)
+    return all(len(of_rank) == 1 for of_rank in domains) and (len(counts) == 1 or full)
 
 
 @given(request_=requests())
@@ -287,11 +276,7 @@ def test_fitted_fits_and_unfitted_does_not(request_: Request) -> None:
             continue
         for own in on_nodes(placement).values():
             if domains > 1:
-                if name == "unfitted":
-                    assert not fits(own, request_.node)
-                else:
-                    assert inside(own, request_.node)
-                    assert fits(own, request_.node) or no_rank_more(own, request_)
+                assert fits(own, request_) == (name == "fitted")
 
 
 @given(node=topologies(), multiple=st.integers(1, 4))

@@ -1,4 +1,4 @@
-"""HPL on nodes whose NUMA domains have no memory, or differ in the number of cores."""
+"""HPL on nodes with NUMA domains that have no memory or different numbers of cores."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from proofmark.site.node import hwloc
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
 FOUR = "pack:1 die:4 [numa(memory=64GiB)] l3:1(size=16MiB) core:6 pu:2"
-"""Four domains of six cores with two hardware threads each."""
+"""A node with four domains. Each domain has six cores, each core two hardware threads."""
 
 
 def xml_of(change: Callable[[ElementTree.Element], None], notation: str = FOUR) -> str:
-    """Return the XML of `notation` after a change."""
+    """Return hwloc's XML of the synthetic node `notation`, changed by `change`."""
     root = ElementTree.fromstring(hwloc.lstopo(notation))
     change(root)
     return ElementTree.tostring(root, encoding="unicode")
 
 
 def memory_of(domain: int, size: str | None, root: ElementTree.Element) -> None:
-    """Give the NUMA node `domain` another size, or remove it as hwloc does if it is None."""
+    """Set the size of the memory of a domain. With None, remove its NUMA node, as hwloc does."""
     parents = {child: parent for parent in root.iter() for child in parent}
     (node,) = root.findall(f".//object[@type='NUMANode'][@os_index='{domain}']")
     if size is None:
@@ -47,7 +47,7 @@ def memory_of(domain: int, size: str | None, root: ElementTree.Element) -> None:
 
 
 def without_memory(size: str | None, root: ElementTree.Element) -> None:
-    """Take the memory of the first and of the last domain."""
+    """Remove the memory of the first and of the last domain."""
     for domain in (0, 3):
         memory_of(domain, size, root)
 
@@ -59,7 +59,7 @@ def allowed(mask: str, root: ElementTree.Element) -> None:
 
 
 def near(latencies: Mapping[tuple[int, int], int], root: ElementTree.Element) -> None:
-    """Take the memory of the last domain, and declare the latencies between all domains."""
+    """Remove the memory of the last domain. Add a matrix of latencies between the domains."""
     memory_of(3, "0", root)
     matrix = ElementTree.SubElement(root, "distances2", type="NUMANode", kind="5", nbobjs="4")
     ElementTree.SubElement(matrix, "indexes").text = "0 1 2 3"
@@ -115,7 +115,7 @@ def test_cores_without_memory_of_their_own_compute_too(
 
 
 def test_cores_without_memory_use_the_nearest_by_latency() -> None:
-    """The last domain is nearest to the second one."""
+    """The cores of the last domain have the shortest latency to the second domain."""
     topology = Topology.from_xml(xml_of(partial(near, {(3, 1): 12})))
     assert [len(domain.cores) for domain in topology.numa_domains] == [6, 12, 6]
 
@@ -137,7 +137,7 @@ def test_a_plan_names_the_cores_that_it_leaves_idle(hpl: Plans) -> None:
     notation = "pack:2 [numa(memory=64GiB)] core:24 pu:1"
     made, (note,) = hpl(xml_of(partial(allowed, "0x0000ffff,0xfffffffe"), notation), 1)
     assert [len(rank) for rank in ranks_of(made)] == [23, 23]
-    assert note.startswith("hpl: 46 of 47 cores of a node have a thread")
+    assert note.startswith("hpl, mode current: the ranks use 46 of 47 cores of a node")
 
 
 @given(

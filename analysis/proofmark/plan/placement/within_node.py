@@ -55,35 +55,34 @@ def distributed(request: PlacementRequest, ranks: int) -> Layout:
 def fitted(request: PlacementRequest, ranks: int) -> Layout:
     """Give each NUMA domain the same number of ranks, every rank inside one domain.
 
-    In each domain as many cores are used as the smallest domain has. Ranks that need the room of
-    all domains fill each domain, also if the domains differ in size.
+    In each domain as many cores are used as the smallest domain has. If this is not possible and
+    the ranks need all cores of domains of unequal size, each domain gets as many as it holds.
 
     Raises:
-        PlacementError: the number of ranks is neither the room of all domains nor a multiple of the
-            number of domains, or a domain has too few cores.
+        PlacementError: the ranks do not fill all domains, and their number is no multiple of the
+            number of domains; or a domain has too few cores.
     """
     domains = _domains(request)
-    rooms = [request.room(len(domain.cores)) for domain in domains]
     share, rest = divmod(ranks, len(domains))
-    if ranks == sum(rooms):
-        return [
-            cores
-            for domain, room in zip(domains, rooms, strict=True)
-            if room
-            for cores in _blocks(_cores_of(request, domain), room, request.threads)
-        ]
-    if rest:
-        asked = f"{counted(ranks, 'rank')} on a node of {counted(len(domains), 'NUMA domain')}"
-        raise request.error(asked, f"a multiple of {counted(len(domains), 'rank')} a node")
     least = min(domains, key=lambda domain: len(domain.cores))
     usable = len(least.cores)
-    if share > request.room(usable) and not request.oversubscribe:
+    crowded = share > request.room(usable)
+    if (rest or crowded) and _filled(request, ranks):
+        rooms = [(domain.cores, request.room(len(domain.cores))) for domain in domains]
+    elif rest:
+        asked = f"{counted(ranks, 'rank')} on a node of {counted(len(domains), 'NUMA domain')}"
+        raise request.error(asked, f"a multiple of {counted(len(domains), 'rank')} a node")
+    elif crowded and not request.oversubscribe:
         asked = f"{request.of_threads(share)} in each NUMA domain"
         holds = f"domain {least.os_index} has {counted(usable, 'core')}"
         raise request.error(asked, f"{request.limit(usable)} in each ({holds})")
+    else:
+        rooms = [(domain.cores[:usable], share) for domain in domains]
     layout: Layout = []
-    for domain in domains:
-        layout += _blocks(_cores_of(request, domain)[:usable], share, request.threads)
+    for indexes, room in rooms:
+        if room:
+            cores = [request.topology.cores[index] for index in indexes]
+            layout += _blocks(cores, room, request.threads)
     return layout
 
 
@@ -92,13 +91,14 @@ def unfitted(request: PlacementRequest, ranks: int) -> Layout:
 
     Raises:
         PlacementError: the ranks fit several domains nevertheless: every rank is inside one domain,
-            and every domain has the same number of ranks.
+            and every domain has the same number of ranks or is full.
     """
     layout = close(request, ranks)
     domains = _domains(request)
     used = [{core.numa for core in cores} for cores in layout]
     counts = {sum(domain.os_index in of_rank for of_rank in used) for domain in domains}
-    if len(domains) > 1 and len(counts) == 1 and all(len(of_rank) == 1 for of_rank in used):
+    balanced = len(counts) == 1 or _filled(request, ranks)
+    if len(domains) > 1 and balanced and all(len(of_rank) == 1 for of_rank in used):
         asked = f"{request.of_threads(ranks)}, which fit the {len(domains)} NUMA domains"
         raise request.error(asked, "ranks × threads that cross or unbalance them, or 'fitted'")
     return layout
@@ -108,8 +108,9 @@ def _domains(request: PlacementRequest) -> list[NumaDomain]:
     return [domain for domain in request.topology.numa_domains if domain.cores]
 
 
-def _cores_of(request: PlacementRequest, domain: NumaDomain) -> list[Core]:
-    return [request.topology.cores[index] for index in domain.cores]
+def _filled(request: PlacementRequest, ranks: int) -> bool:
+    """Return whether `ranks` ranks, each inside one NUMA domain, need the room of all domains."""
+    return ranks == sum(request.room(len(domain.cores)) for domain in _domains(request))
 
 
 def _blocks(cores: Sequence[Core], ranks: int, threads: int) -> Layout:

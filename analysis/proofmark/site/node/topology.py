@@ -33,8 +33,7 @@ class Core:
         pus: os indexes of its hardware threads that may be used, in hwloc's order.
         socket: logical index of its package; 0 if the topology has no packages.
         book: logical index of the group of packages that contains it (a processor book), or None.
-        numa: os index of the nearest domain of main memory. Cores without memory of their own are
-            given to the nearest domains so that these have about as many cores.
+        numa: os index of the nearest domain of main memory.
         tile: logical index of its level 2 cache, or None if no such cache contains cores.
         l3: logical index of its level 3 cache, or None.
     """
@@ -230,9 +229,9 @@ def _nearest_memories(
     """Return the os index of the main memory of each core.
 
     Main memory comes before other kinds, then the nearest, then the largest. The order of os
-    indexes is not used: firmware may count MCDRAM before, between or after the DDR. Cores without
-    memory of their own that share a cache of level 3 get one domain together: the nearest by
-    latency, else in the same package, else the one with the fewest cores.
+    indexes is not used: firmware may count MCDRAM before, between or after the DDR. The cores of a
+    part without memory get the same domain: the one with the lowest latency. If no latency is
+    known, it is a domain in the same package, and of these the one with the fewest cores.
     """
     chosen: dict[hwloc.Item, int] = {}
     alone: dict[hwloc.Item, list[hwloc.Item]] = {}
@@ -240,7 +239,7 @@ def _nearest_memories(
         if near := [node for node in memories if node.cpus & core.cpus]:
             chosen[core] = min(near, key=_main_and_near).os_index
         else:
-            alone.setdefault(core.over("L3Cache") or core.over("Package") or core, []).append(core)
+            alone.setdefault(_without_memory(core, memories), []).append(core)
     held = Counter(chosen.values())
     for of_part in alone.values():
         first = of_part[0]
@@ -252,10 +251,23 @@ def _nearest_memories(
     return chosen
 
 
+def _without_memory(core: hwloc.Item, memories: Sequence[hwloc.Item]) -> hwloc.Item:
+    """Return the largest part around `core` that has no memory: a die, a cache or the core."""
+    part = core
+    for above in core.above:
+        if any(node.cpus & above.cpus for node in memories):
+            break
+        part = above
+    return part
+
+
 def _distance(
     core: hwloc.Item, node: hwloc.Item, document: hwloc.Document
 ) -> tuple[bool, float, bool]:
-    """Return whether `node` is no main memory, its latency, whether it is in another package."""
+    """Return a key that sorts memories by their distance from `core`.
+
+    Main memory is first, then the lowest latency, then the package of the core.
+    """
     own = [each.os_index for each in document.of("NUMANode") if each.cpus & core.cpus]
     latencies = [document.latencies.get((each, node.os_index), math.inf) for each in own]
     elsewhere = node.over("Package") is not core.over("Package")
