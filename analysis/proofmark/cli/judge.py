@@ -76,7 +76,7 @@ def _print_verdict(answer: Verdict) -> None:
         from proofmark.report.disagreements import sentence
 
         for each in answer.disagreements:
-            print_line(f"{each.record.node}: {sentence(each)}")
+            print_line(f"{answer.results[each.figure].record.node}: {sentence(each, answer)}")
 
 
 def _print_expected(answer: Verdict, expected: Counterparts) -> None:

@@ -119,7 +119,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         verdict,
         bad=bad,
         targets=slow_targets(failed),
-        disagreements=disagreements(verdict.results.aggregates, sources_of(run)),
+        disagreements=disagreements(verdict.results.aggregates, verdict.fleet.of, sources_of(run)),
         file_systems=broken,
         stage_faults=read_stage_faults(run),
     )

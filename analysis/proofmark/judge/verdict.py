@@ -86,7 +86,7 @@ class Verdict:
         over_time: the comparison of the end of the run with its beginning.
         slowdowns: how much slower figures are beside a load.
         lost: by node, the hardware of the baseline that it does not have any more.
-        disagreements: the metrics with figures whose repeats disagree.
+        disagreements: the cases with figures whose repeats disagree.
         imported: whether others produced the outputs. No step can be run again.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
             that lack a record because of it are missing in the coverage.
@@ -232,7 +232,11 @@ class Verdict:
             **({"expected": self.expected.as_json()} if self.expected else {}),
             "over_time": self.over_time.as_json(self.results.aggregates),
             **(
-                {"disagreements": [each.as_json() for each in self.disagreements]}
+                {
+                    "disagreements": [
+                        each.as_json(self.results.aggregates) for each in self.disagreements
+                    ]
+                }
                 if self.disagreements
                 else {}
             ),

@@ -1,4 +1,4 @@
-"""Repeats that disagree: in the issues of the report, in the summary and in the verdict's text."""
+"""Repeats that disagree, as a table of the report and as sentences."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from collections.abc import Iterator
 from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.diagnosis.disagreeing import Disagreement, State
+from proofmark.judge.verdict import Verdict
 from proofmark.report.page import Block, Cell, Column, table
+from proofmark.report.results import figure_cell, name, settings
 from proofmark.report.run_data import RunData
 from proofmark.report.text import number
 
 MOST_NAMED = 4
-"""The most repeats of a state that a sentence names."""
+"""The most executions of a state that are named."""
 
 
 def blocks(run_data: RunData) -> Iterator[Block]:
-    """Yield the table of the metrics whose repeats disagree."""
-    if not (found := run_data.verdict.disagreements):
+    """Yield the table of the cases whose repeats disagree."""
+    verdict = run_data.verdict
+    if not verdict.disagreements:
         return
     why = _(
-        "Each row is the figure of a metric that differs most. Its repeats are two states of the "
-        "machine, of the program or of its settings. The median is of neither."
+        "A row shows the figure of a case with the largest difference between its repeats. The "
+        "repeats have two states. The cause is the machine, the program or its settings."
     )
     columns = (
         _("Figure"),
@@ -32,64 +35,44 @@ def blocks(run_data: RunData) -> Iterator[Block]:
         _("Higher values"),
         Column(_("Such figures"), "number"),
     )
-    rows = [_row(each) for each in found]
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            figure_cell(result := verdict.results[each.figure], run_data.benchmarks),
+            result.record.node,
+            f"{percent(each.difference)} %",
+            "–" if each.spread is None else f"{percent(each.spread)} %",
+            *(_values(state, result.record.unit) for state in each.states),
+            _("{figures} of {compared}").format(figures=each.figures, compared=each.compared),
+        )
+        for each in verdict.disagreements
+    ]
     caption = _("Repeats that disagree")
     yield Block(titles=(caption,), paragraphs=(why,), tables=(table(caption, columns, rows),))
 
 
-def _row(found: Disagreement) -> tuple[Cell | str, ...]:
-    low, high = (_values(found, state) for state in found.states)
-    return (
-        Cell(_name(found), "strong"),
-        found.record.node,
-        _percent(found.difference),
-        "–" if found.spread is None else _percent(found.spread),
-        low,
-        high,
-        _("{figures} of {compared}").format(figures=found.figures, compared=found.compared),
-    )
-
-
-def sentence(found: Disagreement) -> str:
+def sentence(found: Disagreement, verdict: Verdict) -> str:
     """Return a disagreement as one sentence."""
+    result = verdict.results[found.figure]
     text = _(
-        "{figure} ({figures} of {compared} such figures): "
-        "the repeats differ by {difference}{beside}: {low}; {high}"
+        "{figure}: the repeats differ by {difference} %: {low}; {high}. {figures} of {compared} "
+        "figures of the case are such"
     )
-    beside = (
-        ""
-        if found.spread is None
-        else _(", and like nodes scatter by {spread}").format(spread=_percent(found.spread))
-    )
-    low, high = (_values(found, state) for state in found.states)
+    low, high = (_values(state, result.record.unit) for state in found.states)
     return text.format(
-        figure=_name(found),
-        figures=found.figures,
-        compared=found.compared,
-        difference=_percent(found.difference),
-        beside=beside,
+        figure=", ".join(filter(None, (name(result), settings(result)))),
+        difference=percent(found.difference),
         low=low,
         high=high,
+        figures=found.figures,
+        compared=found.compared,
     )
 
 
-def _percent(share: float) -> str:
-    return f"{percent(share)} %"
-
-
-def _name(found: Disagreement) -> str:
-    record = found.record
-    parameters = (f"{key}={value}" for key, value in record.parameters.items())
-    return " ".join(filter(None, (record.case, record.benchmark, record.metric, *parameters)))
-
-
-def _values(found: Disagreement, state: State) -> str:
-    unit = found.record.unit
+def _values(state: State, unit: str) -> str:
     ends = dict.fromkeys((number(state.least), number(state.greatest)))
-    named = ", ".join(state.repeats[:MOST_NAMED])
-    more = len(state.repeats) - MOST_NAMED
-    if more > 0:
+    named = ", ".join(state.executions[:MOST_NAMED])
+    if (more := len(state.executions) - MOST_NAMED) > 0:
         named += _(" and {count} more").format(count=more)
-    return _("{values} {unit} in {repeats}").format(
-        values=" … ".join(ends), unit=unit, repeats=named
+    return _("{values} {unit} in {executions}").format(
+        values=" … ".join(ends), unit=unit, executions=named
     )

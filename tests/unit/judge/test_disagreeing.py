@@ -1,18 +1,22 @@
-"""Repeats of one figure that disagree, in imported outputs and in an own run."""
+"""Repeats of one figure that disagree, in imported outputs and in own runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from tests.fixtures.fleet import fleet_run
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.loading import load_benchmarks
+from proofmark.cli.main import main
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.output_paths import PathRule
 from proofmark.report import disagreements, issues
 from proofmark.report.run_data import gather
+from proofmark.report.sheet import ALLOWANCES
+from proofmark.report.sheet_exceptions import exceptions_part
 from proofmark.runs.adopt import Request, adopt_folder
 from proofmark.runs.run import Run, open_run
 from proofmark.site.adopted import site_of_hosts
@@ -31,14 +35,15 @@ def judged(folder: Path, factors: dict[str, float], nodes: tuple[str, ...] = NOD
     """Return the verdict on outputs of nodes; a rate has a factor by date, or date and node."""
     for at, node in enumerate(nodes):
         for number, date in enumerate(DATES):
-            rate = (
-                1000
-                * factors.get(date, factors.get(f"{date} {node}", 1.0))
-                * (1 + 0.01 * ((at + number) % 3))
-            )
+            factor = factors.get(date, factors.get(f"{date} {node}", 1.0))
+            rate = 1000 * factor * (1 + 0.01 * ((at + number) % 3))
             path = folder / "vendor" / f"sweep_{date}" / f"{node}.out"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(OUTPUT.format(rate), encoding="utf-8")
+    return adopted(folder, nodes)
+
+
+def adopted(folder: Path, nodes: tuple[str, ...]) -> Judged:
     benchmarks = load_benchmarks(BENCHMARKS)
     rule = PathRule("/(n[0-9]+)", {"osu-bw": benchmarks.cases["osu-bw"]})
     request = Request(folder / "vendor", {"osu-bw": ["*.out"]}, rule, run_id="vendor")
@@ -54,14 +59,14 @@ def test_repeats_of_two_states_are_an_issue(tmp_path: Path) -> None:
     assert one.spread is not None
     assert one.spread < 0.02
     low, high = one.states
-    assert (low.repeats, high.repeats) == (
+    assert (low.executions, high.executions) == (
         tuple(f"sweep_{date}" for date in DATES[1:]),
         (f"sweep_{DATES[0]}",),
     )
     assert (one.figures, one.compared) == (4, 4)
     section = issues.section(gather(run, verdict))
     assert any("disagree" in title for block in section.blocks for title in block.titles)
-    assert f"sweep_{DATES[0]}" in disagreements.sentence(one)
+    assert f"sweep_{DATES[0]}" in disagreements.sentence(one, verdict)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.05])
@@ -79,5 +84,40 @@ def test_without_like_nodes_only_a_large_difference_is_one(
 
 
 def test_figures_that_agree_are_not_counted(tmp_path: Path) -> None:
-    (one,) = judged(tmp_path, {f"{DATES[0]} n2": 2.0})[1].disagreements
-    assert (one.record.node, one.figures, one.compared) == ("n2", 1, 4)
+    _, verdict = judged(tmp_path, {f"{DATES[0]} n2": 2.0})
+    (one,) = verdict.disagreements
+    assert verdict.results[one.figure].record.node == "n2"
+    assert (one.figures, one.compared) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("values", "issue"), [([100, 101, 60, 101], True), ([100, 101, 96], False)]
+)
+def test_executions_of_one_repeat_of_an_own_run_are_not_averaged(
+    tmp_path: Path, values: list[float], issue: bool
+) -> None:
+    """Several executions of a step have the same number of the repeat."""
+    run = fleet_run(tmp_path, {f"n{number}": [100.0] for number in range(5)} | {"n0": values})
+    found = judge_run(run).disagreements
+    assert bool(found) == issue
+    for one in found:
+        assert one.states[0].executions == ("0001-fake/n0#3",)
+
+
+def test_runs_in_one_file_have_a_number(tmp_path: Path) -> None:
+    text = "".join(OUTPUT.format(rate) for rate in (1000, 1010, 600))
+    (tmp_path / "vendor").mkdir()
+    (tmp_path / "vendor" / "n1.out").write_text(text, encoding="utf-8")
+    _, verdict = adopted(tmp_path, ("n1",))
+    (one,) = verdict.disagreements
+    assert one.states[0].executions == ("n1.out#3",)
+
+
+def test_the_summary_and_the_text_of_the_verdict_have_the_issue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, verdict = judged(tmp_path, {DATES[0]: 1.6})
+    part = exceptions_part(gather(run, verdict), ALLOWANCES[0])
+    assert any("the repeats differ by" in cell for row in part.rows for cell in row)
+    assert main(["verdict", str(run.folder)]) == verdict.exit_code()
+    assert f"in sweep_{DATES[0]}" in capsys.readouterr().out

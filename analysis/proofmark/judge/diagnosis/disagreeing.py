@@ -1,172 +1,198 @@
-"""Repeats of one figure that disagree: they are states of the machine, and their median is none."""
+"""Figures whose repeats disagree: the median of two states of a machine describes neither."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 from statistics import median
 
 import numpy as np
 
 from proofmark.judge.aggregate import Aggregates
-from proofmark.records.columns import Execution, Record
+from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA
+from proofmark.records.columns import Execution, Numbers
 
 LARGE = 0.2
-"""The difference of two repeats, as a share of the larger, that is an issue by itself."""
+"""The least difference of two repeats that is an issue if the spread of like nodes is not known."""
 LARGE_BESIDE_PEERS = 0.1
-"""The same, if the spread of like nodes is known and the difference is many times as large."""
+"""The least difference of two repeats that is an issue if the spread of like nodes is known."""
 SPREADS = 5
-"""How many times the spread of like nodes a difference must be."""
+"""The difference is also at least this number of spreads."""
 LEAST_PEERS = 3
-"""The least number of like nodes that have a spread."""
-MAD_TO_SIGMA = 1.4826
-"""The standard deviation of a normal distribution, by its median absolute deviation."""
+"""The least number of like nodes of which a spread is computed."""
+
+Values = Mapping[str, float]
+"""The value of each execution of a figure, by the name of the execution."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Repeats of a figure that agree.
+    """Executions of a figure with like values.
 
     Attributes:
-        repeats: their folders and files if others produced the outputs, else their numbers.
+        executions: the parts of the paths that differ if others produced the outputs, else
+            ``<step>#<attempt>``.
         least, greatest: the range of their values, in the unit of the figure.
     """
 
-    repeats: tuple[str, ...]
+    executions: tuple[str, ...]
     least: float
     greatest: float
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """The figures of one metric whose repeats disagree.
+    """The figures of one case whose repeats disagree.
 
     Attributes:
-        record: of the figure that differs most.
-        difference: between its repeats, as a share of the largest.
+        figure: the place in `Aggregates` of the figure with the largest difference.
+        difference: between its repeats, as a share of the largest value.
         spread: the standard deviation of like nodes in one repeat, as a share of their median; None
-            if fewer than `LEAST_PEERS` were measured.
+            if it is not known.
         states: its two states, the one with the lower values first.
-        figures: the number of figures of the metric that differ.
-        compared: the number of figures of the metric with several repeats.
+        figures: the number of figures of the case whose repeats disagree.
+        compared: the number of figures of the case with several repeats.
     """
 
-    record: Record
+    figure: int
     difference: float
     spread: float | None
     states: tuple[State, State]
     figures: int
     compared: int
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self, figures: Aggregates) -> dict[str, object]:
         """Return the form of ``verdict.json``."""
-        record = self.record
+        record = figures.record(self.figure)
         return {
             "case": record.case,
             "benchmark": record.benchmark,
             "metric": record.metric,
+            "unit": record.unit,
+            "mode": record.mode,
+            "placement": record.placement,
             "parameters": dict(record.parameters),
             "node": record.node,
-            "unit": record.unit,
             "difference": self.difference,
             "spread": self.spread,
-            "states": [
-                {"repeats": list(each.repeats), "least": each.least, "greatest": each.greatest}
-                for each in self.states
-            ],
+            "states": [asdict(each) for each in self.states],
             "figures": self.figures,
             "compared": self.compared,
         }
 
 
-def disagreements(figures: Aggregates, sources: Mapping[str, str]) -> tuple[Disagreement, ...]:
-    """Return the metrics with figures whose repeats disagree, those that differ most first.
+def disagreements(
+    figures: Aggregates, like: Numbers, sources: Mapping[str, str]
+) -> tuple[Disagreement, ...]:
+    """Return the cases with figures whose repeats disagree, the largest difference first.
+
+    The spread of like nodes is that of one repeat. Two states would widen the spread of medians.
 
     Args:
         figures: of a run.
+        like: figures with the same number from 0 are of like nodes; shape (figures,).
         sources: the paths of imported outputs, by step. Empty for an own run.
     """
     least, greatest = figures.ranges
     several = figures.valid & (figures.count > 1) & (greatest > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        differing = several & ((greatest - least) / greatest > LARGE_BESIDE_PEERS)
-    values: dict[int, dict[str, float]] = {}
+        candidates = several & ((greatest - least) / greatest > LARGE_BESIDE_PEERS)
 
-    def labelled(figure: int) -> dict[str, float]:
-        if figure not in values:
-            values[figure] = _labelled(figures.by_execution(figure), sources)
-        return values[figure]
+    @cache
+    def values(figure: int) -> Values:
+        return _named(figures.by_execution(figure), sources)
 
-    spreads: dict[int, float | None] = {}
-    found: dict[tuple[str, str, str], list[tuple[float, int]]] = {}
-    for figure in np.flatnonzero(differing).tolist():
-        identity = int(figures.identity[figure])
-        if identity not in spreads:
-            like = np.flatnonzero(several & (figures.identity == identity)).tolist()
-            spreads[identity] = _spread([labelled(each) for each in like])
-        difference = _difference(labelled(figure))
-        spread = spreads[identity]
-        large = LARGE if spread is None else max(LARGE_BESIDE_PEERS, SPREADS * spread)
+    @cache
+    def spread(peers: int) -> float | None:
+        if peers < 0:
+            return None
+        nodes = np.flatnonzero(several & (like == peers)).tolist()
+        return _spread([_by_repeat(figures.by_execution(node), sources) for node in nodes])
+
+    found: dict[str, list[tuple[float, int]]] = {}
+    for figure in np.flatnonzero(candidates).tolist():
+        difference, scatter = _difference(values(figure)), spread(int(like[figure]))
+        large = LARGE if scatter is None else max(LARGE_BESIDE_PEERS, SPREADS * scatter)
         if difference > large:
-            found.setdefault(_metric(figures.record(figure)), []).append((difference, figure))
-    worst = []
-    for metric, differences in found.items():
-        difference, figure = max(differences)
-        about = figures.about(partial(_is_of, metric))
-        worst.append(
-            Disagreement(
-                figures.record(figure),
-                difference,
-                spreads[int(figures.identity[figure])],
-                _states(labelled(figure)),
-                len(differences),
-                int((several & about).sum()),
-            )
+            found.setdefault(figures.record(figure).case, []).append((difference, figure))
+    compared = Counter(
+        figures.records.measurands[number].case for number in figures.measurand[several].tolist()
+    )
+    worst = ((case, *max(of_case), len(of_case)) for case, of_case in found.items())
+    return tuple(
+        Disagreement(
+            figure,
+            difference,
+            spread(int(like[figure])),
+            _states(values(figure)),
+            count,
+            compared[case],
         )
-    return tuple(sorted(worst, key=lambda each: -each.difference))
+        for case, difference, figure, count in sorted(worst, key=lambda each: -each[1])
+    )
 
 
-def _metric(record: Record) -> tuple[str, str, str]:
-    return record.case, record.benchmark, record.metric
+def _difference(values: Values) -> float:
+    """Return the difference of the extremes as a share of the largest value."""
+    largest = max(values.values())
+    return (largest - min(values.values())) / largest
 
 
-def _is_of(metric: tuple[str, str, str], record: Record) -> bool:
-    return _metric(record) == metric
+def _named(measured: Sequence[tuple[Execution, float]], sources: Mapping[str, str]) -> Values:
+    """Return the value of each execution, by a name that no other one has."""
+    if not sources:
+        return {f"{each.step}#{each.attempt}": value for each, value in measured}
+    unlike = _unlike([sources[each.step] for each, _ in measured])
+    runs = Counter(unlike)
+    seen: Counter[str] = Counter()
+    values = {}
+    for name, (_, value) in zip(unlike, measured, strict=True):
+        seen[name] += 1
+        # One file may have the outputs of several runs.
+        values[f"{name}#{seen[name]}" if runs[name] > 1 else name] = value
+    return values
 
 
-def _difference(values: Mapping[str, float]) -> float:
-    """Return the difference of the extremes as a share of the larger; 0 for fewer than two."""
-    largest = max(values.values(), default=0.0)
-    return (largest - min(values.values())) / largest if largest > 0 else 0.0
+def _unlike(paths: Sequence[str]) -> list[str]:
+    """Return each path without the first and the last parts that all of them have."""
+    parts = [PurePosixPath(path).parts for path in paths]
+    first = _shared(parts)
+    rest = [each[first:] for each in parts]
+    last = _shared([each[::-1] for each in rest])
+    names = ["/".join(each[: len(each) - last]) for each in rest]
+    return [name or path for name, path in zip(names, paths, strict=True)]
 
 
-def _labelled(
-    measured: Sequence[tuple[Execution, float]], sources: Mapping[str, str]
-) -> dict[str, float]:
-    """Return the median of each repeat of a figure, by what distinguishes the repeats."""
-    paths = {each.step: PurePosixPath(sources[each.step]).parts for each, _ in measured if sources}
-    parts = [set(column) for column in zip(*paths.values(), strict=False)]
+def _shared(parts: Sequence[Sequence[str]]) -> int:
+    """Return how many of their first parts all have."""
+    return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*parts, strict=False)))
+
+
+def _by_repeat(measured: Sequence[tuple[Execution, float]], sources: Mapping[str, str]) -> Values:
+    """Return the median of each repeat; like nodes have the same names of repeats."""
+    names = (
+        _unlike([sources[each.step] for each, _ in measured])
+        if sources
+        else [f"{each.repeat}" for each, _ in measured]
+    )
     found: dict[str, list[float]] = {}
-    for each, value in measured:
-        path = paths.get(each.step, ())
-        unlike = [part for part, seen in zip(path, parts, strict=False) if len(seen) > 1]
-        # Several runs in one file have a number only.
-        label = "/".join(unlike) if len(paths) > 1 else str(each.repeat)
-        found.setdefault(label, []).append(value)
-    return {label: median(values) for label, values in found.items()}
+    for name, (_, value) in zip(names, measured, strict=True):
+        found.setdefault(name, []).append(value)
+    return {name: median(values) for name, values in found.items()}
 
 
-def _spread(like: Sequence[Mapping[str, float]]) -> float | None:
+def _spread(nodes: Sequence[Values]) -> float | None:
     """Return the median over the repeats of the relative standard deviation of like nodes."""
-    by_repeat: dict[str, list[float]] = {}
-    for figure in like:
-        for label, value in figure.items():
-            by_repeat.setdefault(label, []).append(value)
+    repeats: dict[str, list[float]] = {}
+    for node in nodes:
+        for name, value in node.items():
+            repeats.setdefault(name, []).append(value)
     spreads = []
-    for values in by_repeat.values():
+    for values in repeats.values():
         middle = median(values)
         if len(values) >= LEAST_PEERS and middle > 0:
             deviations = [abs(value - middle) for value in values]
@@ -174,13 +200,13 @@ def _spread(like: Sequence[Mapping[str, float]]) -> float | None:
     return median(spreads) if spreads else None
 
 
-def _states(values: Mapping[str, float]) -> tuple[State, State]:
-    """Divide the repeats at the largest gap between two neighbouring values."""
+def _states(values: Values) -> tuple[State, State]:
+    """Divide the executions at the largest gap between two neighbouring values."""
     ordered = sorted(values.items(), key=lambda item: item[1])
     gaps = [after[1] - before[1] for before, after in pairwise(ordered)]
     cut = gaps.index(max(gaps)) + 1
     low, high = (
-        State(tuple(sorted(label for label, _ in part)), part[0][1], part[-1][1])
+        State(tuple(sorted(name for name, _ in part)), part[0][1], part[-1][1])
         for part in (ordered[:cut], ordered[cut:])
     )
     return low, high

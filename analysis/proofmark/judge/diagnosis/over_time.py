@@ -21,6 +21,7 @@ import numpy as np
 from proofmark.cases.models import SENSOR, Benchmarks
 from proofmark.cases.telemetry import BENCHMARK, TELEMETRY, THROTTLED
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, level_of_one
 from proofmark.judge.references.compare import Judgement
 from proofmark.judge.shift import ratio as shift_ratio
@@ -36,8 +37,6 @@ LEAST_REPEATS = 6
 LEAST_CHANGE = 0.03
 """A change of less than 3 % is accepted at any noise."""
 _LEAST_OF_PART = 3
-_NORMAL_MAD = 1.4826
-"""Standard deviation ÷ median absolute deviation of a normal distribution."""
 _EFFICIENCY = 0.37
 """The degrees of freedom of a median absolute deviation, per value (Rousseeuw and Croux, Journal of
 the American Statistical Association 88, 1993)."""
@@ -216,7 +215,7 @@ def _noise(figures: Aggregates, series: Series) -> dict[int, tuple[float, int]]:
         of_quantity.append(np.abs(np.diff(values)) / np.median(values))
     joined = {quantity: np.concatenate(parts) for quantity, parts in differences.items()}
     return {
-        quantity: (float(_NORMAL_MAD * np.median(every) / math.sqrt(2)), len(every))
+        quantity: (float(MAD_TO_SIGMA * np.median(every) / math.sqrt(2)), len(every))
         for quantity, every in joined.items()
     }
 

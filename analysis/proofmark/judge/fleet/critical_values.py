@@ -22,6 +22,7 @@ FEW = 20
 MANY = 1000
 """Above this number of nodes median and MAD are normal to a good approximation."""
 MAD_TO_SIGMA = 1 / NormalDist().inv_cdf(0.75)
+"""Standard deviation ÷ median absolute deviation of a normal distribution."""
 MEDIAN_VARIANCE, MAD_VARIANCE = math.pi / 2, 1.3601
 """n times the variance of the median and of the scaled MAD of n standard normal values.
 
