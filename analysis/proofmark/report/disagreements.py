@@ -40,7 +40,7 @@ def blocks(run_data: RunData) -> Iterator[Block]:
             figure_cell(result := verdict.results[each.figure], run_data.benchmarks),
             result.record.node,
             f"{percent(each.difference)} %",
-            "–" if each.spread is None else f"{percent(each.spread)} %",
+            _spread(each) or "–",
             *(_values(state, result.record.unit) for state in each.states),
             _("{figures} of {compared}").format(figures=each.figures, compared=each.compared),
         )
@@ -54,18 +54,23 @@ def sentence(found: Disagreement, verdict: Verdict) -> str:
     """Return a disagreement as one sentence."""
     result = verdict.results[found.figure]
     text = _(
-        "{figure}: the repeats differ by {difference} %: {low}; {high}. {figures} of {compared} "
-        "figures of the case are such"
+        "{figure}: the repeats differ by {difference}, the spread of like nodes is {spread}: {low}; "
+        "{high}. {figures} of {compared} figures of the case are such"
     )
     low, high = (_values(state, result.record.unit) for state in found.states)
     return text.format(
         figure=", ".join(filter(None, (name(result), settings(result)))),
-        difference=percent(found.difference),
+        difference=f"{percent(found.difference)} %",
+        spread=_spread(found) or _("not known"),
         low=low,
         high=high,
         figures=found.figures,
         compared=found.compared,
     )
+
+
+def _spread(found: Disagreement) -> str:
+    return "" if found.spread is None else f"{percent(found.spread)} %"
 
 
 def _values(state: State, unit: str) -> str:
