@@ -54,8 +54,8 @@ def sentence(found: Disagreement, verdict: Verdict) -> str:
     """Return a disagreement as one sentence."""
     result = verdict.results[found.figure]
     text = _(
-        "{figure}: the repeats differ by {difference}, the spread of like nodes is {spread}: {low}; "
-        "{high}. {figures} of {compared} figures of the case are such"
+        "{figure}: the repeats differ by {difference}, the spread of like nodes is {spread}: "
+        "{low}; {high}. {figures} of {compared} figures of the case are such"
     )
     low, high = (_values(state, result.record.unit) for state in found.states)
     return text.format(
