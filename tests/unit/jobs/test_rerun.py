@@ -119,7 +119,8 @@ def test_a_signal_stops_the_step_and_all_its_processes(
     assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
     after = snapshot(run.folder / "steps")
     assert {name: after[name] for name in before} == before
-    assert judge_run(run).results[0].values == (100,)
+    result = judge_run(run).results[0]
+    assert result.values == (100,), result.reason
 
 
 class TestOneNode:
