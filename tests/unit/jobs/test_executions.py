@@ -449,6 +449,26 @@ class TestSurvivors:
         (attempt,) = attempts(step)
         assert attempt.survivors == ()
 
+    @pytest.mark.fault("concurrent-script-killed")
+    @pytest.mark.parametrize("signal", ["0", "KILL"], ids=["control", "fault"])
+    def test_the_helpers_of_a_killed_concurrent_step_are_not_counted(
+        self, kit: Kit, signal: str
+    ) -> None:
+        """A signal kills the script of the second step: its sampler and watchdog become orphans."""
+        kit.case(sweep={"size": [1, 2]})
+        kit.program('echo "size $1"; echo "rate 100"; sleep 2; echo END')
+        first, second = steps_of(kit.run())
+        beside = kit.folder / "beside"
+        beside.write_text(
+            f"sh {first}/run.sh & first=$!\n"
+            f"until [ -s {first}/unfinished-1/stdout ]; do sleep 0.1; done\n"
+            f"sh {second}/run.sh & second=$!\n"
+            f"until [ -s {second}/unfinished-1/stdout ]; do sleep 0.1; done\n"
+            f'kill -{signal} "$second"; wait "$first"\n'
+        )
+        assert call(without_cgroups(["sh", str(beside)])) == 0
+        assert [attempt.survivors for attempt in attempts(first)] == [()]
+
     def test_a_process_of_a_concurrent_step_is_not_counted(self, kit: Kit) -> None:
         """Each step starts a daemon with its environment, and ends it."""
         kit.case(sweep={"size": [1, 2, 3]})

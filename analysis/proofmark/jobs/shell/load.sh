@@ -37,7 +37,7 @@ load_ranks() { # sets LOAD_OUT and ranks: the newest execution of the load, its 
 start_load() { # waits until all ranks of the load have begun, and LOAD_WARM_UP seconds more
 	end_old_loads
 	LOAD_OUT=
-	sh "$HERE/load/run.sh" --job </dev/null >load.messages 2>&1 &
+	PROOFMARK_HELPER=$HERE/load/ sh "$HERE/load/run.sh" --job </dev/null >load.messages 2>&1 &
 	LOADER=$!
 	centiseconds
 	begin=$now

@@ -209,7 +209,8 @@ find_left() { # sets LEFT to orphans of this user and this cgroup that started d
 }
 
 other_step() { # other_step PID: it belongs to another step that runs on this machine
-	grep -qzF PROOFMARK_STEP= "/proc/$1/environ" 2>/dev/null
+	grep -qzF "PROOFMARK_STEP=
+PROOFMARK_HELPER=" "/proc/$1/environ" 2>/dev/null
 }
 
 json_text() { # json_text TEXT: sets json; an unusual text is written byte by byte
@@ -395,7 +396,7 @@ LEFT=
 MARKS=PROOFMARK_STEP=$OUT/
 
 for input in $INPUTS; do cp "$HERE/$input" . || exit 74; done
-PROOFMARK_HELPER=$OUT/ # marks watchdog and watch; stop_program sends them no signal
+PROOFMARK_HELPER=$OUT/ # marks sampler, watchdog and watch; stop_program sends them no signal
 BINDING=$OUT/binding
 export BINDING SCRATCH
 mkdir "$BINDING" noise "noise/$HOST" || exit 74
@@ -408,7 +409,10 @@ trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
 trap 'end_sampler; [ -z "$LOADER" ] || end_process "$LOADER"; kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
 [ -z "$LOAD_RANKS" ] || start_load
 make_cgroup
-(exec setsid sh "$HERE/run.sh" --sample $$) </dev/null >/dev/null 2>&1 &
+(
+	export PROOFMARK_HELPER
+	exec setsid sh "$HERE/run.sh" --sample $$
+) </dev/null >/dev/null 2>&1 &
 # shellcheck disable=SC2034 # noise.sh ends it
 SAMPLER=$!
 centiseconds
