@@ -34,6 +34,7 @@ from proofmark.site.interconnects import Interconnect
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
+from proofmark.software.smpi import simulator_version
 
 PROGRAM = DATA / "twin"
 FOLDER = "imb-1.0"
@@ -399,7 +400,7 @@ def platform(partition: str, nodes: int, folder: Path) -> tuple[Site, Topology, 
     topology = topology_of_mode(site, site.partition.current_mode)
     model = twin_model(site, topology, site.hosts[:nodes])
     known = model.interconnect
-    text = platform_xml(model, settings(known, known.collectives[0]))
+    text = platform_xml(model, settings(known, known.collectives[0], simulator_version()))
     (folder / "platform.xml").write_text(text)
     return site, topology, known
 

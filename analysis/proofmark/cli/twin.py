@@ -42,7 +42,7 @@ from proofmark.site.node.facts import parse_probe
 from proofmark.software.provider import PROVIDERS
 from proofmark.software.provision import Probes, ProgramProbe, provide_software
 from proofmark.software.request import ProvisionRequest, Sources
-from proofmark.software.smpi import SOURCES, Release, releases
+from proofmark.software.smpi import SOURCES, Release, releases, simulator_version
 
 PROBE_LIMIT_S = 60.0
 
@@ -125,7 +125,7 @@ def twin(options: Namespace) -> int:
         probe_here(),
         run_id=options.run_id,
         fresh=options.fresh,
-        twin=make_twin(site, model, fit=fitted, measured=measured),
+        twin=make_twin(site, model, simulator_version(), fit=fitted, measured=measured),
         link=Link.TWIN,
     )
     say(f"run: {run.folder}{', continued' if continued else ''}; {_memory_line(needed)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping
@@ -17,6 +18,7 @@ from pydantic import Field
 
 from proofmark.cases.models import Text
 from proofmark.common.archives import unpack
+from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import sha256_of
 from proofmark.common.strict_model import StrictModel
@@ -27,7 +29,8 @@ from proofmark.software.installed import Provided
 SOURCES = Path("twin/sources.yml")
 """In ``environments/``: the releases, their checksums, and how they are compiled."""
 COMPILER = "smpicc"
-"""The compiler of SimGrid (Debian: libsimgrid-dev)."""
+LAUNCHER = "smpirun"
+SIMGRID = "SimGrid (Debian: libsimgrid-dev)"
 TIMEOUT_S = 300
 PRETEND = {"SMPI_PRETEND_CC": "1"}
 """For ``configure``: the compiler makes ordinary programs, which run without a simulator. The tests
@@ -85,6 +88,22 @@ def release_of(environments: Path, package: str) -> Release:
     return known[package]
 
 
+def simulator_version() -> tuple[int, int]:
+    """Return the major and the minor number of the version of this machine's SimGrid.
+
+    Raises:
+        BadInput: SimGrid is not installed, or does not print its version.
+    """
+    try:
+        printed = run_command([LAUNCHER, "-version"], timeout_s=TIMEOUT_S).stdout
+    except FileNotFoundError:
+        raise bad_input(LAUNCHER, "", "no such program", SIMGRID) from None
+    number = re.search(r"version (\d+)\.(\d+)", printed)
+    if not number:
+        raise bad_input(f"{LAUNCHER} -version", "", repr(printed[:80]), "SimGrid version 3.32")
+    return int(number[1]), int(number[2])
+
+
 def prefix_of(release: Release, package: str, prefixes: Path) -> Path:
     """Return the folder of a package below `prefixes`; another source has another folder."""
     content = f"{release.sha256} {release.configure} {release.make}"
@@ -124,7 +143,7 @@ def build(
     prefix = prefix_of(release, package, prefixes)
     if not prefix.is_dir():
         if shutil.which(COMPILER) is None:
-            raise bad_input(COMPILER, "", "no such program", "SimGrid (Debian: libsimgrid-dev)")
+            raise bad_input(COMPILER, "", "no such program", SIMGRID)
         prefixes.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=prefixes, prefix=".twin-") as folder:
             made = _compiled(release, package, Path(folder), mirror, say)

@@ -138,7 +138,7 @@ def test_the_platform_names_each_link_and_end_once(nodes: int, partition: str) -
     """Every end and link that a route names exists in its zone, and no name is used twice."""
     model = model_of(partition, nodes)
     known = model.interconnect
-    text = platform_xml(model, settings(known, known.collectives[0]))
+    text = platform_xml(model, settings(known, known.collectives[0], (3, 32)))
     root = ElementTree.fromstring(text.partition("\n")[2].partition("\n")[2])
     names = [each.get("id") for tag in ("host", "router", "link") for each in root.iter(tag)]
     assert len(names) == len(set(names))
@@ -158,11 +158,20 @@ def test_the_platform_names_each_link_and_end_once(nodes: int, partition: str) -
 
 def test_a_selector_is_a_setting_or_several() -> None:
     known = model_of("p595").interconnect
-    found = {name: settings(known, name) for name in known.collectives}
+    found = {name: settings(known, name, (3, 32)) for name in known.collectives}
     assert all(of["smpi/coll-selector"] in {*found, "mpich"} for of in found.values())
     assert found["classic"]["smpi/bcast"] == "binomial_tree"
     assert "smpi/bcast" not in found["ompi"]
     assert len({json.dumps(of) for of in found.values()}) == len(found)
+
+
+def test_a_message_without_bytes_has_the_overhead_with_each_simgrid() -> None:
+    """From SimGrid 3.34 on, a table of times has no entry for 0 bytes."""
+    known = model_of("p595").interconnect
+    seconds = f"{known.software_s.value:g}"
+    for version, time in {(3, 32): f"0:{seconds}:0", (3, 34): seconds, (4, 0): seconds}.items():
+        found = settings(known, "ompi", version)
+        assert (found["smpi/os"], found["smpi/or"]) == (time, time)
 
 
 def test_each_figure_of_the_model_is_an_assumption_with_its_reason() -> None:

@@ -44,19 +44,29 @@ simulation of these algorithms takes many minutes: SimGrid computes the share of
 each link again when a message begins or ends.
 """
 
+PLAIN_TIMES = (3, 34)
+"""The first version of SimGrid that accepts one time for messages of all sizes."""
+
 
 def host_name(node: str, pu: int) -> str:
     """Return SimGrid's host for the hardware thread `pu` (os index) of `node`."""
     return f"{node}.{cpu_name(pu)}"
 
 
-def settings(known: Interconnect, selector: str) -> dict[str, str]:
+def settings(known: Interconnect, selector: str, simulator: tuple[int, int]) -> dict[str, str]:
     """Return the settings of SMPI by name.
 
     Computation takes no time: figures are times of communication only. The factors for rates and
     latencies are 1: rates and latencies are those of the model.
+
+    Args:
+        known: the figures of the processor family.
+        selector: of the algorithms of collectives.
+        simulator: version of SimGrid. From `PLAIN_TIMES` on, a table of times has no entry for
+            messages of 0 bytes, and one time serves all messages. Earlier ones have no such form.
     """
-    overhead = f"0:{known.software_s.value:g}:0"
+    seconds = f"{known.software_s.value:g}"
+    overhead = seconds if simulator >= PLAIN_TIMES else f"0:{seconds}:0"
     eager = f"{known.eager_bytes.value:.0f}"
     return {
         "smpi/simulate-computation": "no",

@@ -105,18 +105,24 @@ def used_nodes(site: Site, plan: Plan) -> list[str]:
 
 
 def make_twin(
-    site: Site, model: TwinModel, *, fit: Fit | None = None, measured: Measured | None = None
+    site: Site,
+    model: TwinModel,
+    simulator: tuple[int, int],
+    *,
+    fit: Fit | None = None,
+    measured: Measured | None = None,
 ) -> Twin:
     """Return the files of a simulation on the twin `site`.
 
     Args:
         site: the simulated partition.
         model: of the nodes that steps use, with the figures that were fitted.
+        simulator: SimGrid's version.
         fit: what was fitted to a real run.
         measured: the figures of that run.
     """
     chosen = site.partition.launch.mpi
-    values = settings(model.interconnect, chosen)
+    values = settings(model.interconnect, chosen, simulator)
     facts = TwinFacts(
         selector=chosen,
         selectors=model.interconnect.collectives,
