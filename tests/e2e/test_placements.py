@@ -124,11 +124,13 @@ def start(cluster: Cluster, folder: Path, how: str) -> None:
         salloc = [str(cluster.bin / "salloc"), "--quiet", "--nodes=4"]
         command = [*head, *salloc, "sh", f"{folder}/run.sh"]
         environment = {**cluster.environment()}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=1200
+        )
     else:
         command = ["/usr/bin/env", "ssh", "knl0001", "sh", f"{folder}/run.sh"]
         done = subprocess.run(
-            command, env=cluster.environment(), capture_output=True, text=True, timeout=120
+            command, env=cluster.environment(), capture_output=True, text=True, timeout=1200
         )
     assert done.returncode == 0, done.stderr + "".join(
         path.read_text() for path in folder.glob("*/stderr")

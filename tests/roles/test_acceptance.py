@@ -185,7 +185,7 @@ def stop(process: subprocess.Popen[str], how: Callable[[subprocess.Popen[str]], 
     """Stop a play. It is an error if it has to be killed."""
     try:
         how(process)
-        process.communicate(timeout=30)
+        process.communicate(timeout=600)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -196,7 +196,7 @@ def in_the_last_step(kit: Kit, *play: str) -> subprocess.Popen[str]:
     """Start `play`, and wait until the last step of the run waits."""
     process = kit.start(*play)
     try:
-        wait_for(lambda: any("[ 24 = 24 ]" in line for line in processes_of(kit.folder)), 120)
+        wait_for(lambda: any("[ 24 = 24 ]" in line for line in processes_of(kit.folder)), 1200)
     except AssertionError:
         os.killpg(process.pid, signal.SIGKILL)
         raise
@@ -218,7 +218,7 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
         (kill, ("playbooks/run.yml",)),
     ):
         stop(in_the_last_step(kit, *play), how)
-        wait_for(lambda: processes_of(kit.folder) == [], 10)
+        wait_for(lambda: processes_of(kit.folder) == [], 120)
         whens.append(kit.whens())
     assert len(whens[0]) == 3
     assert whens[0] == whens[1] == whens[2]
@@ -232,7 +232,7 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
         assert second.code == 2
         assert second.printed(f"{run.name}: in use by process")
         (kit.folder / "go").touch()
-        output, _ = first.communicate(timeout=120)
+        output, _ = first.communicate(timeout=1200)
     finally:
         if first.poll() is None:
             os.killpg(first.pid, signal.SIGKILL)
@@ -252,7 +252,7 @@ def test_progress_appears_in_a_pipe_while_the_steps_run(kit: Kit) -> None:
         seen = next(line for line in process.stdout if "3/4 steps" in line)
         assert process.poll() is None
         (kit.folder / "go").touch()
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=1200)
     assert "running 0004-nap" in seen
     assert process.returncode == 0, output
 

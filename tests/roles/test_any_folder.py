@@ -74,6 +74,6 @@ def test_virtual_nodes_see_their_checkout_and_no_other_file_of_tmp(top: Path) ->
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert done.stdout == "seen by all\nprivate\n", done.stderr

@@ -92,7 +92,7 @@ def test_a_good_node_is_resumed_and_a_bad_one_is_kept_with_the_reason(
     assert not statuses(slurm)["knl0001"][0], "it can run the jobs of the gate"
     other = submit(slurm, "knl0001", 0)
     own = submit(slurm, "knl0001", 0, f"--reservation={gate.state.reservation}")
-    until(lambda: job_state(slurm, own) == "COMPLETED", 60)
+    until(lambda: job_state(slurm, own) == "COMPLETED", 600)
     assert job_state(slurm, other) == "PENDING"
     fault = {"fault": True, "serial_number": "S1", "evidence": "=slow"}
     checks = [check_of(gate, "knl0001", "resume"), check_of(gate, "knl0002", "keep", **fault)]
@@ -100,7 +100,7 @@ def test_a_good_node_is_resumed_and_a_bad_one_is_kept_with_the_reason(
     assert statuses(slurm)["knl0001"] == (False, "")
     assert statuses(slurm)["knl0002"] == (True, checks[1].drain)
     assert Scheduler().reservations() == {}
-    until(lambda: job_state(slurm, other) == "COMPLETED", 60)
+    until(lambda: job_state(slurm, other) == "COMPLETED", 600)
     assert gate.conclude(checks) == {}, "a repetition changes nothing"
     site = gate.state.site
     assert [check.node for check in read_checks(site)] == nodes
@@ -153,7 +153,7 @@ def test_a_node_whose_jobs_do_not_end_is_left_and_the_others_are_held(
     slurm: Slurm, tmp_path: Path
 ) -> None:
     job = submit(slurm, "knl0002", 600)
-    until(lambda: job_state(slurm, job) == "RUNNING", 60)
+    until(lambda: job_state(slurm, job) == "RUNNING", 600)
     gate = gate_of(slurm, tmp_path, "knl0001", "knl0002")
     failed = gate.hold(["knl0001", "knl0002"], {}, take_over=False, wait_s=1)
     assert {node: f"{error}" for node, error in failed.items()} == {
@@ -163,7 +163,7 @@ def test_a_node_whose_jobs_do_not_end_is_left_and_the_others_are_held(
     assert job_state(slurm, job) == "RUNNING"
     gate.release()
     slurm.call("scancel", job)
-    until(lambda: not slurm.call("squeue", "--noheader", "--states=running,completing"), 60)
+    until(lambda: not slurm.call("squeue", "--noheader", "--states=running,completing"), 600)
 
 
 def test_a_node_in_the_reservation_of_another_person_is_not_held(

@@ -121,7 +121,7 @@ def execute(site: Site, run: Run, *settings: str) -> str:
     with subprocess.Popen(
         command, env=site.environment, stderr=subprocess.PIPE, text=True
     ) as process:
-        until(lambda: started(run) == set(site.cluster.names), 60)
+        until(lambda: started(run) == set(site.cluster.names), 600)
         if settings:
             site.hide(*settings)
         # Longer than the time after which a job that is not listed is given up.

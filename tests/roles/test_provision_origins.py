@@ -164,9 +164,9 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
 
     order(spack, "hangs", "shell")
     process = spack.start("playbooks/build.yml")
-    until(lambda: builders(spack) != [] or process.poll() is not None, 120)
+    until(lambda: builders(spack) != [] or process.poll() is not None, 1200)
     os.kill(process.pid, signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode != 0
     until(lambda: builders(spack) == [])
     order(spack, "hangs", "")

@@ -310,7 +310,7 @@ def test_a_job_at_its_time_limit_continues_if_it_made_progress(site: Site) -> No
         # A limit of Slurm is whole minutes. The end of a job can be set to the second.
         (first,) = site.jobs()
         site.slurm.call("scontrol", "update", f"JobId={first}", "EndTime=now+1")
-        until(lambda: len(site.jobs()) == 2, 60)
+        until(lambda: len(site.jobs()) == 2, 600)
         site.go.touch()
         code, stderr = finish(process)
     assert code == 0

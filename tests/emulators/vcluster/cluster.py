@@ -274,7 +274,7 @@ class Cluster:
             check=True,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
         )
         return done.stdout
 

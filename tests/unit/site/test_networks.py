@@ -32,7 +32,7 @@ def printed(tree: Path, moment: str, shell: str = "dash") -> str:
     command = [*SHELLS[shell], str(SCRIPT), moment]
     environment = {"PROBE_ROOT": str(tree), "PATH": "/usr/bin:/bin"}
     return subprocess.run(
-        command, env=environment, check=True, capture_output=True, text=True, timeout=60
+        command, env=environment, check=True, capture_output=True, text=True, timeout=600
     ).stdout
 
 
@@ -162,7 +162,7 @@ def test_a_damaged_sample_is_refused(text: str) -> None:
 
 def test_an_unknown_moment_is_refused() -> None:
     done = subprocess.run(
-        ["sh", str(SCRIPT), "meanwhile"], capture_output=True, text=True, check=False, timeout=60
+        ["sh", str(SCRIPT), "meanwhile"], capture_output=True, text=True, check=False, timeout=600
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert "accepted: before, after" in done.stderr
