@@ -14,6 +14,8 @@ TEMPLATES = ("{{", "{%", "{#")
 """Ansible evaluates a text that contains one of these."""
 OVERRIDE = "#jinja2:"
 """A text that begins with it names other marks (Ansible, "Overriding Jinja2 variables")."""
+BREAKS = "\x85\u2028\u2029"
+"""YAML 1.1 ends a line at these characters, too. Only a text in double quotes keeps them."""
 UNSAFE = "!unsafe"
 """The tag of a text that Ansible does not evaluate."""
 
@@ -25,6 +27,8 @@ class _Dumper(yaml.SafeDumper):
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     if is_template(text):
         return dumper.represent_scalar(UNSAFE, text, style='"')
+    if any(mark in text for mark in BREAKS):
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
     return dumper.represent_str(text)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.folders import PACKAGE
 
@@ -82,7 +82,9 @@ def test_a_text_without_a_template_has_no_tag() -> None:
     assert UNSAFE not in literal_yaml(value).replace("'!unsafe", "")
 
 
-@given(text=st.text())
+@given(text=st.text() | st.text("a \x85\u2028\u2029\n\ufeff'\"#:-{%"))
+@example(text="\x85")
+@example(text="a\u2028 b")
 def test_a_text_is_plain_or_tagged(text: str) -> None:
     written = literal_yaml({"a": text})
     assert (f"a: {UNSAFE} " in written) is is_template(text)

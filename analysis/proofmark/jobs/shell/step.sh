@@ -154,7 +154,7 @@ remove_cgroup() { # ends CGROUP; sets LEFT to the processes that cannot be ended
 	while read -r pid; do LEFT="$LEFT $pid"; done <"$CGROUP/cgroup.procs"
 }
 
-process_facts() { # process_facts PID: sets name, state, parent, born
+process_facts() { # process_facts PID: sets name, state, parent, born, memory
 	stat=
 	while IFS= read -r line; do # a name may have line ends
 		stat="$stat${stat:+
@@ -163,7 +163,7 @@ process_facts() { # process_facts PID: sets name, state, parent, born
 	name=${stat#*(} name=${name%)*}
 	# shellcheck disable=SC2086 # one word per field
 	set -- ${stat##*) }
-	[ $# -ge 20 ] && state=$1 parent=$2 born=${20}
+	[ $# -ge 21 ] && state=$1 parent=$2 born=${20} memory=${21}
 }
 
 alive() { # alive PID: it has not ended
@@ -198,7 +198,8 @@ find_left() { # sets LEFT to orphans of this user and this cgroup that started d
 			pid=${cgroup#/proc/} pid=${pid%/cgroup}
 			# shellcheck disable=SC3067 # dash and busybox have -O
 			if [ "$pid" = $$ ] || [ ! -O "/proc/$pid" ] || ! process_facts "$pid"; then continue; fi
-			if [ "$state" = Z ] || [ "$born" -lt "$BORN" ]; then continue; fi
+			# A process that is ending has no memory and no environment. On a loaded machine it waits.
+			if [ "$state" = Z ] || [ "$memory" = 0 ] || [ "$born" -lt "$BORN" ]; then continue; fi
 			: "${ADOPTER:=$( (adopter))}" "${ANCESTORS:=$(ancestors)}"
 			case " $ANCESTORS " in *" $pid "*) continue ;; esac
 			[ "$parent" != "$ADOPTER" ] || other_step "$pid" || LEFT="$LEFT $pid"
