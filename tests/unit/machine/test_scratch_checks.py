@@ -25,8 +25,8 @@ mount --rbind /dev dev && mount --rbind /proc proc && cp "$2" probe.sh || exit 9
 if [ "$3" = mounted ]; then mount -t tmpfs none scratch || exit 99; fi
 exec chroot . sh /probe.sh -w /scratch
 """
-"""Runs the probe in a chroot whose / is no mount point; the arguments are an empty folder, the probe
-and ``mounted`` if the scratch folder is a mount point."""
+"""Runs the probe in a chroot whose / is no mount point. The arguments are an empty folder, the
+probe, and ``mounted`` if the scratch folder is a mount point."""
 PROBE = PACKAGE / "machine/shell/scratch-probe.sh"
 GIB = 2**30
 GOOD = ScratchFacts(
