@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -89,13 +89,27 @@ def sections() -> Iterator[str]:
     """Yield the lines about each suite."""
     for name, suite in benchmarks().suites.items():
         repeats = f" Each step runs {suite.repeats} times." if suite.repeats > 1 else ""
-        cases = ", ".join(f"`{case}`" for case in benchmarks().members(name))
         yield f"\n## {name}\n"
         yield from _wrapped(f"{suite.title}.{repeats}")
         yield ""
         yield from _wrapped(f"- **Finds:** {suite.finds}")
         yield from _wrapped(f"- **Use it:** {suite.use}")
-        yield from _wrapped(f"- **Cases:** {cases}")
+        yield from _wrapped(f"- **Cases:** {_listed(_common(name))}")
+        for each in suite.alternatives:
+            origins = ", ".join(f"`{origin}`" for origin in each.origins)
+            of = f"from {origins}" if origins else "from another origin"
+            yield from _wrapped(f"- **With {each.title}** ({of}): {_listed(each.cases)}")
+
+
+def _common(suite: str) -> list[str]:
+    """Return the cases of a suite that run with all origins of programs."""
+    alternatives = benchmarks().suite(suite).alternatives
+    others = {case for each in alternatives for case in each.cases}
+    return [case for case in benchmarks().members(suite) if case not in others]
+
+
+def _listed(cases: Iterable[str]) -> str:
+    return ", ".join(f"`{case}`" for case in cases)
 
 
 def _wrapped(text: str) -> list[str]:

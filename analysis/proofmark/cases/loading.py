@@ -63,6 +63,7 @@ def load_benchmarks(folder: Path) -> Benchmarks:
     for name, case in cases.items() if not mistakes else ():
         mistakes += _cross_checks(folder / f"{name}.yml", case, cases, suites)
     for name, suite in suites.items() if not mistakes else ():
+        mistakes += _alternative_mistakes(folder / SUITES_FILE, name, suite, cases)
         mistakes += _required_mistakes(folder / SUITES_FILE, name, suite, cases)
     if mistakes:
         raise BadInput(*mistakes)
@@ -123,6 +124,17 @@ def _load_mistakes(
         for axis in load.sweep:
             problem = f"an axis that {load.case} does not use:"
             yield from _unknown(path, f"{key}.sweep.{axis}", axis, names, problem)
+
+
+def _alternative_mistakes(
+    path: Path, name: str, suite: Suite, cases: Mapping[str, Case]
+) -> Iterator[InputError]:
+    """Yield the names in the alternatives of a suite that are not cases of the suite."""
+    members = [case for case in cases if name in cases[case].suites]
+    for index, each in enumerate(suite.alternatives):
+        for place, case in enumerate(each.cases):
+            key = f"suites.{name}.alternatives.{index}.cases.{place}"
+            yield from _unknown(path, key, case, members, "no case of the suite:")
 
 
 def _required_mistakes(

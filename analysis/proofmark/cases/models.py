@@ -19,6 +19,8 @@ from proofmark.common.limits import MAX_REPEATS, MAX_ROUNDS
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 
 SUITES_FILE = "suites.yml"
+DEFAULT_SUITE = "quick"
+"""The suite of the commands and playbooks that are not given one."""
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
 """Sweep axes that every case may use, also if no template of the case contains them."""
 Measured = Literal["together", "alone"]
@@ -508,11 +510,27 @@ class Required(StrictModel):
     where: Parameters = {}
 
 
+class Alternative(StrictModel):
+    """Cases of a suite that run only if the programs come from certain origins.
+
+    Attributes:
+        title: their programs, in words.
+        origins: values of ``partition.provision_from``; the last alternative has none, and is for
+            all other origins.
+        cases: cases of the suite. Cases that no alternative names run with each of them.
+    """
+
+    title: Text
+    origins: list[Slug] = []
+    cases: Annotated[list[Slug], Field(min_length=1)]
+
+
 class Suite(StrictModel):
     """A named selection of cases, and the number of repeats of each step.
 
     An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
     ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
+    ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
     """
 
     title: Text
@@ -520,6 +538,19 @@ class Suite(StrictModel):
     use: str = ""
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     required_metrics: list[Required] = []
+    alternatives: list[Alternative] = []
+
+    @model_validator(mode="after")
+    def _one_for_each_origin(self) -> Self:
+        if not self.alternatives:
+            return self
+        *named, last = self.alternatives
+        if not named or last.origins or not all(each.origins for each in named):
+            raise ValueError("alternatives: at least two; each but the last has origins")
+        origins = [origin for each in named for origin in each.origins]
+        if twice := sorted({origin for origin in origins if origins.count(origin) > 1}):
+            raise ValueError(f"alternatives: each origin once: {', '.join(twice)}")
+        return self
 
 
 class Benchmarks(StrictModel):
@@ -546,7 +577,7 @@ class Benchmarks(StrictModel):
         return _pick(self.suites, name, self.folder / SUITES_FILE, "suite")
 
     def members(self, suite: str) -> dict[str, Case]:
-        """Return the cases of `suite`, by id."""
+        """Return the cases of `suite`, by id; those of all its alternatives."""
         return {name: case for name, case in self.cases.items() if suite in case.suites}
 
 

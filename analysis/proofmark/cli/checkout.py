@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.models import DEFAULT_SUITE, Benchmarks
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import complete
 from proofmark.cli.site import inventory_of, site_argument
@@ -19,6 +19,7 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.limits import MAX_REPEATS
 from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.run_names import NamedRun, names_of, open_names
 from proofmark.runs.start import start_or_continue
@@ -26,6 +27,7 @@ from proofmark.site.choice import LINK, chosen_site
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_site, read_sites
 from proofmark.site.machines import machines_of
+from proofmark.software.provider import packages_at
 
 
 def kit_benchmarks() -> Benchmarks:
@@ -33,8 +35,13 @@ def kit_benchmarks() -> Benchmarks:
     return load_benchmarks(kit_folder() / "benchmarks")
 
 
+def packages_of_kit(site: Site) -> Available | None:
+    """Return the packages of the provider of `site`, with this checkout (`packages_at`)."""
+    return packages_at(kit_folder(), site)
+
+
 def suite_argument(
-    parser: ArgumentParser | ArgumentGroup, default: str | None = "quick", note: str = ""
+    parser: ArgumentParser | ArgumentGroup, default: str | None = DEFAULT_SUITE, note: str = ""
 ) -> None:
     """Add ``--suite`` to `parser`; `note` is its help, or empty for the usual one."""
     usual = f"a suite (default: {default})" if default else "only the cases of this suite"
@@ -179,6 +186,7 @@ def open_or_plan_run(
     benchmarks = kit_benchmarks()
     machines, probe = machines_of(site)
     plan = make_plan(benchmarks, options.suite, site, machines)
+    refuse_lacking(plan, benchmarks, site, machines, packages_of_kit)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
         made, _ = start_or_continue(Path(folder), plan, benchmarks, site, probe, run_id="new")
         yield NamedRun(made.folder, names_of(made)), site

@@ -8,8 +8,13 @@ from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 
-from proofmark.cases.models import Benchmarks
-from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
+from proofmark.cases.models import DEFAULT_SUITE, Benchmarks
+from proofmark.cli.checkout import (
+    kit_benchmarks,
+    packages_of_kit,
+    repeats_argument,
+    suite_argument,
+)
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, only_nodes, site_argument
@@ -23,6 +28,7 @@ from proofmark.common.text import duration
 from proofmark.machine.checkout import refuse_unseen, unseen
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.idle_cores import idle_cores
+from proofmark.plan.lacking import in_words, refuse_lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
@@ -96,6 +102,7 @@ def plan(options: Namespace) -> int:
         for site in sites:
             machines, _ = machines_of(site)
             plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
+            refuse_lacking(plans[-1], benchmarks, site, machines, packages_of_kit)
             notes.append([*_notes(plans[-1], benchmarks, site, machines)])
         _print_plans(plans, notes, runs, as_json=options.json)
         return 0
@@ -103,6 +110,7 @@ def plan(options: Namespace) -> int:
     check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
     # The module imports all plug-ins. A plan that is only printed does not need them.
     from proofmark.jobs.site_check import job_mistakes
 
@@ -244,14 +252,17 @@ def print_plan(made: Plan, notes: Sequence[str]) -> None:
 def _validate_arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site")
     parser.add_argument("-l", "--limit", default="compute", help="a partition (default: all)")
-    note = "only this suite, which must lack no package (default: all suites)"
+    note = (
+        f"only this suite, which must lack no program (default: all suites; {DEFAULT_SUITE} must "
+        "lack none)"
+    )
     suite_argument(parser, None, note)
 
 
 def validate(options: Namespace) -> int:
     """Check a site, and print the cost of each suite there and the packages that it lacks."""
     # They import the registries of all plug-ins, which other uses of this module do not need.
-    from proofmark.cli.site_checks import site_checks, site_packages
+    from proofmark.cli.site_checks import site_checks
     from proofmark.jobs.site_check import job_mistakes
 
     inventory = inventory_of(options)
@@ -260,7 +271,7 @@ def validate(options: Namespace) -> int:
         options.limit,
         kit_benchmarks(),
         checks=site_checks(kit_folder()),
-        packages=site_packages(kit_folder()),
+        packages=packages_of_kit,
         job_mistakes=job_mistakes,
         suite=options.suite,
     )
@@ -270,7 +281,7 @@ def validate(options: Namespace) -> int:
     for made, missing in zip(checked.plans, checked.lacks, strict=True):
         totals = made.totals
         numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
-        time, lacking = duration(totals.wall_s), ", ".join(missing) or "–"
+        time, lacking = duration(totals.wall_s), in_words(missing) or "–"
         rows.append((made.partition, made.suite, *numbers, time, lacking))
     headers = ("partition", "suite", "jobs", "steps", "node-hours", "duration", "lacks")
     print_table(headers, rows)
@@ -280,6 +291,9 @@ def validate(options: Namespace) -> int:
     for partition, lines in checked.limits.items():
         for line in lines:
             print_line(f"limit: {partition}: {line}")
+    for partition, refusals in checked.refused.items():
+        for refusal in refusals:
+            print_line(f"refused: {partition}: {refusal.line()}")
     for line in checked.not_here:
         print_line(f"not here: {line}")
     for line in checked.unread:

@@ -9,6 +9,7 @@ from datetime import datetime
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
 from proofmark.cli.checkout import (
     kit_benchmarks,
+    packages_of_kit,
     repeats_argument,
     suite_argument,
 )
@@ -22,6 +23,7 @@ from proofmark.machine.checkout import checkout_findings
 from proofmark.machine.preflight import Finding, preflight
 from proofmark.machine.scheduler import user_name
 from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import refuse_lacking
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 
@@ -40,7 +42,9 @@ def run(options: Namespace) -> int:
     """Check the requirements of an acceptance; change nothing."""
     site = load_site(inventory_of(options), options.limit)
     machines = machines_of(site)[0]
-    made = make_plan(kit_benchmarks(), options.suite, site, machines, options.repeats)
+    benchmarks = kit_benchmarks()
+    made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
     user = site.partition.run_user or user_name()
     who, end = credentials_of(options), window_end(options)
     findings = preflight(site, made, who, end, user)

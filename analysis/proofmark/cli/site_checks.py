@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pwd
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from archspec.cpu import TARGETS
@@ -15,10 +15,10 @@ from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.modes.stage import hosts_of
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.machine.scratch.mounts import mount_commands
-from proofmark.plan.validation import Check, Packages
+from proofmark.plan.validation import Check
 from proofmark.site.inventory import Site
 from proofmark.software.environments import check_environment
-from proofmark.software.provider import check_provider, packages_at
+from proofmark.software.provider import check_provider
 
 
 def site_checks(kit: Path) -> Mapping[str, Check]:
@@ -40,15 +40,6 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
         "run_user": _run_user,
         "scratch": lambda site: mount_commands(site.partition.scratch),
     }
-
-
-def site_packages(kit: Path) -> Packages:
-    """Return the function that lists the packages of a site; `kit` is the checkout."""
-
-    def packages(site: Site) -> Collection[str] | None:
-        return packages_at(kit, site)
-
-    return packages
 
 
 def _architecture(site: Site) -> None:

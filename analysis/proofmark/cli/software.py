@@ -10,7 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.checkout import kit_benchmarks, site_arguments, site_of_run
+from proofmark.cli.checkout import (
+    kit_benchmarks,
+    packages_of_kit,
+    site_arguments,
+    site_of_run,
+)
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json
@@ -19,6 +24,7 @@ from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.limits import MAX_PARALLEL
 from proofmark.common.messages import say
+from proofmark.plan.lacking import refuse_install
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_names import NamedRun, RunNames, open_names
@@ -110,6 +116,7 @@ def _install(options: Namespace, run: NamedRun) -> int:
     # The site has folders of locks, and names of modules.
     site = site_of_run(options, run, {"provision_from": options.origin})
     programs, environments = _programs(run.names), kit / "environments"
+    refuse_install(run.names.suite, programs, site, packages_of_kit)
     own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
     prefixes = _prefixes(options, kit)
     request = ProvisionRequest(

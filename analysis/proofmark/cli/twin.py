@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from proofmark.cases.alternatives import members_from
 from proofmark.cases.models import Benchmarks
 from proofmark.cli.amounts import whole
 from proofmark.cli.checkout import kit_benchmarks, suite_argument
@@ -144,10 +145,9 @@ def _with_sources(benchmarks: Benchmarks, suite: str, kit: Path) -> tuple[Benchm
     If no case of the suite is one of them, all cases are returned: the first is then refused.
     """
     known = releases(kit / "environments")
-    lacking = {
-        name: case for name, case in benchmarks.members(suite).items() if case.package not in known
-    }
-    if len(lacking) == len(benchmarks.members(suite)):
+    members = members_from(benchmarks, suite, PROVIDER)
+    lacking = {name: case for name, case in members.items() if case.package not in known}
+    if len(lacking) == len(members):
         return benchmarks, []
     left_out = [
         f"{name}: {case.package} has no source for a simulation" for name, case in lacking.items()

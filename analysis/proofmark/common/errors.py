@@ -28,16 +28,19 @@ class InputError:
         key: the dotted key in the file (``sweep.ranks``); empty if the error has no key.
         found: the value at that place.
         accepted: the values that are accepted there.
+        code: the code of the reason; empty if the place is enough.
     """
 
     file: str
     key: str
     found: str
     accepted: str
+    code: str = ""
 
     def __str__(self) -> str:
         """Return one line: the place, the value found, the values accepted."""
         where = f"{self.file}: {self.key}" if self.key else self.file
+        where = f"{where}: {self.code}" if self.code else where
         return one_line(f"{where}: found {self.found}; accepted: {self.accepted}")
 
 

@@ -358,15 +358,20 @@ def _program(step: Step, package: Package) -> Program:
 def _environment(step: Step, package: Package) -> dict[str, str]:
     """Return the variables of the package, the variants and the case, which overrides both.
 
+    A package whose BLAS is not recognised, for example a static one, has no variants: then all
+    choices are those of the package as it is.
+
     Raises:
-        BadInput: the package has no such variant.
+        BadInput: the package has other choices of a variant.
     """
     merged = dict(package.environment)
     for variant, choice in step.variants.items():
-        known = package.variants.get(variant, {})
+        known = package.variants.get(variant)
+        if known is None:
+            continue
         if choice not in known:
             hint = nearest(choice, known)
             found = f"{variant} {choice!r}{hint}"
-            raise bad_input("software.json", step.id, found, ", ".join(known) or "no variants")
+            raise bad_input("software.json", step.id, found, ", ".join(known))
         merged |= known[choice]
     return merged | step.environment

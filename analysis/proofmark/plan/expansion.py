@@ -19,6 +19,7 @@ from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.full_scale import fewer_nodes, fits_a_job, intended_nodes, most_nodes, of_a_job
 from proofmark.plan.layout import Layouts
 from proofmark.plan.load import beside
+from proofmark.plan.members import members_at
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.search import Search
 from proofmark.plan.searches import searches_of
@@ -67,7 +68,7 @@ def make_plan(
     if repeats is not None and not 1 <= repeats <= MAX_REPEATS:
         raise bad_input("repeats", "", f"{repeats}", f"a whole number from 1 to {MAX_REPEATS}")
     repeats = repeats or benchmarks.suite(suite).repeats
-    members = benchmarks.members(suite)
+    members = members_at(benchmarks, suite, site)
     if not members:
         raise bad_input(benchmarks.folder, suite, "a suite that no case joins", "a case with it")
     expansion = _Expansion(benchmarks, suite, site, machines)
@@ -198,7 +199,8 @@ def all_suites(
     refused: list[str] = []
     for suite in benchmarks.suites if cases else ():
         expansion = _Expansion(benchmarks, suite, whole, of_all_hosts)
-        members = {name: case for name, case in benchmarks.members(suite).items() if name in cases}
+        joined = members_at(benchmarks, suite, whole)
+        members = {name: case for name, case in joined.items() if name in cases}
         try:
             steps[suite] = [
                 (mode, draft.step)

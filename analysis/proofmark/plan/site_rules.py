@@ -1,18 +1,14 @@
-"""Rules for the facts of a site: those of the cases, and the packages of its suites."""
+"""Rules for the facts of a site: those of the cases, and the packages that the inventory names."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from proofmark.cases.models import Benchmarks, Case
 from proofmark.common.errors import InputError, nearest
 from proofmark.common.expressions import names_in, render
-from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
-
-MOST_SUITES = 3
-"""The number of suites that a message lists: those that lack the fewest packages."""
 
 
 def fact_mistakes(
@@ -67,33 +63,3 @@ def preinstalled_mistakes(benchmarks: Benchmarks, site: Site) -> Iterator[InputE
         for program in sorted(entry.programs.keys() - known):
             found = f"a program that no case uses{nearest(program, known)}"
             yield InputError("", f"{key}.programs.{program}", found, ", ".join(sorted(known)))
-
-
-def lacking(plan: Plan, packages: Collection[str] | None) -> list[str]:
-    """Return the packages of `plan` that are not in `packages`; None if those are not known."""
-    needed = {step.package for step in plan.programs()}
-    return [] if packages is None else sorted(needed.difference(packages))
-
-
-def provider_mistakes(
-    site: Site, plans: Sequence[Plan], packages: Collection[str] | None, *, each: bool
-) -> Iterator[InputError]:
-    """Yield a mistake if the provider of the partition lacks packages of each of `plans`.
-
-    Args:
-        site: the partition.
-        plans: the plans of its suites.
-        packages: the packages that its provider has; None if they are not known.
-        each: whether a package that one plan lacks is a mistake.
-    """
-    lacks = {plan.suite: missing for plan in plans if (missing := lacking(plan, packages))}
-    if not lacks or (len(lacks) < len(plans) and not each):
-        return
-    provider = site.partition.provision_from
-    has = ", ".join(sorted(packages or ())) or "no package"
-    suites = sorted(lacks, key=lambda suite: (len(lacks[suite]), suite))
-    needed = [f"{suite} lacks {', '.join(lacks[suite])}" for suite in suites]
-    needed = [*needed[:MOST_SUITES], *(["…"] if len(needed) > MOST_SUITES else [])]
-    found = f"{provider!r}, which has {has}: {'; '.join(needed)}"
-    accepted = f"the packages of {'the suite' if each else 'at least one suite'}"
-    yield InputError("", "partition.provision_from", found, accepted)

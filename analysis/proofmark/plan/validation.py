@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,14 +11,20 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput, InputError, NothingToRun
 from proofmark.common.yaml_models import placed, repeated_keys
 from proofmark.plan.expansion import idle_limits, limit_mistakes, make_plan
-from proofmark.plan.limits_of_suites import by_suite
-from proofmark.plan.plan import Plan
-from proofmark.plan.site_rules import (
-    fact_mistakes,
+from proofmark.plan.lacking import (
+    Available,
+    Lacked,
+    Packages,
+    Refusal,
+    available_at,
     lacking,
-    preinstalled_mistakes,
-    provider_mistakes,
+    lacking_mistakes,
+    refusal,
 )
+from proofmark.plan.limits_of_suites import by_suite
+from proofmark.plan.members import members_at
+from proofmark.plan.plan import Plan
+from proofmark.plan.site_rules import fact_mistakes, preinstalled_mistakes
 from proofmark.site.inventory import Inventory, Site, read_sites, variable_files
 from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
@@ -25,9 +32,6 @@ from proofmark.site.node.unread import unread_lines
 
 Check = Callable[[Site], object]
 """Raises `BadInput` if a fact of the site is wrong."""
-Packages = Callable[[Site], Collection[str] | None]
-"""Returns the packages that the provider of the site has, or None if they are not known. It raises
-`BadInput` if the provider cannot have packages there."""
 JobMistakes = Callable[[Site, Sequence[Plan]], Iterable[InputError]]
 """Returns what keeps the jobs of the plans of a site from running."""
 PROVIDER_KEYS = frozenset({"partition.environment", "partition.provision_from"})
@@ -42,7 +46,8 @@ class Checked(NamedTuple):
         plans: the plan of every suite on every partition.
         mistakes: all mistakes.
         limits: a line for each contract limit, by partition: the suites in which it judges figures.
-        lacks: for each of `plans`, its packages that the provider of the partition lacks.
+        lacks: for each of `plans`, what the origin of the programs of the partition lacks.
+        refused: the suites that the origin of their partition does not suffice for, by partition.
         not_here: a line for each suite that has no step for a partition, with the reasons.
         unread: a line for each optional fact of a probed node that cannot be read.
     """
@@ -51,7 +56,8 @@ class Checked(NamedTuple):
     plans: list[Plan]
     mistakes: list[InputError]
     limits: dict[str, list[str]]
-    lacks: list[list[str]]
+    lacks: list[tuple[Lacked, ...]]
+    refused: dict[str, list[Refusal]]
     not_here: list[str]
     unread: list[str]
 
@@ -75,8 +81,8 @@ def validate(
         checks: further checks of a site by the fact that they check, a dotted key of the partition.
         packages: the packages of a site.
         job_mistakes: what keeps the jobs of a site from running.
-        suite: the only suite, whose packages must not be lacking; None for all suites, of which one
-            must lack no package.
+        suite: the only suite; None for all suites. The origin of the programs must lack nothing of
+            this suite, or of the default suite.
 
     Raises:
         BadInput: there is no suite `suite`.
@@ -91,21 +97,22 @@ def validate(
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
-        return Checked([], [], [*mistakes, *error.mistakes], {}, [], [], [])
+        return Checked([], [], [*mistakes, *error.mistakes], {}, [], {}, [], [])
     mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     wrong_keys = {each.key for each in site_mistakes}
     plans: list[Plan] = []
     limits: dict[str, list[str]] = {}
-    lacks: list[list[str]] = []
+    lacks: list[tuple[Lacked, ...]] = []
+    refused: dict[str, list[Refusal]] = {}
     not_here: list[str] = []
     unread: list[str] = []
     for site in [*sites, *broken]:
         found = list(_wrong_facts(site, benchmarks, checks))
-        known: Collection[str] | None = None
+        known: Available | None = None
         if PROVIDER_KEYS.isdisjoint(wrong_keys | {each.key for each in found}):
-            known, package_mistakes = _packages(site, packages)
+            known, package_mistakes = available_at(site, packages)
             found += package_mistakes
         whole = any(site is each for each in sites)
         machines, more = _machines(site, whole=whole)
@@ -115,15 +122,18 @@ def validate(
         plans_of_site, more, idle = _plans(site, benchmarks, suites, machines if whole else {})
         found += more
         not_here += (f"{site.partition_name}: {each.key}: {each.accepted}" for each in idle)
-        found += provider_mistakes(site, plans_of_site, known, each=suite is not None)
+        found += lacking_mistakes(site, plans_of_site, known, suite)
         found += job_mistakes(site, plans_of_site) if plans_of_site else ()
         mistakes += (_located(site, mistake) for mistake in found)
         plans += plans_of_site
-        lacks += (lacking(made, known) for made in plans_of_site)
+        lacks += (lacking(made.packages(), known) for made in plans_of_site)
+        refusals = (refusal(made, plans_of_site, site, known) for made in plans_of_site)
+        refused[site.partition_name] = [each for each in refusals if each]
         if not mistakes:
             lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
             limits[site.partition_name] = lines
-    return Checked(sites, plans, list(dict.fromkeys(mistakes)), limits, lacks, not_here, unread)
+    all_mistakes = list(dict.fromkeys(mistakes))
+    return Checked(sites, plans, all_mistakes, limits, lacks, refused, not_here, unread)
 
 
 def _without_limits(site: Site) -> Site:
@@ -143,23 +153,6 @@ def _wrong_facts(
     yield from _duplicates(site)
     yield from preinstalled_mistakes(benchmarks, site)
     yield from limit_mistakes(benchmarks, site)
-
-
-def _packages(site: Site, packages: Packages) -> tuple[Collection[str] | None, list[InputError]]:
-    """Return the packages of the site, and the mistakes because of which it has none."""
-    try:
-        return packages(site), []
-    except BadInput as error:
-        name = site.partition.provision_from
-        return None, [
-            InputError(
-                "",
-                "partition.provision_from",
-                f"{name!r}: {each.file}: {each.found}",
-                each.accepted,
-            )
-            for each in error.mistakes
-        ]
 
 
 def _duplicates(site: Site) -> Iterator[InputError]:
@@ -230,7 +223,7 @@ def _plans(
     unlimited = _without_limits(site)  # each plan would check the limits again
     for suite in suites:
         try:
-            if benchmarks.members(suite):
+            if members_at(benchmarks, suite, site):
                 machine = machines.__getitem__
                 plans.append(make_plan(benchmarks, suite, unlimited, machine, digest=False))
         except NothingToRun as error:
@@ -246,4 +239,4 @@ def _located(site: Site, mistake: InputError) -> InputError:
         return mistake
     parts = [int(part) if part.isdecimal() else part for part in mistake.key.split(".")]
     file, _ = placed(variable_files(site.facts), parts)
-    return InputError(file or str(site.facts), mistake.key, mistake.found, mistake.accepted)
+    return replace(mistake, file=file or str(site.facts))

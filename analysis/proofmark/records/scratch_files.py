@@ -16,7 +16,7 @@ from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.text import one_line, size
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.runs.binding_file import UNREADABLE, damage
-from proofmark.site.node.parts import Mount
+from proofmark.site.node.parts import Mount, mount_text
 from proofmark.site.partition import Partition
 from proofmark.site.storage import FileSystem
 
@@ -31,7 +31,8 @@ class ScratchFiles:
         folder: the scratch folder, as the script names it.
         real: the folder of the largest file, without symbolic links; that of the scratch folder if
             there is no file.
-        mount: the mount of `real` while the program ran.
+        mount: the mount of `real` while the program ran; its texts are empty if no mount contains
+            it, as in a chroot whose ``/`` is no mount point.
         bytes: the sizes of the files together, in bytes.
         files: their number.
         most: the number of files at which the script stopped to count.
@@ -109,7 +110,7 @@ def _planned(step: Step, partition: Partition) -> FileSystem:
 def _other_mount(
     planned: FileSystem, seen: ScratchFiles, partition: Partition, recorded: Iterable[Mount]
 ) -> str | None:
-    found = f"{seen.mount.kind} ({seen.mount.source})"
+    found = mount_text(seen.mount.kind, seen.mount.source)
     wrote = f"the files of {planned.path} were on {found}"
     if planned.type not in (None, seen.mount.kind) or planned.source not in (
         None,
@@ -117,7 +118,7 @@ def _other_mount(
     ):
         expected = " ".join(filter(None, (planned.type, planned.source)))
         return f"{wrote}, planned on {expected}"
-    if partition.scratch.off_root and planned.name == "scratch" and seen.mount.target == "/":
+    if partition.scratch.off_root and planned.name == "scratch" and seen.mount.target in ("", "/"):
         return f"{wrote}, planned on another than /"
     before = mount_of(planned.path, recorded)
     # An emulated node reports the mounts of the node that it emulates.

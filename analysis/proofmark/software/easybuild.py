@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.command import run_command
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.software.build_process import Say, complete_installation, run
@@ -177,7 +177,7 @@ def installed_packages(
         spelling = known.get(name)
         module = by_name.get(spelling.name) if spelling else None
         if spelling is None or module is None:
-            found = f"no package {name!r}{nearest(name, known)}"
+            found = f"no package {name!r}"
             raise bad_input("easystack", "", found, ", ".join(sorted(known)))
         prefix = easybuild.prefix / "software" / module.module
         files = {

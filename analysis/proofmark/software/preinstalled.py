@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
 from proofmark.common.environment import is_secret
-from proofmark.common.errors import BadInput, InputError, nearest
+from proofmark.common.errors import BadInput, InputError
 from proofmark.site.partition import Preinstalled
 from proofmark.software.installed import Installed, Provided
 
@@ -30,7 +30,7 @@ def preinstalled(
         InputError(
             "partition.preinstalled",
             name,
-            f"no entry for this package{nearest(name, entries)}",
+            "no entry for this package",
             f"its prefix and version (entries: {', '.join(entries) or 'none'})",
         )
         for name in programs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
@@ -56,6 +56,14 @@ class Provider(ABC):
         """
         return None
 
+    @classmethod
+    def programs(cls, kit: Path, site: Site) -> Mapping[str, Collection[str]]:
+        """Return the programs of the packages of which the provider has only some.
+
+        The arguments are those of `packages`, which has returned names before.
+        """
+        return {}
+
 
 PROVIDERS = Plugins(Provider, "proofmark.software.providers", "provision_from")
 """All providers: those of the kit, and those of a site by entry points of this group."""
@@ -85,8 +93,10 @@ def check_provider(name: str) -> None:
         PROVIDERS.get(name)
 
 
-def packages_at(kit: Path, site: Site) -> Collection[str] | None:
+def packages_at(kit: Path, site: Site) -> Mapping[str, Collection[str] | None] | None:
     """Return the packages of the partition's provider; None if it cannot list them.
+
+    The value of a package is its programs, or None if it has every program that a case names.
 
     Args:
         kit: the checkout of Proofmark.
@@ -100,8 +110,12 @@ def packages_at(kit: Path, site: Site) -> Collection[str] | None:
     name, environment = site.partition.provision_from, site.partition.environment
     if name == SYSTEM:
         # Its models take time to import; most commands need only the names of the providers.
-        from proofmark.software.provision import packages_of_system
+        from proofmark.software.provision import programs_of_system
 
-        return packages_of_system(kit / "environments", environment)
-    packages = PROVIDERS.get(name).packages(kit, site)
-    return None if packages is None else {*packages, *own_packages(kit / "environments")}
+        return programs_of_system(kit / "environments", environment)
+    provider = PROVIDERS.get(name)
+    packages = provider.packages(kit, site)
+    if packages is None:
+        return None
+    own = own_packages(kit / "environments")
+    return {**dict.fromkeys([*packages, *own]), **provider.programs(kit, site)}

@@ -15,7 +15,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from proofmark.cases.models import Slug
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_private, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
@@ -123,13 +123,14 @@ def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[Sy
     return entries
 
 
-def packages_of_system(environments: Path, name: str) -> Collection[str]:
-    """Return the packages in the ``system.yml`` of the environment `name`.
+def programs_of_system(environments: Path, name: str) -> Mapping[str, Collection[str]]:
+    """Return the programs in the ``system.yml`` of the environment `name`, by package.
 
     Raises:
         BadInput: there is no such file, or it is wrong.
     """
-    return load(file_of_environment(environments, name, "system.yml"), System).packages.keys()
+    packages = load(file_of_environment(environments, name, "system.yml"), System).packages
+    return {package: source.programs.keys() for package, source in packages.items()}
 
 
 def make_software(
@@ -288,7 +289,7 @@ def _sources(file: Path, packages: Iterable[str]) -> dict[str, Source]:
     known = load(file, System).packages
     for name in packages:
         if name not in known:
-            found = f"no package {name!r}{nearest(name, known)}"
+            found = f"no package {name!r}"
             raise bad_input(file, "packages", found, ", ".join(known))
     return {name: known[name] for name in packages}
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from proofmark.cases.models import Text
 from proofmark.common.archives import unpack
 from proofmark.common.command import run_command
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import bad_input
 from proofmark.common.files import sha256_of
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
@@ -83,7 +83,7 @@ def release_of(environments: Path, package: str) -> Release:
     """
     known = releases(environments)
     if package not in known:
-        found = f"no source of {package}{nearest(package, known)}"
+        found = f"no source of {package}"
         raise bad_input(environments / SOURCES, package, found, ", ".join(known))
     return known[package]
 

@@ -439,14 +439,14 @@ class TestRequired:
         assert len(judged(records).unmet) == 4
 
     def test_quick_requires_only_its_ratios(self) -> None:
-        (required,) = benchmarks().suites["quick"].required_metrics
-        assert (required.case, required.metrics) == ("hpcc", ["hpl_rmax", "dgemm_star"])
-        by_metric = {
-            each.metric: each
-            for each in benchmarks().case("hpcc").references
-            if not each.where and each.against
-        }
-        assert by_metric.keys() == set(required.metrics)
+        suite = benchmarks().suites["quick"]
+        metrics = {each.case: each.metrics for each in suite.required_metrics}
+        assert metrics == {"hpcc": ["hpl_rmax", "dgemm_star"], "hpl": ["rmax"]}
+        for case, required in metrics.items():
+            ratios = {each.metric for each in benchmarks().case(case).references if each.against}
+            assert ratios == set(required)
+        for each in suite.alternatives:
+            assert len(metrics.keys() & set(each.cases)) == 1
 
 
 class TestRehearsal:

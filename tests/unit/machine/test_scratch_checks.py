@@ -16,6 +16,17 @@ from proofmark.common.errors import BadInput
 from proofmark.machine.scratch.checks import ScratchFacts, judge_scratch, read_scratch
 from proofmark.site.storage import Scratch
 
+CHROOT = """\
+mount -t tmpfs none "$1" && mkdir "$1/root" && cd "$1/root" && mkdir dev proc scratch || exit 99
+for part in bin lib lib64 sbin usr etc; do
+    if [ -d "/$part" ]; then mkdir "$part" && mount --rbind "/$part" "$part" || exit 99; fi
+done
+mount --rbind /dev dev && mount --rbind /proc proc && cp "$2" probe.sh || exit 99
+if [ "$3" = mounted ]; then mount -t tmpfs none scratch || exit 99; fi
+exec chroot . sh /probe.sh -w /scratch
+"""
+"""Runs the probe in a chroot whose / is no mount point. The arguments are an empty folder, the
+probe, and ``mounted`` if the scratch folder is a mount point."""
 PROBE = PACKAGE / "machine/shell/scratch-probe.sh"
 GIB = 2**30
 GOOD = ScratchFacts(
@@ -153,6 +164,7 @@ def test_reports_of_several_nodes_are_read() -> None:
         ("| user: bench\n", ""),
         (" scratch\n", " facts\n"),
         ("| mgs@o2ib:/fs /scratch/my\\040runs lustre rw,flock 0 0\n", ""),
+        (" lustre rw,flock 0 0\n", "\n"),
     ],
 )
 def test_damaged_text_is_refused(old: str, new: str) -> None:
@@ -187,6 +199,28 @@ def test_the_probe_reports_an_unknown_user_and_makes_nothing(tmp_path: Path) -> 
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     (facts,) = read_scratch(done.stdout, "probe")
     assert (facts.written, folder.exists()) == ("no such user: no-such-user", False)
+
+
+@pytest.mark.root
+@pytest.mark.fault("scratch-without-mount-point")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_a_chroot_whose_root_is_no_mount_point(tmp_path: Path, injected: bool) -> None:
+    how = "bare" if injected else "mounted"
+    command = ["unshare", "--mount", "sh", "-c", CHROOT, "sh", str(tmp_path), str(PROBE), how]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (facts,) = read_scratch(done.stdout, "probe")
+    assert (facts.kind, facts.written) == ("" if injected else "tmpfs", "ok")
+    assert judge(facts, demand=Scratch(path="/scratch")) == []
+    refused = judge(facts, demand=Scratch(path="/scratch", type="lustre"))
+    found = "no mount point of the node (a chroot?)" if injected else "type tmpfs (none)"
+    assert [found in line for line in refused] == [True]
+
+
+def test_a_node_without_a_mount_is_not_like_the_others() -> None:
+    bare = replace(GOOD, node="knl0002", kind="", source="")
+    lines = judge(GOOD, bare, demand=Scratch(path="/scratch/runs", source="mgs@o2ib:/fs"))
+    assert len(lines) == 2
+    assert all("no mount point of the node" in line for line in lines)
 
 
 @pytest.mark.parametrize("arguments", [[], ["relative"], ["-x", "/tmp"], ["/a", "/b"]])

@@ -229,6 +229,15 @@ class TestIntendedFileSystem:
         reason = scratch_error(a_step(""), seen("/one/run/step", root), partition, ())
         assert reason == "the files of /one were on xfs (/dev/sda1), planned on another than /"
 
+    @pytest.mark.parametrize(("off_root", "refused"), [(False, False), (True, True)])
+    def test_a_chroot_whose_root_is_no_mount_point(self, off_root: bool, refused: bool) -> None:
+        nothing = Mount(source="", target="", kind="", options="")
+        scratch = Scratch(path="/one", off_root=off_root)
+        partition = partition_with().model_copy(update={"scratch": scratch})
+        reason = scratch_error(a_step(""), seen("/one/run/step", nothing), partition, ())
+        assert bool(reason) is refused
+        assert "()" not in reason
+
     def test_another_path_than_planned(self) -> None:
         mount = Mount(source="s", target="/", kind="xfs", options="rw")
         reason = scratch_error(a_step(""), seen("/two/run", mount), partition_with(), ())

@@ -74,8 +74,8 @@ def test_each_missing_spec_is_listed_once_and_after_its_dependencies(installed: 
         assert dependencies <= {*missing[:position], *installed}
 
 
-def test_a_package_that_the_lock_lacks_is_named_with_the_nearest_name() -> None:
-    with pytest.raises(BadInput, match="no package 'iro', did you mean 'ior'"):
+def test_a_package_that_the_lock_lacks_is_named() -> None:
+    with pytest.raises(BadInput, match="no package 'iro'; accepted"):
         IOR.missing(["iro"], ())
 
 
@@ -198,7 +198,7 @@ def test_a_package_that_the_inventory_does_not_name_is_refused() -> None:
     with pytest.raises(BadInput) as raised:
         preinstalled({"hpl": entry}, {"hp": {"xhpl"}}, {})
     assert str(raised.value) == (
-        "partition.preinstalled: hp: found no entry for this package, did you mean 'hpl'?; "
+        "partition.preinstalled: hp: found no entry for this package; "
         "accepted: its prefix and version (entries: hpl)"
     )
 

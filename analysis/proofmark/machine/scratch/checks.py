@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.nodesets import folded
 from proofmark.common.text import size
-from proofmark.site.node.parts import read_mounts
+from proofmark.site.node.parts import mount_text, read_mounts
 from proofmark.site.node.probe_text import Stream, read_streams
 from proofmark.site.storage import Scratch
 
@@ -26,6 +26,8 @@ class ScratchFacts:
 
     Attributes:
         nearest: the directory, or the nearest existing one above it.
+        kind, source: those of its mount. They are empty if no mount of the node contains the
+            directory, as in a chroot whose ``/`` is no mount point.
         available: the bytes that an ordinary user can still write, with the quota of `user`.
         on_root: whether the directory is on the device of ``/``.
         written: ``ok``, or why `user` could not write there; None if it was not tried.
@@ -47,6 +49,11 @@ class ScratchFacts:
     layout: tuple[str, ...] = ()
     not_made: str = ""
 
+    @property
+    def system(self) -> str:
+        """Its file system in words."""
+        return mount_text(self.kind, self.source)
+
 
 def read_scratch(text: str, source: str) -> list[ScratchFacts]:
     """Read the output of ``scratch-probe.sh`` from one node, or from several in sequence.
@@ -60,7 +67,7 @@ def read_scratch(text: str, source: str) -> list[ScratchFacts]:
             raise bad_input(source, "", f"a probe of kind {stream.kind!r}", "scratch")
         try:
             facts.append(_facts(stream))
-        except (KeyError, ValueError) as error:
+        except (KeyError, IndexError, ValueError) as error:
             raise stream.wrong(
                 "", f"a value that cannot be read ({error})", "what it prints"
             ) from error
@@ -69,15 +76,18 @@ def read_scratch(text: str, source: str) -> list[ScratchFacts]:
 
 def _facts(stream: Stream) -> ScratchFacts:
     host, directory = stream.pairs("host"), stream.pairs("directory")
-    (mount,) = read_mounts(stream.lines("mount"))
+    (line,) = stream.lines("mount")
+    # The script prints an empty line if no mount contains the directory.
+    mount = read_mounts([line])[0] if line.strip() else None
+    source = mount.source if mount else ""
     blocks, block_bytes = map(int, directory["available"].split())
     return ScratchFacts(
         node=host["hostname"],
         path=directory["path"],
         nearest=directory["nearest"],
-        kind=mount.kind,
-        source=mount.source,
-        available=min([blocks * block_bytes, *_quota(stream.lines("quota"), mount.source)]),
+        kind=mount.kind if mount else "",
+        source=source,
+        available=min([blocks * block_bytes, *_quota(stream.lines("quota"), source)]),
         on_root=directory["device"] == directory["root_device"],
         user=host["user"],
         written=stream.pairs("write").get("result"),
@@ -149,17 +159,17 @@ def judge_scratch(
     )
     refuse(
         lambda node: demand.type is not None and node.kind != demand.type,
-        lambda node: f"type {node.kind} ({node.source})",
+        lambda node: f"type {node.system}" if node.kind else node.system,
         f"type {demand.type}",
     )
     refuse(
         lambda node: demand.source not in (None, node.source),
-        lambda node: f"source {node.source} ({node.kind})",
+        lambda node: f"source {node.source} ({node.kind})" if node.kind else node.system,
         f"source {demand.source}",
     )
     refuse(
         lambda node: demand.off_root and node.on_root,
-        lambda node: f"the device of / ({node.source})",
+        lambda node: f"the device of / ({node.source or node.system})",
         "another device; is the file system mounted?",
     )
     # Nodes measure the free space at different times: all that lack space get the least value.
@@ -175,7 +185,7 @@ def judge_scratch(
         lambda node: f"not writable by {node.user}: {_without_name(node)}",
         "a directory that the run user can write, read and empty; scratch_dir names another",
     )
-    systems = _nodes_by(facts, lambda node: f"{node.kind} ({node.source})")
+    systems = _nodes_by(facts, lambda node: node.system)
     if len(systems) > 1:
         text = ", ".join(f"{system} on {nodes}" for system, nodes in systems.items())
         problems.append(InputError(demand.path, "", text, "one file system on all nodes"))

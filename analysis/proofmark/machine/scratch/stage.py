@@ -233,7 +233,7 @@ def _verify_one(
     _refuse(nodes, outputs.values(), may_create=nodes.may_create)
     # The tool of GPFS needs the name of the device, which the site need not declare.
     (source,) = {each.source for each in _facts(outputs.values())}
-    demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source})
+    demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source or None})
     nodes = replace(nodes, demand=demand)
 
     # A new name each time: a node may have cached the content of a file that was removed.

@@ -257,6 +257,11 @@ def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
     return tuple(ports)
 
 
+def mount_text(kind: str, source: str) -> str:
+    """Return the file system of a mount in words; `kind` is empty if there is no mount."""
+    return f"{kind} ({source})" if kind else "no mount point of the node (a chroot?)"
+
+
 def read_mounts(lines: Iterable[str]) -> tuple[Mount, ...]:
     """Return the mounts in lines of ``/proc/mounts``, where white space in names is octal."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from proofmark.site.inventory import Site
@@ -38,3 +38,9 @@ class TwinPrograms(Provider):
     def packages(cls, kit: Path, site: Site) -> Collection[str]:
         """Return the packages whose sources are known."""
         return releases(kit / "environments").keys()
+
+    @classmethod
+    def programs(cls, kit: Path, site: Site) -> Mapping[str, Collection[str]]:
+        """Return the programs that are compiled of each package."""
+        known = releases(kit / "environments")
+        return {package: release.programs.keys() for package, release in known.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import bad_input
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Lock:
             BadInput: the lock has no such root.
         """
         if package not in self.roots:
-            found = f"no package {package!r}{nearest(package, self.roots)}"
+            found = f"no package {package!r}"
             raise bad_input(self.source, "roots", found, ", ".join(sorted(self.roots)))
         return self.specs[self.roots[package]]
 
