@@ -83,7 +83,7 @@ COMMANDS = {
     "check-programs": ("nodes", "check the programs on the nodes of a run (for playbooks)"),
     "install": ("software", "install the programs of a run"),
     "build-program": ("software", "compile a program of the kit (for playbooks)"),
-    "lock": ("software", "write the lock of an environment for this system"),
+    "lock": ("lock", "write the lock of an environment, or of a site"),
     "bundle": ("software", "write a bundle for an installation without a network"),
     "cache": ("software", "push the installed packages to a signed build cache"),
 }

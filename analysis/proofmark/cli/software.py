@@ -1,4 +1,4 @@
-"""The commands ``install``, ``bundle``, ``cache`` and ``lock``."""
+"""The commands ``install``, ``build-program``, ``bundle`` and ``cache``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
-from proofmark.software.spack.lock_check import make
 from proofmark.software.spack.system import this_system
 
 
@@ -56,20 +55,21 @@ def _install_arguments(parser: ArgumentParser) -> None:
     _source_arguments(parser)
 
 
-def _lock_arguments(parser: ArgumentParser) -> None:
+def lock_arguments(parser: ArgumentParser) -> None:
+    """Add the environment, the system and the sources of a lock to `parser`."""
     parser.add_argument("arch", metavar="ARCH", help="an environment")
     parser.add_argument("--os", help="the system of the lock; it must be this one")
     _source_arguments(parser)
 
 
 def _bundle_arguments(parser: ArgumentParser) -> None:
-    _lock_arguments(parser)
+    lock_arguments(parser)
     parser.add_argument("target", metavar="FILE", type=Path)
     parser.add_argument("--package", action="append", default=[], help="(default: all)")
 
 
 def _cache_arguments(parser: ArgumentParser) -> None:
-    _lock_arguments(parser)
+    lock_arguments(parser)
     parser.add_argument("target", metavar="FOLDER", type=Path)
     parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
     parser.add_argument("--package", action="append", default=[], help="(default: all)")
@@ -179,30 +179,29 @@ def build_program(options: Namespace) -> int:
     return 0
 
 
-def _this_system(options: Namespace) -> str:
+def system_of(options: Namespace) -> str:
+    """Return the system of a lock.
+
+    Raises:
+        BadInput: the option names another system than this one.
+    """
     system = this_system().name
     if options.os not in (None, "", system):
         raise bad_input("OS", "", options.os, f"{system}: a lock is made on its own system")
     return system
 
 
-def _ready(options: Namespace, kit: Path) -> SpackInstallation:
-    """Install Spack at its pins and return the installation."""
+def ready(options: Namespace, kit: Path) -> SpackInstallation:
+    """Install Spack at its pins and return the installation.
+
+    Raises:
+        BadInput: a checkout is not at its pin, or cannot be cloned.
+    """
     sources = _sources(options)
     installation = installation_in(_prefixes(options, kit), sources)
     installation.root.mkdir(parents=True, exist_ok=True)
     bootstrap(installation, kit, spack.read_pins(kit), sources, say)
     return installation
-
-
-def lock(options: Namespace) -> int:
-    """Write the lock of an environment."""
-    kit, system = kit_folder(), _this_system(options)
-    installation = _ready(options, kit)
-    spack_folder, packages = installation.spack, installation.packages
-    make(kit, options.arch, system, spack_folder, packages, installation.python)
-    print(kit / "environments" / options.arch / system / "spack.lock")
-    return 0
 
 
 def _request(
@@ -224,7 +223,7 @@ def _request(
 
 def bundle(options: Namespace) -> int:
     """Pack Spack, its recipes, sources, wheels, the lock and, if given, a build cache."""
-    kit, system = kit_folder(), _this_system(options)
+    kit, system = kit_folder(), system_of(options)
     request, chosen = _request(options, kit, system)
     pins = spack.read_pins(kit)
     # The build cache is packed, and is not installed from.
@@ -269,7 +268,7 @@ def _without_cache(request: ProvisionRequest) -> ProvisionRequest:
 
 def cache(options: Namespace) -> int:
     """Push the installed packages of an environment to a signed build cache."""
-    kit, system = kit_folder(), _this_system(options)
+    kit, system = kit_folder(), system_of(options)
     request, chosen = _request(options, kit, system)
     with spack.prepare(_without_cache(request), chosen, say) as prepared:
         installation = prepared.installation
@@ -288,7 +287,6 @@ COMMANDS = {
         install, "install runs/latest-local --from spack", _install_arguments, rights=Rights.OF_ROOT
     ),
     "build-program": Command(build_program, "build-program os-noise", _build_arguments),
-    "lock": Command(lock, "lock knl", _lock_arguments),
     "bundle": Command(bundle, "bundle knl knl.tar", _bundle_arguments),
     "cache": Command(cache, "cache knl /srv/cache --key site", _cache_arguments),
 }

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from proofmark.common.errors import BadInput
-from proofmark.software.spack.lock_check import check, guard, make
+from proofmark.software.spack.lock_check import check, guard
+from proofmark.software.spack.lock_make import Checkouts, make
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -24,6 +25,10 @@ def _parser() -> argparse.ArgumentParser:
         if verb == "make":
             one.add_argument("--spack", type=Path, required=True, help="Spack at its pinned commit")
             one.add_argument("--packages", type=Path, required=True, help="its recipes")
+        else:
+            one.add_argument(
+                "-i", "--inventory", type=Path, help="a site, whose own lock is checked"
+            )
     three = verbs.add_parser(
         "guard", epilog="example: spacklock guard --target skylake_avx512 bin/*"
     )
@@ -41,11 +46,13 @@ def main(arguments: list[str] | None = None) -> int:
     root: Path = chosen.root.resolve()
     try:
         if chosen.verb == "make":
-            make(root, chosen.arch, chosen.os, chosen.spack, chosen.packages)
+            make(root, chosen.arch, chosen.os, Checkouts(chosen.spack, chosen.packages))
         if chosen.verb == "guard":
             mistakes = guard(chosen.target, chosen.programs)
         else:
-            mistakes = check(root, chosen.arch, chosen.os)
+            site = chosen.inventory if chosen.verb == "check" else None
+            locks = site.resolve() / "locks" if site else None
+            mistakes = check(root, chosen.arch, chosen.os, locks)
     except BadInput as error:
         print(error, file=sys.stderr)
         return 3

@@ -14,6 +14,31 @@ PROGRAM_FOLDERS = ("bin", "libexec")
 """Folders of a prefix that contain programs; those of OSU are deep in the second."""
 
 
+class DerivedPart(StrictModel):
+    """A part of a program that is not the kit's.
+
+    Attributes:
+        package: Spack's name.
+        role: ``mpi`` or ``blas``; empty for other parts.
+        kit: name and version in the kit's lock; empty if the kit has no such part.
+        version: the version that was used.
+        prefix: the folder of the site's installation; empty if Spack built it.
+    """
+
+    package: str
+    role: str = ""
+    kit: str = ""
+    version: str
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        """Return package, version and place, and what the kit has instead."""
+        place = f"of the site in {self.prefix}" if self.prefix else "built by Spack"
+        instead = f", instead of {self.kit}" if self.kit else ""
+        role = f"{self.role.upper()} " if self.role else ""
+        return f"{role}{self.package} {self.version} {place}{instead}"
+
+
 class Provided(StrictModel):
     """One package of a provider.
 
@@ -25,6 +50,7 @@ class Provided(StrictModel):
         prefix: the folder of the package.
         programs: absolute path by the name that the cases use.
         environment: the variables that every program of the package needs.
+        site_parts: its parts that are not the kit's; None if it is exactly the kit's program.
         findings: whole sentences for the site.
     """
 
@@ -35,6 +61,7 @@ class Provided(StrictModel):
     prefix: str
     programs: dict[str, str]
     environment: dict[str, str] = {}
+    site_parts: tuple[DerivedPart, ...] | None = None
     findings: tuple[str, ...] = ()
 
 

@@ -196,7 +196,11 @@ def installed_software(
             environment=provided.environment,
         )
         findings = (*provided.findings, *package.findings)
-        update = {"target": provided.target, "findings": findings}
+        update = {
+            "target": provided.target,
+            "site_parts": provided.site_parts,
+            "findings": findings,
+        }
         packages[name] = package.model_copy(update=update)
     return Software(packages=packages)
 

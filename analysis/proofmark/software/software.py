@@ -14,6 +14,7 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import blas_variants
+from proofmark.software.installed import DerivedPart
 from proofmark.software.program import Launcher, Program
 
 BLAS_KERNEL = "blas_kernel"
@@ -52,6 +53,7 @@ class Package(_WithDigest):
         environment: the variables that every program of the package needs.
         programs: by the name that the cases use.
         variants: environment by choice by variant (``blas_kernel``: ``as-installed``, ``right``).
+        site_parts: its parts that are not the kit's; None: the kit's program, or no lock.
         findings: whole sentences for the site.
         environment_hash: SHA-256 of `identity`.
     """
@@ -66,6 +68,7 @@ class Package(_WithDigest):
     environment: dict[str, str] = Field(default_factory=dict)
     programs: dict[str, Program]
     variants: dict[str, dict[str, dict[str, str]]] = Field(default_factory=dict)
+    site_parts: tuple[DerivedPart, ...] | None = None
     findings: tuple[str, ...] = ()
 
     def identity(self) -> object:

@@ -15,15 +15,15 @@ from tests.folders import ROOT
 
 from proofmark.cli.spacklock import main
 from proofmark.common.errors import BadInput, InputError
-from proofmark.software.spack import lock_check
+from proofmark.software.spack import lock_make
 from proofmark.software.spack.lock_check import (
     OVERLAY,
     PINS,
     check,
     guard,
-    make,
     read_environment,
 )
+from proofmark.software.spack.lock_make import Checkouts, make
 from proofmark.software.spack.lock_rules import (
     canonicalise,
     check_lock,
@@ -291,7 +291,7 @@ def test_bad_input_of_spacklock_has_exit_code_3(
 
 def test_no_lock_is_made_from_a_checkout_that_is_not_at_its_pin(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="HEAD"):
-        make(ROOT, "local", "debian12", spack=ROOT, packages=tmp_path)
+        make(ROOT, "local", "debian12", Checkouts(ROOT, tmp_path))
 
 
 def test_pins_are_full_commits() -> None:
@@ -327,9 +327,10 @@ def lock_of_rhel9(
     program.with_name("spack.result").write_text("0" if solved else "1")
     pins = yaml.safe_load((ROOT / PINS).read_text())
     heads = {"spack": pins["spack"]["commit"], "packages": pins["spack_packages"]["commit"]}
-    monkeypatch.setattr(lock_check, "_head", lambda checkout: heads[checkout.name])
-    monkeypatch.setattr(lock_check, "this_system", lambda: running)
-    make(folder / "kit", "knl", "rhel9", folder / "spack", folder / "packages")
+    monkeypatch.setattr(lock_make, "head", lambda checkout: heads[checkout.name])
+    monkeypatch.setattr(lock_make, "this_system", lambda: running)
+    checkouts = Checkouts(folder / "spack", folder / "packages")
+    make(folder / "kit", "knl", "rhel9", checkouts)
     return folder / "kit/environments/knl/rhel9"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,14 @@ import yaml
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.software.build_process import Say, complete_installation, run
-from proofmark.software.installed import Installed, Provided, find_programs, spellings
+from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
 from proofmark.software.spack.build_progress import BuildProgress, read_times
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
-from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
+from proofmark.software.spack.linked import check_blas
+from proofmark.software.spack.lock import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
 
@@ -31,10 +32,28 @@ LAST_ERRORS = 3
 
 @dataclass(frozen=True)
 class ChosenLock:
-    """The lock to install from; `derived` lists how the site's lock differs from the kit's."""
+    """The lock to install from, and the kit's if the first is a site's.
+
+    Attributes:
+        lock: the lock to install from.
+        of_site: whether it is a site's.
+        kit: the kit's lock; None if the kit has none for the system.
+    """
 
     lock: Lock
-    derived: tuple[str, ...]
+    of_site: bool = False
+    kit: Lock | None = None
+
+    def site_parts(self, package: str) -> tuple[DerivedPart, ...] | None:
+        """Return the parts of a program that are not the kit's; None if it is the kit's program.
+
+        Raises:
+            BadInput: the lock has no such package.
+        """
+        if not self.of_site:
+            return None
+        parts = derived_parts(self.kit or Lock(self.lock.source, {}, {}), self.lock, package)
+        return None if parts is None else tuple(parts)
 
 
 def choose_lock(request: ProvisionRequest, system: str) -> ChosenLock:
@@ -53,9 +72,7 @@ def choose_lock(request: ProvisionRequest, system: str) -> ChosenLock:
             accepted = f"{digest} (recipes changed: make the site's lock again)"
             raise bad_input(digest_file, "", recorded, accepted)
         lock = read_lock(site_lock)
-        if not kit_lock.is_file():
-            return ChosenLock(lock, ("the kit has no lock",))
-        return ChosenLock(lock, tuple(differences(read_lock(kit_lock), lock)))
+        return ChosenLock(lock, True, read_lock(kit_lock) if kit_lock.is_file() else None)
     if not kit_lock.is_file():
         systems = sorted(path.parent.name for path in kit_lock.parents[1].glob("*/spack.lock"))
         accepted = f"an operating system with a lock ({', '.join(systems) or 'none'})"
@@ -63,7 +80,7 @@ def choose_lock(request: ProvisionRequest, system: str) -> ChosenLock:
         raise bad_input(kit_lock, "", "no such file", f"{accepted}, or {make}")
     if mistakes := check(request.kit, request.arch, system):
         raise BadInput(*mistakes)
-    return ChosenLock(read_lock(kit_lock), ())
+    return ChosenLock(read_lock(kit_lock))
 
 
 def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
@@ -167,6 +184,12 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
         raise bad_input("spack install", "", errors, complete_installation(log))
 
 
+def derived_text(package: str, parts: Sequence[DerivedPart]) -> str:
+    """Return the sentence for a program that is not exactly the kit's."""
+    listed = "; ".join(str(part) for part in parts) or "the same versions, built in another way"
+    return f"{package} is DERIVED, built from the site's own lock: {listed}."
+
+
 def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Installed:
     """Return the installed packages of the request.
 
@@ -183,18 +206,17 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             raise bad_input("spack", name, "no such spec", accepted)
         prefix = prefixes[root.hash]
         files = spelling[name].programs if name in spelling else {}
-        findings = (
-            [f"{name} is DERIVED, built from the site's own lock: {'; '.join(chosen.derived)}."]
-            if chosen.derived
-            else []
-        )
+        parts = chosen.site_parts(name)
+        paths = find_programs(prefix, programs, files)
+        check_blas(chosen.lock, name, paths.values())
         packages[name] = Provided(
             version=root.version,
             spec=root.requested,
             hash=root.hash,
             target=root.target,
             prefix=str(prefix),
-            programs=find_programs(prefix, programs, files),
-            findings=tuple(findings),
+            programs=paths,
+            site_parts=parts,
+            findings=() if parts is None else (derived_text(name, parts),),
         )
     return Installed(origin="spack", packages=packages)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
+from proofmark.software.installed import DerivedPart
+
+VIRTUALS = ("mpi", "blas")
+"""The virtual packages of a program whose provider a report names, most important first."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,9 @@ class Spec:
         requested: the spec that the environment requests for a root, else name and version.
         run: hashes of the dependencies of types `link` and `run`.
         build: hashes of the dependencies that only the build needs.
+        prefix: the prefix of an external; empty for a spec that Spack builds.
+        threads: the variant ``threads`` of a BLAS; empty for other packages.
+        virtuals: hashes of the dependencies that are its ``mpi`` and ``blas``.
     """
 
     name: str
@@ -30,6 +37,9 @@ class Spec:
     external: bool
     run: tuple[str, ...]
     build: tuple[str, ...]
+    prefix: str = ""
+    threads: str = ""
+    virtuals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -117,33 +127,72 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         (edge["hash"], set(edge["parameters"]["deptypes"])) for edge in raw.get("dependencies", [])
     ]
     name, version = str(raw["name"]), str(raw["version"])
-    target = raw["arch"]["target"]
+    target, external = raw["arch"]["target"], raw.get("external")
     return Spec(
         name=name,
         version=version,
         hash=key,
         target=target if isinstance(target, str) else str(target["name"]),
         requested=requested.get(key, f"{name}@{version}"),
-        external=bool(raw.get("external")),
+        external=bool(external),
         run=tuple(other for other, kinds in edges if kinds & {"link", "run"}),
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
+        prefix=str(external.get("path") or "") if external else "",
+        threads=str(raw.get("parameters", {}).get("threads", "")),
+        virtuals={
+            virtual: edge["hash"]
+            for edge in raw.get("dependencies", [])
+            for virtual in edge["parameters"].get("virtuals", [])
+            if virtual in VIRTUALS
+        },
     )
 
 
-def differences(kit_lock: Lock, site_lock: Lock) -> list[str]:
-    """Return how a site's lock differs from the kit's, one package per line.
+def derived_parts(kit_lock: Lock, site_lock: Lock, package: str) -> list[DerivedPart] | None:
+    """Return how a site's program differs from the kit's; None if their hashes are equal.
 
-    The last line names the packages of equal version that are built differently.
+    The parts are the program and what it loads, MPI and BLAS first, if the version differs or the
+    part is of the site, and the compiler. Other build tools are not listed. An empty list: the
+    program was built by other tools, or the versions are equal and the variants are not.
+
+    Raises:
+        BadInput: the site's lock has no such package.
     """
+    root = site_lock.root(package)
+    if kit_lock.roots.get(package) == root.hash:
+        return None
     kit = {spec.name: spec for spec in kit_lock.specs.values()}
-    site = {spec.name: spec for spec in site_lock.specs.values()}
+    kit_root = kit_lock.specs[kit_lock.roots[package]] if package in kit_lock.roots else None
+    compilers = [each for each in root.build if site_lock.specs[each].name == "gcc"]
+    roles = {virtual: root.virtuals[virtual] for virtual in VIRTUALS if virtual in root.virtuals}
+    loaded = _closure(site_lock, [*roles.values(), root.hash, *compilers])
+    by_hash = {spec_hash: virtual for virtual, spec_hash in roles.items()}
+    parts = []
+    for spec in loaded:
+        role = by_hash.get(spec.hash, "")
+        kit_hash = kit_root.virtuals.get(role) if kit_root else None
+        same = kit_lock.specs[kit_hash] if kit_hash else kit.get(spec.name)
+        known = (same.name, same.version, same.prefix) if same else None
+        if known != (spec.name, spec.version, spec.prefix):
+            parts.append(
+                DerivedPart(
+                    package=spec.name,
+                    role=role,
+                    kit=same.label if same else "",
+                    version=spec.version,
+                    prefix=spec.prefix,
+                )
+            )
+    return parts
 
-    def version(spec: Spec | None) -> str:
-        return f"{spec.version}{' of the site' if spec.external else ''}" if spec else "none"
 
-    names = sorted(kit.keys() | site.keys())
-    changed = [name for name in names if version(kit.get(name)) != version(site.get(name))]
-    same = [name for name in names if name not in changed]
-    rebuilt = [name for name in same if kit[name].hash != site[name].hash]
-    lines = [f"{name}: {version(kit.get(name))} → {version(site.get(name))}" for name in changed]
-    return [*lines, *([f"other builds of {', '.join(rebuilt)}"] if rebuilt else [])]
+def _closure(lock: Lock, hashes: Iterable[str]) -> list[Spec]:
+    """Return specs and what they load at run time, each once, in the order of `hashes`."""
+    seen: dict[str, None] = {}
+    waiting = list(hashes)
+    while waiting:
+        spec_hash = waiting.pop(0)
+        if spec_hash not in seen:
+            seen[spec_hash] = None
+            waiting += lock.specs[spec_hash].run
+    return [lock.specs[spec_hash] for spec_hash in seen]

@@ -1,12 +1,9 @@
-"""Makes and checks the locks of ``environments/``; checks the instructions of programs."""
+"""Checks the locks of ``environments/`` and of sites; checks the instructions of programs."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
-import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +11,13 @@ import archspec.cpu
 import yaml
 
 from proofmark.common.command import run_command
-from proofmark.common.environment import without_secrets
 from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.software.spack.lock_rules import (
-    canonicalise,
     check_lock,
     forbidden_instructions,
-    overlay_digest,
     root_names,
 )
-from proofmark.software.spack.system import release_variables, this_system, write_release
+from proofmark.software.spack.site_environment import declared_externals
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
 PINS = Path("environments/common/spack-pins.yaml")
@@ -31,21 +25,49 @@ PINS = Path("environments/common/spack-pins.yaml")
 
 @dataclass(frozen=True)
 class Environment:
-    """The root packages of an environment's folder, and its target."""
+    """The root packages of an environment, its target, and the prefixes of its externals."""
 
     roots: set[str]
     target: str
+    externals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def read_environment(directory: Path, operating_system: str) -> Environment:
+def read_environment(
+    directory: Path, operating_system: str, site: Path | None = None
+) -> Environment:
     """Read ``spack.yaml`` and the files that it includes for one operating system.
+
+    Args:
+        directory: the folder of the environment.
+        operating_system: the name that Spack uses for it.
+        site: the ``spack.yaml`` of a site for this environment; None for the kit's.
 
     Raises:
         BadInput: there is no such environment or operating system, or not exactly one target.
     """
     source, environment = _spack_yaml(directory)
+    if site:
+        environment = read_spack_yaml(site)
     definitions = _definitions([environment, *_included(source, environment, operating_system)])
-    return Environment(roots=root_names(environment, definitions), target=read_target(directory))
+    return Environment(
+        roots=root_names(environment, definitions),
+        target=read_target(directory),
+        externals=declared_externals(environment) if site else {},
+    )
+
+
+def read_spack_yaml(path: Path) -> dict[str, Any]:
+    """Return the ``spack`` mapping of a ``spack.yaml``.
+
+    Raises:
+        BadInput: the file is missing, or has no such mapping.
+    """
+    if not path.is_file():
+        raise bad_input(path, "", "no such file", "the file that `proofmark lock --find` writes")
+    content = load_mapping(path).get("spack")
+    if not isinstance(content, dict):
+        raise bad_input(path, "spack", type(content).__name__, "a mapping")
+    return content
 
 
 def read_roots(directory: Path) -> set[str]:
@@ -80,7 +102,7 @@ def _spack_yaml(directory: Path) -> tuple[Path, dict[str, Any]]:
         known = sorted(path.parent.name for path in directory.parent.glob("*/spack.yaml"))
         hint = nearest(directory.name, known)
         raise bad_input(directory, "", f"no spack.yaml{hint}", ", ".join(known))
-    return source, _load(source)["spack"]
+    return source, load_mapping(source)["spack"]
 
 
 def _definitions(scopes: list[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -99,114 +121,58 @@ def _included(source: Path, environment: dict[str, Any], system: str) -> list[di
         path = source.parent / name.replace("$operating_system", system)
         if not path.is_file():
             raise bad_input(source, "include", name, f"an operating system that has {path.name}")
-        scopes.append(_load(path))
+        scopes.append(load_mapping(path))
     return scopes
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_mapping(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file.
+
+    Raises:
+        BadInput: the file has no mapping.
+    """
     loaded = yaml.safe_load(path.read_text())
     if not isinstance(loaded, dict):
         raise bad_input(path, "", type(loaded).__name__, "a mapping")
     return loaded
 
 
-def check(root: Path, arch: str, operating_system: str) -> list[InputError]:
-    """Return all errors of one committed lock.
-
-    Raises:
-        BadInput: the lock, or the digest of its recipes, is missing.
-    """
-    directory = root / "environments" / arch
-    environment = read_environment(directory, operating_system)
-    lock = directory / operating_system / "spack.lock"
-    digest = lock.with_name("overlay.sha256")
-    for path in (lock, digest):
-        if not path.is_file():
-            accepted = f"the file that `make lock ARCH={arch} OS={operating_system}` writes"
-            raise bad_input(path, "", "no such file", accepted)
-    return check_lock(
-        str(lock.relative_to(root)),
-        lock.read_text(),
-        digest.read_text(),
-        roots=environment.roots,
-        target=environment.target,
-        os=operating_system,
-        overlay=root / OVERLAY,
-        pins=_load(root / PINS),
-    )
-
-
-def make(
-    root: Path,
-    arch: str,
-    operating_system: str,
-    spack: Path,
-    packages: Path,
-    python: Path = Path(sys.executable),
-) -> None:
-    """Concretize one environment at the pinned commits and write its canonical lock.
-
-    Spack works on a copy in a temporary folder with a separate configuration. So the lock depends
-    on neither the user's configuration nor the path of the checkout.
+def check(
+    root: Path, arch: str, operating_system: str, locks: Path | None = None
+) -> list[InputError]:
+    """Return all errors of one committed lock, or of a lock of a site.
 
     Args:
         root: the checkout of Proofmark.
         arch: the environment.
         operating_system: the name that Spack uses for it.
-        spack: a checkout of Spack, at the pinned commit.
-        packages: a checkout of spack-packages, at the pinned commit.
-        python: the Python that runs Spack and that has the solver.
+        locks: the folder of a site's locks; None for the kit's.
 
     Raises:
-        BadInput: a checkout is not at its pinned commit, Spack runs on another operating system, or
-            its solver finds no solution.
+        BadInput: the lock, its ``spack.yaml``, or the digest of its recipes, is missing.
     """
-    read_environment(root / "environments" / arch, operating_system)
-    pins = _load(root / PINS)
-    for checkout, pin in ((spack, pins["spack"]), (packages, pins["spack_packages"])):
-        head = _head(checkout)
-        if head != pin["commit"]:
-            raise bad_input(checkout, "HEAD", head, f"{pin['commit']} ({pin['tag']})")
-    with tempfile.TemporaryDirectory() as scratch:
-        lock = _concretize(root, arch, operating_system, spack, packages, python, Path(scratch))
-    directory = root / "environments" / arch / operating_system
-    directory.mkdir(exist_ok=True)
-    (directory / "spack.lock").write_text(lock)
-    (directory / "overlay.sha256").write_text(overlay_digest(root / OVERLAY) + "\n")
-
-
-def _concretize(
-    root: Path, arch: str, system: str, spack: Path, packages: Path, python: Path, scratch: Path
-) -> str:
-    """Run the solver in the folder `scratch` and return the canonical text of its lock."""
-    for part in ("environments", "spack-repo"):
-        shutil.copytree(root / part, scratch / part)
-    for name in ("user", "system"):
-        (scratch / name).mkdir()
-    builtin = (packages / "repos/spack_repo/builtin").resolve()
-    (scratch / "user/repos.yaml").write_text(f"repos:\n  builtin: {builtin}\n")
-    variables = {
-        **without_secrets(),
-        "SPACK_USER_CONFIG_PATH": str(scratch / "user"),
-        "SPACK_SYSTEM_CONFIG_PATH": str(scratch / "system"),
-        "SPACK_PYTHON": str(python),
-        **release_variables(scratch),
-    }
-    write_release(scratch, this_system())
-    command = [str(spack / "bin/spack"), "-c", "bootstrap:enable:false"]
-    spack_system = _output(*command, "arch", "-o", env=variables)
-    if spack_system != system:
-        accepted = f"{spack_system}, because Spack runs on it"
-        raise bad_input("OS", "", system, accepted)
-    environment = scratch / "environments" / arch
-    concretize = [*command, "-e", str(environment), "concretize", "--force"]
-    done = subprocess.run(concretize, env=variables, check=False, stdout=sys.stderr)
-    if done.returncode:
-        found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
-        accepted = f"an environment that the compiler of {system} can build"
-        raise bad_input(root / "environments" / arch, "spack concretize", found, accepted)
-    lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
-    return canonicalise(lock)
+    directory = (locks or root / "environments") / arch
+    lock = directory / operating_system / "spack.lock"
+    digest = lock.with_name("overlay.sha256")
+    option = f" -i {locks.parent} --find" if locks else f" --os {operating_system}"
+    for path in (lock, digest):
+        if not path.is_file():
+            accepted = f"the file that `proofmark lock {arch}{option}` writes"
+            raise bad_input(path, "", "no such file", accepted)
+    kit = root / "environments" / arch
+    source = lock.with_name("spack.yaml") if locks else None
+    environment = read_environment(kit, operating_system, source)
+    return check_lock(
+        str(lock.relative_to(locks or root)),
+        lock.read_text(),
+        digest.read_text(),
+        roots=environment.roots,
+        target=environment.target,
+        os=operating_system,
+        externals=environment.externals,
+        overlay=root / OVERLAY,
+        pins=load_mapping(root / PINS),
+    )
 
 
 def guard(target: str, programs: list[Path]) -> list[InputError]:
@@ -228,15 +194,7 @@ def guard(target: str, programs: list[Path]) -> list[InputError]:
     return mistakes
 
 
-def _head(checkout: Path) -> str:
-    """Return the commit that is checked out in a folder, or ``"no git checkout"``."""
-    try:
-        return _output("git", "-C", str(checkout), "rev-parse", "HEAD")
-    except subprocess.CalledProcessError:
-        return "no git checkout"
-
-
-def _output(*command: str, env: dict[str, str] | None = None) -> str:
-    done = run_command(command, environment=env)
+def _output(*command: str) -> str:
+    done = run_command(command)
     done.check_returncode()
     return done.stdout.strip()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,7 @@ def check_lock(
     os: str,
     overlay: Path,
     pins: Mapping[str, Json],
+    externals: Mapping[str, Sequence[str]] | None = None,
 ) -> list[InputError]:
     """Return all errors of a lock that is to be shipped.
 
@@ -135,6 +136,7 @@ def check_lock(
         os: the name that Spack uses for the operating system (``debian12``).
         overlay: the folder of the overlay recipes.
         pins: content of ``environments/common/spack-pins.yaml``.
+        externals: the prefixes that a site declares, by package; the kit declares none but gcc's.
     """
     lock = json.loads(lock_text)
     mistakes: list[InputError] = []
@@ -158,13 +160,14 @@ def check_lock(
         path.parent.name.replace("_", "-") for path in overlay.glob("packages/*/package.py")
     }
     for spec in specs.values():
-        for key, found, accepted in _spec_mistakes(spec, target, os, overlay_names):
+        here = (externals or {}).get(spec["name"], ())
+        for key, found, accepted in _spec_mistakes(spec, target, os, overlay_names, here):
             wrong(f"{spec['name']}.{key}", found, accepted)
     return mistakes
 
 
 def _spec_mistakes(
-    spec: Mapping[str, Json], target: str, os: str, overlay_names: set[str]
+    spec: Mapping[str, Json], target: str, os: str, overlay_names: set[str], declared: Sequence[str]
 ) -> Iterator[tuple[str, object, str]]:
     """Yield key, found and accepted for each error of one concrete spec."""
     arch = spec["arch"]
@@ -185,8 +188,11 @@ def _spec_mistakes(
         yield "namespace", spec.get("namespace"), namespace
     if "dev_path" in spec.get("parameters", {}):
         yield "parameters.dev_path", spec["parameters"]["dev_path"], "no development source"
-    if spec.get("external") and spec["name"] not in ("gcc", "glibc"):
-        yield "external", spec["external"].get("path"), "gcc and glibc only"
+    external = spec["external"].get("path") if spec.get("external") else None
+    if external in declared:
+        return  # the site answers for the paths of its own parts
+    if external and spec["name"] not in ("gcc", "glibc"):
+        yield "external", external, "gcc and glibc, and what spack.yaml of a site declares"
     edges = {edge["name"] for edge in spec.get("dependencies", [])}
     if "compiler-wrapper" in edges and "gcc" not in edges:
         yield "dependencies", "compiler-wrapper without gcc", "both"

@@ -1,8 +1,11 @@
-"""HPL whose threads and whose BLAS agree.
+"""HPL whose threads and whose BLAS agree, compiled by the wrapper of its MPI.
 
 With the builtin recipe ``hpl +openmp`` takes a BLAS without threads (one busy core a rank, and
 nothing says so), and ``hpl ~openmp`` takes a threaded one (ranks x threads on the same cores). Here one
 follows the other; the environment of each architecture says which of the two it wants.
+
+The builtin recipe compiles with the plain compiler and the folder ``include`` of the MPI. The MPI of
+Debian or RHEL has its headers elsewhere. Its wrapper knows where.
 """
 
 from spack_repo.builtin.packages.hpl.package import Hpl as BuiltinHpl
@@ -16,3 +19,7 @@ class Hpl(BuiltinHpl):
     for library in ("openblas", "blis"):
         depends_on(f"{library} threads=openmp", when=f"+openmp ^[virtuals=blas] {library}")
         depends_on(f"{library} threads=none", when=f"~openmp ^[virtuals=blas] {library}")
+
+    @when("@2.3:")
+    def configure_args(self):
+        return [*super().configure_args(), f"CC={self.spec['mpi'].mpicc}"]

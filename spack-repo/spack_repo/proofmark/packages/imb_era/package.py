@@ -1,18 +1,19 @@
 """Intel MPI Benchmarks 3.2, the version of the paper on collectives.
 
 The builtin recipe begins with 2019: 3.2 was an archive behind a licence page. Its file is put into
-a mirror by hand. No checksum of it was published, so Spack refuses it until the site vouches for
-its copy with ``--no-checksum``.
+a mirror by hand. No checksum of it was published, so Spack refuses it until the site states that of
+its copy: ``imb-era sha256=…``.
 """
 
 import os
 
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
+from spack_repo.proofmark.site_copy import SiteCopy
 
 from spack.package import *
 
 
-class ImbEra(MakefilePackage):
+class ImbEra(SiteCopy, MakefilePackage):
     """IMB 3.2: MPI1, EXT and IO."""
 
     homepage = "https://github.com/intel/mpi-benchmarks"

@@ -1,16 +1,17 @@
 """OSU micro-benchmarks 3.x, the series of the paper on the Tachyon networks.
 
 The builtin recipe begins with 5.3. The paper used a modified version that was never published. No
-checksum of 3.9 is known, so Spack refuses it until the site vouches for its copy with
-``--no-checksum``.
+checksum of 3.9 is known, so Spack refuses it until the site states that of its copy:
+``osu-micro-benchmarks-era sha256=…``.
 """
 
 from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+from spack_repo.proofmark.site_copy import SiteCopy
 
 from spack.package import *
 
 
-class OsuMicroBenchmarksEra(AutotoolsPackage):
+class OsuMicroBenchmarksEra(SiteCopy, AutotoolsPackage):
     """OMB 3.9: point-to-point, multi-pair and collective tests."""
 
     homepage = "https://mvapich.cse.ohio-state.edu/benchmarks/"

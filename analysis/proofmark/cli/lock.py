@@ -1,0 +1,136 @@
+"""The command ``lock``: the lock of an environment of the kit, or of a site."""
+
+from __future__ import annotations
+
+import os
+import platform
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from proofmark.cli.command import Command
+from proofmark.cli.software import lock_arguments, ready, system_of
+from proofmark.common.command import run_command
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import write_whole
+from proofmark.common.kit import kit_folder
+from proofmark.common.messages import say
+from proofmark.software.preinstalled import module_variables
+from proofmark.software.spack.lock import read_lock
+from proofmark.software.spack.lock_check import check, load_mapping, read_spack_yaml
+from proofmark.software.spack.lock_make import Checkouts, make, make_from
+from proofmark.software.spack.site_choice import KIT, choose_blas, choose_mpi, wanted_blas
+from proofmark.software.spack.site_environment import (
+    SiteParts,
+    environment_text,
+    site_environment,
+)
+from proofmark.software.spack.site_parts import SitePart, find_blas, find_mpis
+from proofmark.software.spack.site_tools import choose_compiler, find_tools
+
+FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
+"""Folders of programs of a system."""
+
+ROOT = Path("/")
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    lock_arguments(parser)
+    site = parser.add_argument_group("a lock of a site, with what the site has")
+    site.add_argument("-i", "--inventory", type=Path, metavar="SITE", help="the site")
+    site.add_argument(
+        "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
+    )
+    site.add_argument("--mpi", default="", help=f"package, path of one that was found, or {KIT}")
+    site.add_argument("--blas", default="", help=f"package, path of one that was found, or {KIT}")
+    site.add_argument("--compiler", default="", help="gcc@VERSION or its prefix")
+    site.add_argument(
+        "--module", action="append", default=[], help="an environment module of the MPI; repeatable"
+    )
+
+
+def lock(options: Namespace) -> int:
+    """Write the lock of an environment, or of a site."""
+    kit, system = kit_folder(), system_of(options)
+    site: Path | None = options.inventory
+    if site is None and (options.find or options.module or options.mpi or options.blas):
+        raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
+    if site is not None and not site.is_dir():
+        raise bad_input("-i", "", str(site), "the folder of a site")
+    installation = ready(options, kit)
+    checkouts = Checkouts(installation.spack, installation.packages, installation.python)
+    if site is None:
+        print(make(kit, options.arch, system, checkouts) / "spack.lock")
+        return 0
+    folder = site.resolve() / "locks" / options.arch / system
+    if options.find:
+        _find(options, kit, folder, checkouts)
+    source = folder / "spack.yaml"
+    read_spack_yaml(source)
+    make_from(kit, source, folder, checkouts)
+    made = read_lock(folder / "spack.lock")
+    built = sorted(spec.label for spec in made.missing(made.roots, ()))
+    say(f"{len(built)} packages to build: {', '.join(built)}")
+    if mistakes := check(kit, options.arch, system, folder.parents[1]):
+        raise BadInput(*mistakes)
+    print(folder / "spack.lock")
+    return 0
+
+
+def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> None:
+    """Find the parts of the site, print them, and write ``spack.yaml``."""
+    arch, system = folder.parts[-2:]
+    environment = read_spack_yaml(kit / "environments" / arch / "spack.yaml")
+    folders = _program_folders(kit, options.module)
+    wanted = wanted_blas(environment)
+    mpis = find_mpis(ROOT, platform.machine(), folders, options.module)
+    libraries = find_blas(ROOT)
+    _print("MPI", mpis)
+    _print("BLAS", libraries)
+    mpi = choose_mpi(mpis, options.mpi)
+    blas = choose_blas(libraries, wanted, options.blas)
+    say("searching build tools with spack external find")
+    tools = find_tools(checkouts, folders)
+    _print("tools", tools.tools)
+    compilers = kit / f"environments/common/compilers-{system}.yaml"
+    known = load_mapping(compilers)["packages"]["gcc"]["externals"] if compilers.is_file() else []
+    compiler = choose_compiler(tools.compilers, known[0] if known else None, options.compiler)
+    for name, part in (("MPI", mpi), ("BLAS", blas)):
+        say(f"chosen {name}: {f'{part.spec} in {part.prefix}' if part else 'built by Spack'}")
+    if blas is None:
+        say(f"BLAS of the environment: {wanted.package} threads={wanted.threads}")
+    parts = SiteParts(mpi, blas, tools.tools, compiler)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = environment_text(arch, system, site_environment(environment, parts))
+    write_whole(folder / "spack.yaml", text)
+    say(f"wrote {folder / 'spack.yaml'}")
+
+
+def _print(title: str, parts: Iterable[SitePart]) -> None:
+    lines = [
+        f"  {part.spec}: {part.file or part.prefix}{f' ({part.problem})' if part.problem else ''}"
+        for part in parts
+    ]
+    for line in (f"found {title}:", *(lines or ["  none"])):
+        say(line)
+
+
+def _program_folders(kit: Path, modules: Sequence[str]) -> list[str]:
+    """Return the folders of programs after loading modules, or those of the system.
+
+    Raises:
+        BadInput: a module cannot be loaded.
+    """
+    if not modules:
+        return list(FOLDERS)
+    script = kit / "roles/provision/files/modules.sh"
+    done = run_command(["sh", str(script), *modules])
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise bad_input("--module", " ".join(modules), last, "modules of a login shell")
+    variables, _secrets = module_variables(done.stdout)
+    path = variables.get("PATH", os.pathsep.join(FOLDERS))
+    return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
+
+
+COMMANDS = {"lock": Command(lock, "lock knl", _arguments)}

@@ -1,0 +1,129 @@
+"""Makes locks at the pinned commits: those of ``environments/``, and those of a site."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from proofmark.common.command import run_command
+from proofmark.common.environment import without_secrets
+from proofmark.common.errors import bad_input
+from proofmark.software.spack.installation import head
+from proofmark.software.spack.lock_check import OVERLAY, PINS, load_mapping, read_environment
+from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
+from proofmark.software.spack.system import release_variables, this_system, write_release
+
+
+@dataclass(frozen=True)
+class Checkouts:
+    """Checkouts of Spack and spack-packages, and the Python that runs Spack and has the solver."""
+
+    spack: Path
+    packages: Path
+    python: Path = Path(sys.executable)
+
+    def command(self, *words: str) -> list[str]:
+        """Return the command line of Spack with the arguments `words`."""
+        return [str(self.spack / "bin/spack"), "-c", "bootstrap:enable:false", *words]
+
+    def variables(self, folder: Path) -> dict[str, str]:
+        """Write a configuration into `folder`; return the variables with which Spack reads it."""
+        for name in ("user", "system"):
+            (folder / name).mkdir(exist_ok=True)
+        builtin = (self.packages / "repos/spack_repo/builtin").resolve()
+        (folder / "user/repos.yaml").write_text(f"repos:\n  builtin: {builtin}\n")
+        write_release(folder, this_system())
+        return {
+            "SPACK_USER_CONFIG_PATH": str(folder / "user"),
+            "SPACK_SYSTEM_CONFIG_PATH": str(folder / "system"),
+            "SPACK_USER_CACHE_PATH": str(folder / "cache"),
+            "SPACK_PYTHON": str(self.python),
+            **release_variables(folder),
+        }
+
+    def check(self, pins: Mapping[str, Any]) -> None:
+        """Refuse checkouts that are not at their pinned commits.
+
+        Raises:
+            BadInput: a checkout is not at its pin.
+        """
+        for checkout, pin in ((self.spack, pins["spack"]), (self.packages, pins["spack_packages"])):
+            found = head(checkout)
+            if found != pin["commit"]:
+                raise bad_input(checkout, "HEAD", found, f"{pin['commit']} ({pin['tag']})")
+
+
+def make(root: Path, arch: str, operating_system: str, checkouts: Checkouts) -> Path:
+    """Concretize an environment of the kit and write its canonical lock; return its folder.
+
+    Args:
+        root: the checkout of Proofmark.
+        arch: the environment.
+        operating_system: the name that Spack uses for it.
+        checkouts: Spack and its recipes, at the pinned commits.
+
+    Raises:
+        BadInput: a checkout is not at its pinned commit, Spack runs on another operating system, or
+            its solver finds no solution.
+    """
+    environment = root / "environments" / arch
+    read_environment(environment, operating_system)
+    folder = environment / operating_system
+    make_from(root, environment / "spack.yaml", folder, checkouts)
+    return folder
+
+
+def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> None:
+    """Concretize the file `source` and write its canonical lock into `folder`.
+
+    Spack works on a copy in a temporary folder with a separate configuration. So the lock depends
+    on neither the user's configuration nor the path of the checkout.
+
+    Args:
+        root: the checkout of Proofmark.
+        source: the ``spack.yaml``; its paths of `include` start in a folder of ``environments/``.
+        folder: the folder of the lock, ``…/<environment>/<operating system>``.
+        checkouts: Spack and its recipes, at the pinned commits.
+
+    Raises:
+        BadInput: see `make`.
+    """
+    checkouts.check(load_mapping(root / PINS))
+    arch, system = folder.parts[-2:]
+    with TemporaryDirectory() as name:
+        scratch = Path(name)
+        for part in ("environments", "spack-repo"):
+            shutil.copytree(root / part, scratch / part)
+        environment = scratch / "environments" / arch
+        shutil.copy(source, environment / "spack.yaml")
+        variables = {**without_secrets(), **checkouts.variables(scratch)}
+        spack_system = _output(*checkouts.command("arch", "-o"), env=variables)
+        if spack_system != system:
+            accepted = f"{spack_system}, because Spack runs on it"
+            raise bad_input("OS", "", system, accepted)
+        words = ("-e", str(environment), "concretize", "--force")
+        done = subprocess.run(
+            checkouts.command(*words), env=variables, check=False, stdout=sys.stderr
+        )
+        if done.returncode:
+            found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
+            accepted = f"an environment that the compiler of {system} can build"
+            raise bad_input(source.parent, "spack concretize", found, accepted)
+        lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "spack.lock").write_text(canonicalise(lock))
+    (folder / "overlay.sha256").write_text(overlay_digest(root / OVERLAY) + "\n")
+
+
+def _output(*command: str, env: dict[str, str]) -> str:
+    done = run_command(command, environment=env)
+    done.check_returncode()
+    return done.stdout.strip()

@@ -1,0 +1,229 @@
+"""The MPI and BLAS libraries that a system has, by the layouts of distributions and vendors.
+
+All functions read below a folder `root`, which is ``/`` on a node. They start no program: the
+header of an MPI has its name and version, and an OpenBLAS has its threads in its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import yaml
+from pydantic import TypeAdapter
+
+from proofmark.common.strict_model import StrictModel
+
+MPICC = "bin/mpicc"
+
+
+class Problem(StrEnum):
+    """Why an MPI cannot be used."""
+
+    NO_HEADERS = "no mpi.h"
+    NOT_SELECTED = "not selected"
+
+
+@dataclass(frozen=True)
+class SitePart:
+    """A library or compiler of the site, as an external of Spack.
+
+    Attributes:
+        package: Spack's name of the package.
+        prefix: its prefix for Spack.
+        variants: the variants that Spack is told, ``threads=none`` or ``+wrappers``.
+        file: the wrapper of an MPI, the file of a library.
+        modules: the environment modules that a build loads.
+        problem: why it cannot be used.
+    """
+
+    package: str
+    version: str
+    prefix: str
+    variants: str = ""
+    file: str = ""
+    modules: tuple[str, ...] = ()
+    problem: Problem | None = None
+
+    @property
+    def label(self) -> str:
+        """Name and version, ``openmpi@4.1.4``."""
+        return f"{self.package}@{self.version}"
+
+    @property
+    def spec(self) -> str:
+        """The spec of the external."""
+        return f"{self.label} {self.variants}".strip()
+
+
+class MpiLayout(StrictModel):
+    """One entry of `mpi` in ``data/site_layouts.yml``, which explains the fields."""
+
+    wrapper: str
+    prefix: str
+    headers: tuple[str, ...]
+    module: str = ""
+    package: str = ""
+    variants: str = ""
+
+
+class Layouts(StrictModel):
+    """The content of ``data/site_layouts.yml``."""
+
+    mpi: tuple[MpiLayout, ...]
+    openblas: tuple[str, ...]
+    mkl: str
+
+
+@cache
+def layouts() -> Layouts:
+    """Return the known layouts."""
+    text = (files("proofmark.software") / "data/site_layouts.yml").read_text(encoding="utf-8")
+    return TypeAdapter(Layouts).validate_python(yaml.safe_load(text))
+
+
+def find_mpis(
+    root: Path, machine: str, folders: Sequence[str] = (), modules: Sequence[str] = ()
+) -> list[SitePart]:
+    """Return each MPI below `root` once.
+
+    Args:
+        root: the folder of the system.
+        machine: the machine of the processor, ``x86_64``; module names of RHEL contain it.
+        folders: folders of programs (``PATH``) that can contain another ``mpicc``.
+        modules: the modules that were loaded to get `folders`.
+    """
+    found: dict[Path, SitePart] = {}
+    for folder in folders:
+        wrapper = root / folder.lstrip("/") / "mpicc"
+        layout = MpiLayout(wrapper="", prefix="../..", headers=("../../include",))
+        known = any(wrapper.match(each.wrapper) for each in layouts().mpi)
+        usual = folder.rstrip("/") in ("/usr/bin", "/bin")  # Debian's layout describes it
+        if wrapper.is_file() and not usual and not known:
+            found.setdefault(wrapper.resolve(), _mpi(root, wrapper, layout, machine, modules))
+    for layout in layouts().mpi:
+        for wrapper in sorted(root.glob(layout.wrapper)):
+            found.setdefault(_target(root, wrapper), _mpi(root, wrapper, layout, machine, modules))
+    return sorted(found.values(), key=lambda part: (part.package, part.version, part.prefix))
+
+
+def _mpi(
+    root: Path, wrapper: Path, layout: MpiLayout, machine: str, modules: Sequence[str]
+) -> SitePart:
+    def beside(pattern: str) -> list[Path]:
+        if pattern.startswith("../"):
+            return [(wrapper / pattern).resolve()]
+        return sorted(root.glob(pattern))
+
+    prefix = beside(layout.prefix)[0] if layout.prefix != "usr" else root / "usr"
+    headers = [folder / "mpi.h" for pattern in layout.headers for folder in beside(pattern)]
+    header = next((path for path in headers if path.is_file()), None)
+    text = header.read_text(encoding="utf-8", errors="replace") if header else ""
+    package, version = mpi_of_header(text)
+    in_path = re.search(r"(?:mpich|mpi|hpcx-v|hpcx)[/-]?(\d+(?:\.\d+)+)", str(wrapper))
+    if layout.package in ("cray-mpich", "hpcx-mpi") and in_path:
+        version = in_path[1]
+    problem = None if header else Problem.NO_HEADERS
+    if header and layout.prefix == "usr":
+        selected = _target(root, prefix / MPICC)
+        problem = None if selected == _target(root, wrapper) else Problem.NOT_SELECTED
+    own = [layout.module.format(machine=machine)] if layout.module else []
+    return SitePart(
+        package=layout.package or package or _family(wrapper),
+        version=version or (in_path[1] if in_path else "unknown"),
+        prefix=f"/{prefix.relative_to(root)}",
+        variants=layout.variants,
+        file=f"/{wrapper.relative_to(root)}",
+        modules=tuple(modules or own),
+        problem=problem,
+    )
+
+
+def _family(wrapper: Path) -> str:
+    names = ("openmpi", "mvapich2", "mpich")
+    return next((name for name in names if name in str(wrapper)), "mpi")
+
+
+def mpi_of_header(text: str) -> tuple[str, str]:
+    """Return Spack's name and the version of the MPI of an ``mpi.h``; empty if unknown."""
+    defined = dict(re.findall(r'^\s*#\s*define\s+(\w+)\s+"?([\w.]+)"?', text, re.MULTILINE))
+    parts = [defined.get(f"OMPI_{part}_VERSION", "") for part in ("MAJOR", "MINOR", "RELEASE")]
+    if all(parts):
+        return "openmpi", ".".join(parts)
+    for package, macro in (
+        ("intel-oneapi-mpi", "I_MPI_VERSION"),
+        ("cray-mpich", "CRAY_MPICH_VERSION"),
+        ("mvapich2", "MVAPICH2_VERSION"),
+        ("mvapich", "MVAPICH_VERSION"),
+        ("mpich", "MPICH_VERSION"),
+    ):
+        if macro in defined:
+            return package, defined[macro]
+    return "", ""
+
+
+def _target(root: Path, path: Path) -> Path:
+    """Return the file behind the links of the system below `root`; at most 40 links.
+
+    The last link of a wrapper that is named by its MPI is not followed: it is the program of all
+    wrappers.
+    """
+    for _ in range(40):
+        if not path.is_symlink() or path.name.startswith("mpicc."):
+            break
+        link = path.readlink()
+        path = root / link.relative_to("/") if link.is_absolute() else path.parent / link
+    return path.parent.resolve() / path.name
+
+
+def find_blas(root: Path) -> list[SitePart]:
+    """Return each OpenBLAS and MKL below `root` once.
+
+    The threads of an OpenBLAS are those that its file has. MKL has all kinds, so that it is told
+    none.
+    """
+    found: dict[Path, SitePart] = {}
+    for pattern in layouts().openblas:
+        for link in sorted(root.glob(pattern)):
+            target = link.resolve()
+            if target in found or not target.is_file():
+                continue
+            version, threads = openblas_of(target.read_bytes())
+            folder = link.parent if link.parent.name.startswith("openblas") else link.parent.parent
+            found[target] = SitePart(
+                package="openblas",
+                version=version,
+                prefix=f"/{folder.relative_to(root)}",
+                variants=f"threads={threads}",
+                file=f"/{link.relative_to(root)}",
+            )
+    return [*found.values(), *_mkls(root)]
+
+
+def _mkls(root: Path) -> Iterator[SitePart]:
+    for library in sorted(root.glob(layouts().mkl)):
+        version = library.parents[1]
+        yield SitePart(
+            package="intel-oneapi-mkl",
+            version=version.name,
+            prefix=f"/{version.parents[1].relative_to(root)}",
+            file=f"/{library.relative_to(root)}",
+        )
+
+
+def openblas_of(content: bytes) -> tuple[str, str]:
+    """Return version and threads (none, openmp, pthreads) of the file of an OpenBLAS.
+
+    The library contains the text of ``openblas_get_config``. A library with threads of its own has
+    the function ``exec_blas_async``.
+    """
+    config = re.search(rb"OpenBLAS (\d+\.\d+[.\d]*)([ A-Z_]*)", content)
+    version = config[1].decode() if config else "unknown"
+    if config and b"USE_OPENMP" in config[2]:
+        return version, "openmp"
+    return version, "pthreads" if b"exec_blas_async" in content else "none"
