@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,17 +14,22 @@ from typing import Any
 import yaml
 
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import write_whole
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
-from proofmark.software.spack.build_progress import BuildProgress, read_times
+from proofmark.software.spack.build_progress import BuildProgress
+from proofmark.software.spack.build_times import known_times, measured_times, read_times
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
+from proofmark.software.spack.one_at_a_time import one_at_a_time
 
+SPACK_JOBS = 16
+"""Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""
 LAST_ERRORS = 3
 """The number of error lines of Spack that a message repeats."""
 
@@ -112,8 +117,7 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
     """
     sources, root = request.sources, request.prefixes / "spack"
     root.mkdir(parents=True, exist_ok=True)
-    with (root / "lock").open("w") as lock_file:
-        fcntl.flock(lock_file, fcntl.LOCK_EX)
+    with one_at_a_time(root / "lock", request.arch, say):
         if request.bundle:
             unpacked = unpack(request.bundle, root / "bundle", chosen.lock.source, say)
             bundled = unpacked / "cache"
@@ -151,20 +155,33 @@ def _copy_environment(request: ProvisionRequest, lock: Lock, folder: Path) -> Pa
 def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, say: Say) -> None:
     installation, cached = spack.installation, buildcache.cached_manifests(spack.cache)
     missing = chosen.lock.missing(request.programs, installation.installed(), cached)
-    times_file = installation.root / "times.json"
-    progress = BuildProgress(missing, say, read_times(times_file))
+    if not missing:
+        return  # the installation for which this one waited has installed them
+    times_file, cores = installation.root / "times.json", _cores(request.jobs)
+    own = read_times(times_file)
+    times = known_times(own, measured_times(), cores)
+    progress = BuildProgress(missing, say, times, cores, cached)
     log = installation.root / "logs" / f"{request.arch}.log"
-    say(f"{len(missing)} specs to install; output of Spack: {log}")
+    progress.begin()
+    say(f"output of Spack: {log}")
+    progress.report()
     roots = [f"/{chosen.lock.root(package).hash}" for package in request.programs]
     words = ("-e", str(spack.environment), "install", "--only-concrete", *roots)
     command = installation.command(*words)
     try:
         code = run(command, installation.environment(), log, progress.read, progress.report)
     finally:
-        times_file.write_text(json.dumps(progress.times, indent=1, sort_keys=True) + "\n")
+        now_known = own | progress.built
+        write_whole(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
     if code:
-        errors = " / ".join(progress.errors[-LAST_ERRORS:]) or f"exit code {code}"
-        raise bad_input("spack install", "", errors, complete_installation(log))
+        errors = [line for line in progress.lines if "rror:" in line][-LAST_ERRORS:]
+        found = " / ".join(errors) or f"exit code {code}"
+        raise bad_input("spack install", "", found, complete_installation(log))
+
+
+def _cores(jobs: int) -> int:
+    """Return the processes of a build; `jobs` is 0 for the default of Spack."""
+    return min(jobs or SPACK_JOBS, len(os.sched_getaffinity(0)))
 
 
 def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Installed:
