@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +22,16 @@ from proofmark.software.spack import buildcache
 from proofmark.software.spack.build_progress import BuildProgress
 from proofmark.software.spack.build_times import known_times, measured_times, read_times
 from proofmark.software.spack.bundle import unpack
+from proofmark.software.spack.failure import error_of_build, read_failure, read_log, refused
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
 from proofmark.software.spack.one_at_a_time import one_at_a_time
+from proofmark.software.spack.path_length import check_length
 
 SPACK_JOBS = 16
 """Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""
-LAST_ERRORS = 3
-"""The number of error lines of Spack that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     """Return the specs that `install` would install; change nothing and run no Spack.
 
     Raises:
-        BadInput: see `choose_lock`; or a package is not in the lock.
+        BadInput: see `choose_lock` and `check_length`; or a package is not in the lock.
     """
+    check_length(request.prefixes)
     lock = choose_lock(request, system).lock
     installed = installation_in(request.prefixes, request.sources).installed()
     cached = buildcache.cached_manifests(request.sources.cache)
@@ -89,7 +90,8 @@ def install(request: ProvisionRequest, system: str, say: Say) -> Installed:
     Installed specs stay, so that a second call continues after a failure.
 
     Raises:
-        BadInput: the lock is stale, a source is missing, a signature is wrong, or a build failed.
+        BadInput: the path is too long, the lock is stale, a source is missing, a signature is
+            wrong, or a build failed.
         Stopped: this process received SIGINT or SIGTERM.
     """
     chosen = choose_lock(request, system)
@@ -174,9 +176,19 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
         now_known = own | progress.built
         write_whole(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
     if code:
-        errors = [line for line in progress.lines if "rror:" in line][-LAST_ERRORS:]
-        found = " / ".join(errors) or f"exit code {code}"
-        raise bad_input("spack install", "", found, complete_installation(log))
+        raise _refused(progress.lines, code, installation, log)
+
+
+def _refused(
+    output: Sequence[str], code: int, installation: SpackInstallation, log: Path
+) -> BadInput:
+    """Return the exception of a failed installation, with its first cause."""
+    stage = installation.root / "stage"
+    failure = read_failure(output)
+    if failure is None:
+        return bad_input("spack install", "", f"exit code {code}", complete_installation(log))
+    error = error_of_build(failure.log, lambda path: read_log(path, stage)) if failure.log else None
+    return refused(failure, error, log)
 
 
 def _cores(jobs: int) -> int:
