@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.folders import ROOT
 
-from proofmark.software.build_process import IDLE_S
+from proofmark.software.build_process import IDLE_S, run
 from proofmark.software.spack.build_progress import BuildProgress
 from proofmark.software.spack.build_times import (
     MeasuredTime,
@@ -123,6 +123,18 @@ def test_a_damaged_file_of_times_is_not_used(tmp_path: Path, text: str) -> None:
     assert read_times(tmp_path / "none") == {}
     path.write_text('{"a": 2}')
     assert read_times(path) == {"a": 2.0}
+
+
+def test_progress_is_due_also_while_the_builder_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proofmark.software.build_process.IDLE_S", 0.3)
+    events: list[str] = []
+    command = ["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo x; sleep 0.2; done"]
+    code = run(command, os.environ, tmp_path / "log", events.append, lambda: events.append("due"))
+    assert code == 0
+    assert events.count("x") == 8
+    assert events.index("due") < max(at for at, event in enumerate(events) if event == "x")
 
 
 class Ended(Exception):
