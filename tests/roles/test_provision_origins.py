@@ -136,7 +136,7 @@ def test_lock_is_installed_with_progress_and_a_second_time_changes_nothing(spack
     built = spack.play("playbooks/build.yml")
     assert built.code == 0, built.output
     assert built.printed("1 of 2: lib-one@1.0")
-    assert built.printed("2 of 2: shell@1.0, for 0 s; about 0 s left")
+    assert built.printed("2 of 2: shell@1.0, for 0 s; left: not known for 1 package")
     package = software(spack)
     assert (package["origin"], package["spec"], package["hash"]) == ("spack", "shell@1.0", SHELL)
     program = package["programs"]["sh"]

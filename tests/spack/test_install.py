@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ import yaml
 from tests.folders import ROOT
 from tests.processes import running
 from tests.roles.kit import Kit, Played, make_kit
+
+from proofmark.software.spack.path_length import SHEBANG_LIMIT
 
 NEEDED = ("PROOFMARK_SPACK", "PROOFMARK_SPACK_PACKAGES", "PROOFMARK_SPACK_SOURCES")
 OFFLINE = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
@@ -62,7 +67,8 @@ def program(kit: Kit) -> dict[str, Any]:
 
 def proofmark(kit: Kit, *words: str, home: Path) -> None:
     checkouts = ["--spack", os.environ[NEEDED[0]], "--spack-packages", os.environ[NEEDED[1]]]
-    command = ["proofmark", *words, "--package", "stream", *checkouts]
+    program = str(Path(sys.executable).parent / "proofmark")
+    command = [program, *words, "--package", "stream", *checkouts]
     environment = {**os.environ, "GNUPGHOME": str(home)}
     subprocess.run(command, cwd=kit.folder, env=environment, check=True)
 
@@ -81,9 +87,21 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
 
 
-def test_stream_is_installed_from_lock_bundle_and_build_cache(tmp_path: Path, keys: Path) -> None:
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Return a folder in which a kit has a path that is short enough for Spack."""
+    with tempfile.TemporaryDirectory(prefix="kit-") as folder:
+        yield Path(folder)
+
+
+def test_stream_is_installed_from_lock_bundle_and_build_cache(
+    short: Path, tmp_path: Path, keys: Path
+) -> None:
     """One test, because each part uses the build of the part before."""
-    first = stream_kit(tmp_path / "first")
+    hook = Path(os.environ[NEEDED[0]]) / "lib/spack/spack/hooks/sbang.py"
+    limits = re.findall(r"^ +system_shebang_limit = (\d+)$", hook.read_text(), re.MULTILINE)
+    assert str(SHEBANG_LIMIT) in limits
+    first = stream_kit(short / "first")
     variables = {
         "provision_spack_root": os.environ[NEEDED[0]],
         "provision_spack_packages": os.environ[NEEDED[1]],
@@ -100,7 +118,7 @@ def test_stream_is_installed_from_lock_bundle_and_build_cache(tmp_path: Path, ke
     sources = ("--sources", variables["provision_sources"], "--cache", str(cache))
     proofmark(first, "bundle", "local", str(bundle), *sources, home=keys)
 
-    second = stream_kit(tmp_path / "a folder with a much longer name".replace(" ", "-"))
+    second = stream_kit(short / "a folder with a much longer name".replace(" ", "-"))
     offline = {"provision_bundle": bundle}
     wrong = build(second, OFFLINE, **offline, provision_cache_key=keys / "other.pub")
     assert wrong.code == 2

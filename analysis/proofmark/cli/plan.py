@@ -58,6 +58,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     suite_argument(parser)
     repeats_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
+    _prefixes_argument(parser)
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
@@ -97,7 +98,7 @@ def plan(options: Namespace) -> int:
             for site in load_sites(inventory, options.limit, overrides)
         ]
         for site in sites:
-            check_provider(site.partition.provision_from)
+            check_provider(site.partition.provision_from, _prefixes(options))
         plans, notes = [], []
         for site in sites:
             machines, _ = machines_of(site)
@@ -107,7 +108,7 @@ def plan(options: Namespace) -> int:
         _print_plans(plans, notes, runs, as_json=options.json)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
-    check_provider(site.partition.provision_from)
+    check_provider(site.partition.provision_from, _prefixes(options))
     machines, probe = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
     refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
@@ -149,6 +150,15 @@ def plan(options: Namespace) -> int:
         }
     )
     return 0
+
+
+def _prefixes_argument(parser: ArgumentParser) -> None:
+    note = "folder of installations, whose path must not be too long (default: .provision)"
+    parser.add_argument("--prefixes", default="", metavar="FOLDER", help=note)
+
+
+def _prefixes(options: Namespace) -> Path:
+    return result_folder(kit_folder(), ".provision", options.prefixes).resolve()
 
 
 def _notes(
@@ -257,6 +267,7 @@ def _validate_arguments(parser: ArgumentParser) -> None:
         "lack none)"
     )
     suite_argument(parser, None, note)
+    _prefixes_argument(parser)
 
 
 def validate(options: Namespace) -> int:
@@ -270,7 +281,7 @@ def validate(options: Namespace) -> int:
         inventory,
         options.limit,
         kit_benchmarks(),
-        checks=site_checks(kit_folder()),
+        checks=site_checks(kit_folder(), _prefixes(options)),
         packages=packages_of_kit,
         job_mistakes=job_mistakes,
         suite=options.suite,

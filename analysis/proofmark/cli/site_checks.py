@@ -21,17 +21,21 @@ from proofmark.software.environments import check_environment
 from proofmark.software.provider import check_provider
 
 
-def site_checks(kit: Path) -> Mapping[str, Check]:
+def site_checks(kit: Path, prefixes: Path) -> Mapping[str, Check]:
     """Return the checks by the dotted key of the partition that each of them reads.
 
-    `kit` is the checkout. A registry checks each name, also the names of the plug-ins of a site.
+    A registry checks each name, also the names of the plug-ins of a site.
+
+    Args:
+        kit: the checkout.
+        prefixes: the folder of all installed programs.
     """
     return {
         "hardware.architecture": _architecture,
         "environment": lambda site: check_environment(
             kit / "environments", site.partition.environment
         ),
-        "provision_from": lambda site: check_provider(site.partition.provision_from),
+        "provision_from": lambda site: check_provider(site.partition.provision_from, prefixes),
         "scheduler": lambda site: SCHEDULERS.get(site.partition.scheduler),
         "launch.launcher": _launcher,
         "firmware.back_end": _back_end,

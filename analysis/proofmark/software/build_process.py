@@ -7,6 +7,7 @@ import select
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from proofmark.common.files import open_to_append
 from proofmark.common.signals import on_stop_signal
 
 IDLE_S = 30.0
-"""Without output for this time, `run` calls `idle`."""
+"""`run` calls `idle` after each such time, in seconds."""
 GRACE_S = 60.0
 """The time between SIGTERM and SIGKILL."""
 
@@ -40,7 +41,7 @@ def run(
         environment: its variables; it gets no secrets (`without_secrets`).
         log: gets stdout and stderr.
         line_read: is called with each line of output.
-        idle: is called after each `IDLE_S` seconds without output.
+        idle: is called after each `IDLE_S` seconds, also if there is output.
         folder: its working directory; None: that of this process.
 
     Raises:
@@ -80,10 +81,13 @@ def complete_installation(log: Path) -> str:
 
 
 def _lines(pipe: int, idle: Callable[[], None]) -> Iterator[bytes]:
-    rest = b""
+    rest, due = b"", time.monotonic() + IDLE_S
     while True:
-        if not select.select([pipe], [], [], IDLE_S)[0]:
+        ready = select.select([pipe], [], [], max(0.0, due - time.monotonic()))[0]
+        if time.monotonic() >= due:
             idle()
+            due = time.monotonic() + IDLE_S
+        if not ready:
             continue
         read = os.read(pipe, 65536)
         if not read:

@@ -64,6 +64,17 @@ class Provider(ABC):
         """
         return {}
 
+    @classmethod  # noqa: B027
+    def check_prefixes(cls, prefixes: Path) -> None:
+        """Refuse a folder under which the provider cannot install; accept every folder by default.
+
+        Args:
+            prefixes: the folder of all installed programs, an absolute path.
+
+        Raises:
+            BadInput: the provider cannot install there.
+        """
+
 
 PROVIDERS = Plugins(Provider, "proofmark.software.providers", "provision_from")
 """All providers: those of the kit, and those of a site by entry points of this group."""
@@ -81,16 +92,21 @@ def provider_names() -> list[str]:
     return [SYSTEM, *PROVIDERS.names()]
 
 
-def check_provider(name: str) -> None:
+def check_provider(name: str, prefixes: Path) -> None:
     """Refuse a value of ``provision_from`` that is not accepted.
 
+    Args:
+        name: the value.
+        prefixes: the folder of all installed programs, an absolute path.
+
     Raises:
-        BadInput: no provider has the name `name`, or its class cannot be imported.
+        BadInput: no provider has the name `name`, its class cannot be imported, or it cannot
+            install under `prefixes`.
     """
     if name not in (names := provider_names()):
         raise bad_input("provision_from", "", f"{name!r}{nearest(name, names)}", ", ".join(names))
     if name != SYSTEM:
-        PROVIDERS.get(name)
+        PROVIDERS.get(name).check_prefixes(prefixes)
 
 
 def packages_at(kit: Path, site: Site) -> Mapping[str, Collection[str] | None] | None:

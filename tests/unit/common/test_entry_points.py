@@ -104,7 +104,7 @@ def test_validate_checks_the_plug_ins_of_a_site(tmp_path: Path) -> None:
         site = make_kit(tmp_path / name).site()
         launch = LaunchSettings(launcher=name)
         partition = site.partition.model_copy(update={"launch": launch})
-        checks = site_checks(ROOT)
+        checks = site_checks(ROOT, ROOT)
         checks["launch.launcher"](site.model_copy(update={"partition": partition}))
 
     check("own")
@@ -140,9 +140,9 @@ def test_a_site_adds_its_own_provider(tmp_path: Path, monkeypatch: pytest.Monkey
     group = "[proofmark.software.providers]"
     (info / "entry_points.txt").write_text(f"{group}\nsite-modules = site_provider:Modules\n")
     with pytest.raises(BadInput, match="provision_from: found 'site-modules'"):
-        check_provider("site-modules")  # the control
+        check_provider("site-modules", ROOT)  # the control
     monkeypatch.syspath_prepend(str(tmp_path))
-    check_provider("site-modules")
+    check_provider("site-modules", ROOT)
     site = kit.site()
     partition = site.partition.model_copy(update={"provision_from": "site-modules"})
     site = site.model_copy(update={"partition": partition})

@@ -183,7 +183,7 @@ def check(inventory: Path, limit: str = "compute") -> list[str]:
         inventory,
         limit,
         benchmarks,
-        checks=site_checks(ROOT),
+        checks=site_checks(ROOT, ROOT),
         packages=site_packages(ROOT),
         job_mistakes=job_mistakes,
     )

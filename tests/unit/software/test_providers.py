@@ -17,7 +17,6 @@ from proofmark.site.partition import Preinstalled
 from proofmark.software.easybuild import read_plan
 from proofmark.software.installed import find_programs, spellings
 from proofmark.software.preinstalled import preinstalled
-from proofmark.software.spack.build_progress import BuildProgress
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
 from proofmark.software.spack.lock_check import read_target
 
@@ -106,50 +105,6 @@ def test_differences_of_a_sites_lock_are_listed() -> None:
     site = lock(Spec("ior", "1.0", "rebuilt", "zen3", "ior@1.0", False, ("other",), ()), external)
     assert differences(kit, site) == ["mpich: 1.0 → 4.1 of the site", "other builds of ior"]
     assert differences(kit, kit) == []
-
-
-def hashed(name: str) -> Spec:
-    return Spec(name, "1.0", (name * 32)[:32], "zen3", f"{name}@1.0", False, (), ())
-
-
-def test_progress_has_count_name_and_time_left() -> None:
-    clock = [0.0]
-    lines: list[str] = []
-    one, two = hashed("a"), hashed("b")
-    progress = BuildProgress([one, two], lines.append, {"b": 90.0}, now=lambda: clock[0])
-    progress.read(f"==> Installing a-1.0-{one.hash} [1/5]")
-    clock[0] = 30.0
-    progress.report()
-    progress.read(f"==> a: Successfully installed a-1.0-{one.hash}")
-    progress.read(f"[+] /store/a-1.0-{one.hash}")
-    progress.read(f"==> Installing b-1.0-{two.hash} [2/5]")
-    progress.read("==> Error: b does not compile")
-    assert lines == [
-        "1 of 2: a@1.0, for 0 s; about 3 min 00 s left",
-        "1 of 2: a@1.0, for 30 s; about 2 min 30 s left",
-        "2 of 2: b@1.0, for 0 s; about 1 min 30 s left",
-    ]
-    assert progress.times == {"a": 30.0, "b": 90.0}
-    assert progress.errors == ["==> Error: b does not compile"]
-
-
-def test_a_spec_from_a_build_cache_is_counted_once() -> None:
-    lines: list[str] = []
-    one, two = hashed("a"), hashed("b")
-    progress = BuildProgress([one, two], lines.append, {}, now=lambda: 0.0)
-    for name, spec in (("a", one), ("b", two)):
-        progress.read(f"==> Extracting {name}-1.0-{spec.hash} from binary cache")
-        progress.read(f"==> {name}: Successfully installed {name}-1.0-{spec.hash}")
-        progress.read(f"[+] /store/{name}-1.0-{spec.hash}")
-        progress.read(f"==> Installing {name}-1.0-{spec.hash} [1/2]")
-    assert [line.partition(",")[0] for line in lines] == ["1 of 2: a@1.0", "2 of 2: b@1.0"]
-
-
-def test_the_first_build_on_a_machine_has_no_time_left() -> None:
-    lines: list[str] = []
-    one = hashed("a")
-    BuildProgress([one], lines.append, {}).read(f"==> Installing a-1.0-{one.hash} [1/1]")
-    assert lines == ["1 of 1: a@1.0, for 0 s; time left: not known yet"]
 
 
 def program(folder: Path, name: str, mode: int = 0o755) -> None:

@@ -11,6 +11,7 @@ from proofmark.software.installed import Installed
 from proofmark.software.provider import Provider
 from proofmark.software.spack.install import install, missing_specs
 from proofmark.software.spack.lock_check import read_roots
+from proofmark.software.spack.path_length import check_length
 from proofmark.software.spack.system import this_system
 
 
@@ -29,6 +30,15 @@ class Spack(Provider):
             BadInput: the environment has no ``spack.yaml``.
         """
         return read_roots(kit / "environments" / site.partition.environment)
+
+    @classmethod
+    def check_prefixes(cls, prefixes: Path) -> None:
+        """Refuse a folder whose path is too long for Spack.
+
+        Raises:
+            BadInput: it is too long.
+        """
+        check_length(prefixes)
 
     def install(self, say: Say) -> Installed:
         """Install the missing specs of the lock and return the packages of the request.

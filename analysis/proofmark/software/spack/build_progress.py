@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
+import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from proofmark.common.text import duration
 from proofmark.software.build_process import Say
+from proofmark.software.spack.build_times import Expected, expected
 from proofmark.software.spack.lock import Spec
 
 HASH = re.compile(r"-([a-z0-9]{32})\b")
 """The hash of a spec in a line of Spack's output."""
+WIDTH = 96
+"""Characters of a line that lists packages."""
 
 
 @dataclass
@@ -24,24 +26,45 @@ class BuildProgress:
     Attributes:
         missing: the specs to install.
         say: gets each line of progress.
-        times: seconds of earlier builds on this machine, by package; `read` updates it.
+        times: the expected seconds, by package.
+        cores: the processes of a build.
+        cached: the hashes of the specs that are in a build cache.
         now: the clock, in seconds.
-        errors: the error lines of Spack.
+        built: the seconds of each package that was built; `read` writes it.
+        lines: the lines of Spack's output.
     """
 
     missing: Sequence[Spec]
     say: Say
-    times: dict[str, float]
+    times: Mapping[str, float]
+    cores: int
+    cached: Collection[str] = frozenset()
     now: Callable[[], float] = time.monotonic
-    errors: list[str] = field(default_factory=list)
-    _done: dict[str, float] = field(default_factory=dict)
+    built: dict[str, float] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    _done: set[str] = field(default_factory=set)
     _current: Spec | None = None
+    _extracted: bool = False
     _started: float = 0.0
+
+    def begin(self) -> None:
+        """Print what will be installed, and the expected time. Call it before Spack starts."""
+        self._started = self.now()
+        cached = sum(spec.hash in self.cached for spec in self.missing)
+        source = f"{cached} of them from the build cache" if cached else "all from their sources"
+        self.say(f"{len(self.missing)} packages to install, {source}:")
+        for line in textwrap.wrap(", ".join(spec.label for spec in self.missing), WIDTH):
+            self.say(f"  {line}")
+        whole = expected(self.missing, self.times, self.cached)
+        self.say(f"expected on {_cores(self.cores)}: {_text(whole, whole.seconds)}")
+        if whole.unknown and len(whole.unknown) < len(self.missing):
+            names = ", ".join(spec.name for spec in whole.unknown)
+            for line in textwrap.wrap(f"no known time: {names}", WIDTH):
+                self.say(f"  {line}")
 
     def read(self, line: str) -> None:
         """Read one line of Spack's output."""
-        if "Error:" in line or "error:" in line:
-            self.errors.append(line.strip())
+        self.lines.append(line.rstrip())
         match = HASH.search(line)
         spec = next((each for each in self.missing if match and each.hash == match[1]), None)
         if spec is None:
@@ -50,33 +73,40 @@ class BuildProgress:
             return  # for a spec from a build cache, Spack prints "Installing" last
         if line.startswith(("==> Installing ", "==> Extracting ")):
             self._current, self._started = spec, self.now()
+            self._extracted = line.startswith("==> Extracting ")
             self.report()
         elif "Successfully installed" in line or line.startswith("[+]"):
-            seconds = self.now() - self._started if spec == self._current else 0.0
-            self._done[spec.hash] = seconds
-            self.times[spec.name] = seconds
+            if spec == self._current and not self._extracted:
+                self.built[spec.name] = self.now() - self._started
+            self._done.add(spec.hash)
 
     def report(self) -> None:
-        """Print a line of progress, if a spec is being installed."""
-        if self._current is not None:
-            spent = self.now() - self._started
-            self.say(
-                f"{len(self._done) + 1} of {len(self.missing)}: {self._current.label}, "
-                f"for {duration(spent)}; {self._left(spent)}"
-            )
+        """Print a line of progress."""
+        spent = self.now() - self._started
+        if self._current is None:
+            self.say(f"Spack reads its recipes before the first package, for {duration(spent)}")
+            return
+        times = {**self.times, **self.built}
+        left = [spec for spec in self.missing if spec.hash not in self._done]
+        rest = expected(left, times, self.cached)
+        of_current = min(spent, times.get(self._current.name, 0.0))
+        number = min(len(self._done) + 1, len(self.missing))
+        self.say(
+            f"{number} of {len(self.missing)}: {self._current.label}, for {duration(spent)}; "
+            f"left: {_text(rest, rest.seconds - of_current)}"
+        )
 
-    def _left(self, spent: float) -> str:
-        known = [*self._done.values(), *self.times.values()]
-        if not known:
-            return "time left: not known yet"
-        mean = sum(known) / len(known)
-        left = sum(self.times.get(s.name, mean) for s in self.missing if s.hash not in self._done)
-        return f"about {duration(max(0.0, left - spent))} left"
+
+def _cores(count: int) -> str:
+    return f"{count} core{'' if count == 1 else 's'}"
 
 
-def read_times(path: Path) -> dict[str, float]:
-    """Return the seconds of earlier builds by package; empty if the file cannot be read."""
-    try:
-        return {str(name): float(seconds) for name, seconds in json.loads(path.read_text()).items()}
-    except (OSError, ValueError, AttributeError):
-        return {}
+def _text(time_left: Expected, seconds: float) -> str:
+    """Return the time in words, with the number of the packages that it does not contain."""
+    count = len(time_left.unknown)
+    packages = f"{count} package{'' if count == 1 else 's'}"
+    if not count:
+        return f"about {duration(seconds)}"
+    if not seconds:
+        return f"not known for {packages}"
+    return f"about {duration(seconds)} and {packages} whose time is not known"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,20 +14,25 @@ from typing import Any
 import yaml
 
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import write_whole
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
-from proofmark.software.spack.build_progress import BuildProgress, read_times
+from proofmark.software.spack.build_progress import BuildProgress
+from proofmark.software.spack.build_times import known_times, measured_times, read_times
 from proofmark.software.spack.bundle import unpack
+from proofmark.software.spack.failure import error_of_build, read_failure, read_log, refused
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.linked import check_blas
 from proofmark.software.spack.lock import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
+from proofmark.software.spack.one_at_a_time import one_at_a_time
+from proofmark.software.spack.path_length import check_length
 
-LAST_ERRORS = 3
-"""The number of error lines of Spack that a message repeats."""
+SPACK_JOBS = 16
+"""Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,9 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     """Return the specs that `install` would install; change nothing and run no Spack.
 
     Raises:
-        BadInput: see `choose_lock`; or a package is not in the lock.
+        BadInput: see `choose_lock` and `check_length`; or a package is not in the lock.
     """
+    check_length(request.prefixes)
     lock = choose_lock(request, system).lock
     installed = installation_in(request.prefixes, request.sources).installed()
     cached = buildcache.cached_manifests(request.sources.cache)
@@ -101,7 +107,8 @@ def install(request: ProvisionRequest, system: str, say: Say) -> Installed:
     Installed specs stay, so that a second call continues after a failure.
 
     Raises:
-        BadInput: the lock is stale, a source is missing, a signature is wrong, or a build failed.
+        BadInput: the path is too long, the lock is stale, a source is missing, a signature is
+            wrong, or a build failed.
         Stopped: this process received SIGINT or SIGTERM.
     """
     chosen = choose_lock(request, system)
@@ -129,8 +136,7 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
     """
     sources, root = request.sources, request.prefixes / "spack"
     root.mkdir(parents=True, exist_ok=True)
-    with (root / "lock").open("w") as lock_file:
-        fcntl.flock(lock_file, fcntl.LOCK_EX)
+    with one_at_a_time(root / "lock", request.arch, say):
         if request.bundle:
             unpacked = unpack(request.bundle, root / "bundle", chosen.lock.source, say)
             bundled = unpacked / "cache"
@@ -168,20 +174,43 @@ def _copy_environment(request: ProvisionRequest, lock: Lock, folder: Path) -> Pa
 def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, say: Say) -> None:
     installation, cached = spack.installation, buildcache.cached_manifests(spack.cache)
     missing = chosen.lock.missing(request.programs, installation.installed(), cached)
-    times_file = installation.root / "times.json"
-    progress = BuildProgress(missing, say, read_times(times_file))
+    if not missing:
+        return  # the installation for which this one waited has installed them
+    times_file, cores = installation.root / "times.json", _cores(request.jobs)
+    own = read_times(times_file)
+    times = known_times(own, measured_times(), cores)
+    progress = BuildProgress(missing, say, times, cores, cached)
     log = installation.root / "logs" / f"{request.arch}.log"
-    say(f"{len(missing)} specs to install; output of Spack: {log}")
+    progress.begin()
+    say(f"output of Spack: {log}")
+    progress.report()
     roots = [f"/{chosen.lock.root(package).hash}" for package in request.programs]
     words = ("-e", str(spack.environment), "install", "--only-concrete", *roots)
     command = installation.command(*words)
     try:
         code = run(command, installation.environment(), log, progress.read, progress.report)
     finally:
-        times_file.write_text(json.dumps(progress.times, indent=1, sort_keys=True) + "\n")
+        now_known = own | progress.built
+        write_whole(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
     if code:
-        errors = " / ".join(progress.errors[-LAST_ERRORS:]) or f"exit code {code}"
-        raise bad_input("spack install", "", errors, complete_installation(log))
+        raise _refused(progress.lines, code, installation, log)
+
+
+def _refused(
+    output: Sequence[str], code: int, installation: SpackInstallation, log: Path
+) -> BadInput:
+    """Return the exception of a failed installation, with its first cause."""
+    stage = installation.root / "stage"
+    failure = read_failure(output)
+    if failure is None:
+        return bad_input("spack install", "", f"exit code {code}", complete_installation(log))
+    error = error_of_build(failure.log, lambda path: read_log(path, stage)) if failure.log else None
+    return refused(failure, error, log)
+
+
+def _cores(jobs: int) -> int:
+    """Return the processes of a build; `jobs` is 0 for the default of Spack."""
+    return min(jobs or SPACK_JOBS, len(os.sched_getaffinity(0)))
 
 
 def derived_text(package: str, parts: Sequence[DerivedPart]) -> str:

@@ -22,6 +22,7 @@ from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.software.build_process import Say
 from proofmark.software.request import Sources
+from proofmark.software.spack.path_length import STORE
 from proofmark.software.spack.system import release_variables, this_system, write_release
 
 PADDED = 128
@@ -82,7 +83,7 @@ class SpackInstallation:
                 kind: dict[str, Any] = {"url": url, "source": is_source, "binary": not is_source}
                 mirrors[name] = kind if is_source else {**kind, "signed": True}
         builtin = (self.packages / "repos/spack_repo/builtin").resolve()
-        store: dict[str, Any] = {"root": str(self.root / "store"), "padded_length": PADDED}
+        store: dict[str, Any] = {"root": str(self.root / STORE), "padded_length": PADDED}
         config: dict[str, Any] = {
             "install_tree": store,
             "build_stage": [str(self.root / "stage")],
@@ -108,7 +109,7 @@ class SpackInstallation:
     def installed(self) -> dict[str, Path]:
         """Return the prefixes of the installed specs, by hash, from the database of Spack."""
         prefixes: dict[str, Path] = {}
-        for index in (self.root / "store").glob("**/.spack-db/index.json"):
+        for index in (self.root / STORE).glob("**/.spack-db/index.json"):
             records = json.loads(index.read_text())["database"]["installs"]
             for spec_hash, record in records.items():
                 if record["installed"] and record["path"] and Path(record["path"]).is_dir():

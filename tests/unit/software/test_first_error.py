@@ -1,0 +1,264 @@
+"""The first error of a build. ``tests/data/build-logs`` has logs of builds that really failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.folders import ROOT
+
+from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
+from proofmark.software.remedies import package_with, system_packages, what_to_do
+from proofmark.software.spack.failure import (
+    BuildFailure,
+    Cause,
+    error_of_build,
+    read_failure,
+    read_log,
+    refused,
+)
+
+LOGS = ROOT / "tests/data/build-logs"
+
+
+def lines(name: str) -> list[str]:
+    return (LOGS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.fault("build-fails")
+@pytest.mark.parametrize(
+    ("log", "kind", "name", "place"),
+    [
+        ("header", Kind.HEADER_MISSING, "mpi.h", "a.c:2"),
+        ("imb", Kind.HEADER_MISSING, "mpi.h", "imb.cpp:33"),
+        ("fortran", Kind.MODULE_MISSING, "mpi.mod", "a.f90:2"),
+        ("symbol", Kind.SYMBOL_MISSING, "dgemm_", "a.c:0"),
+        ("configure", Kind.COMPILER_MISSING, "C", ":0"),
+        ("hpl-configure", Kind.COMPILER_FAILS, "C", ":0"),
+        (
+            "cmake",
+            Kind.PACKAGE_MISSING,
+            "MPI",
+            "/usr/share/cmake-3.25/Modules/FindPackageHandleStandardArgs.cmake:230",
+        ),
+        ("space", Kind.NO_SPACE, "", ":0"),
+        ("killed", Kind.KILLED, "", ":0"),
+        ("tool", Kind.COMMAND_ERROR, "", ":0"),
+    ],
+)
+def test_the_log_of_a_failed_build_gives_its_first_error(
+    log: str, kind: Kind, name: str, place: str
+) -> None:
+    error = first_error(lines(f"{log}.log"))
+    assert error is not None
+    assert (error.kind, error.name, f"{error.file}:{error.line}") == (kind, name, place)
+
+
+def test_a_log_without_an_error_has_none() -> None:
+    assert first_error([]) is None
+    assert (
+        first_error(["checking for error: no", "make: [a] Error 1 (ignored)", "0 errors"]) is None
+    )
+
+
+HEADERS = [
+    "a.c:2:10: fatal error: mpi.h: No such file or directory",  # gcc
+    "a.c:2:10: fatal error: 'mpi.h' file not found",  # clang, icx, craycc
+    'a.c(2): catastrophic error: cannot open source file "mpi.h"',  # icc
+    '"a.c", line 2: catastrophic error: cannot open source file "mpi.h"',  # nvc
+    "PGC-F-0206-Can't find include file mpi.h (a.c: 2)",  # pgcc
+    'CC-5 craycc: ERROR File = a.c, Line = 2\n  Could not open source file "mpi.h".',
+    "a.c:2:0:\n\n    2 | #include\nFatal Error: Cannot open included file \u2018mpi.h\u2019",
+    "a.c(2): error #5102: Cannot open include file 'mpi.h'",  # ifx
+    "a.c:2:1: error: Source file 'mpi.h' was not found",  # flang
+]
+MODULES = [
+    "a.f90:2:6:\n\n    2 |  use mpi\n"
+    "Fatal Error: Cannot open module file \u2018mpi.mod\u2019 for reading",
+    "a.f90(2): error #7002: Error in opening the compiled module file.  "
+    "Check INCLUDE paths.   [MPI]",
+    "NVFORTRAN-F-0004-Unable to open MODULE file mpi.mod (a.f90: 2)",
+    "a.f90:2:7: error: Cannot parse module file for module 'mpi': "
+    "Source file 'mpi.mod' was not found",
+    "ftn-292 ftn: ERROR A, File = a.f90, Line = 2, Column = 5\n"
+    '  "MPI" is specified as the module name on a USE statement, but the compiler cannot find it.',
+]
+
+
+@pytest.mark.parametrize("text", [*HEADERS, *MODULES])
+def test_each_compilers_word_for_a_missing_file_is_read_with_its_place(text: str) -> None:
+    error = first_error([*text.splitlines(), "make: *** [Makefile:2: all] Error 1"])
+    assert error is not None
+    kind, file = (Kind.HEADER_MISSING, "a.c") if text in HEADERS else (Kind.MODULE_MISSING, "a.f90")
+    assert (error.kind, error.file, error.line) == (kind, file, 2)
+    assert package_with(error) == system_packages()[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "/usr/bin/ld: cannot find -lfftw3: No such file or directory",
+            FirstError(
+                Kind.LIBRARY_MISSING, "cannot find -lfftw3: No such file or directory", "fftw3"
+            ),
+        ),
+        (
+            "ld.lld: error: unable to find library -lopenblas",
+            FirstError(
+                Kind.LIBRARY_MISSING, "error: unable to find library -lopenblas", "openblas"
+            ),
+        ),
+        (
+            "/usr/bin/ld: a.c:12: undefined reference to `dgemm_'",
+            FirstError(Kind.SYMBOL_MISSING, "undefined reference to `dgemm_'", "dgemm_", "a.c", 12),
+        ),
+        (
+            "make: gfortran: No such file or directory",
+            FirstError(Kind.TOOL_MISSING, "make: gfortran: No such file or directory", "gfortran"),
+        ),
+        (
+            "/bin/sh: 1: autoreconf: not found",
+            FirstError(Kind.TOOL_MISSING, "/bin/sh: 1: autoreconf: not found", "autoreconf"),
+        ),
+        (
+            "configure: error: libfoo is required",
+            FirstError(Kind.CONFIGURE_ERROR, "libfoo is required"),
+        ),
+        (
+            "CMake Error at CMakeLists.txt:2 (project):\n  No CMAKE_C_COMPILER could be found.",
+            FirstError(
+                Kind.COMPILER_MISSING,
+                "No CMAKE_C_COMPILER could be found.",
+                "C",
+                "CMakeLists.txt",
+                2,
+            ),
+        ),
+        (
+            "CMake Error at a/CMakeLists.txt:7 (message):\n\n  Too old",
+            FirstError(Kind.CMAKE_ERROR, "Too old", "", "a/CMakeLists.txt", 7),
+        ),
+        (
+            "c.c:1:17: error: \u2018x\u2019 undeclared",
+            FirstError(Kind.COMPILE_ERROR, "error: 'x' undeclared", "", "c.c", 1),
+        ),
+        (
+            "d.f90:3:2:\n\n    3 |  x=1\nError: Symbol \u2018x\u2019 at (1) has no IMPLICIT type",
+            FirstError(
+                Kind.COMPILE_ERROR, "Error: Symbol 'x' at (1) has no IMPLICIT type", "", "d.f90", 3
+            ),
+        ),
+    ],
+)
+def test_other_errors_are_read(text: str, expected: FirstError) -> None:
+    assert first_error(text.splitlines()) == expected
+
+
+def test_a_full_disk_is_the_cause_of_earlier_errors_and_make_is_none() -> None:
+    compiler = "a.c:1:1: error: no"
+    killed = "gcc: fatal error: Killed signal terminated program cc1"
+    make = "make: *** [a] Error 1"
+    full = "cc1: fatal error: a.s: No space left on device"
+    for log, kind in (
+        ([make, compiler, full], Kind.NO_SPACE),
+        ([compiler, killed], Kind.KILLED),
+        ([make, compiler], Kind.COMPILE_ERROR),
+        ([make], Kind.COMMAND_ERROR),
+    ):
+        error = first_error(log)
+        assert error is not None
+        assert error.kind == kind
+
+
+def test_the_reason_of_a_compiler_that_fails_is_in_config_log() -> None:
+    files = {"spack-build-out.txt": "hpl-configure.log", "config.log": "hpl-config.log"}
+    error = error_of_build(
+        Path("/s/spack-build-out.txt"), lambda path: lines(files[path.name]) if path else []
+    )
+    assert error is not None
+    assert (error.kind, error.name) == (Kind.LIBRARY_MISSING, "open-rte")
+    assert failed_test(["configure:1: checking for x", "a.c:1:1: error: no"]) == ()
+
+
+def test_the_advice_names_the_packages_of_debian_and_rhel() -> None:
+    header = FirstError(Kind.HEADER_MISSING, "text", "numa.h")
+    assert what_to_do(header) == "the header numa.h; Debian: libnuma-dev; RHEL: numactl-devel"
+    unknown = FirstError(Kind.LIBRARY_MISSING, "text", "own")
+    assert what_to_do(unknown) == "the library own"
+    assert {what_to_do(FirstError(kind, "", "x")) for kind in Kind}.isdisjoint({""})
+
+
+def test_no_file_is_in_two_system_packages() -> None:
+    for field in ("headers", "libraries", "tools", "finds"):
+        names = [name for each in system_packages() for name in getattr(each, field)]
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.fault("build-fails")
+@pytest.mark.parametrize(
+    ("name", "cause", "phase"),
+    [
+        ("header", Cause.BUILD, "install"),
+        ("configure", Cause.BUILD, "configure"),
+        ("checksum", Cause.CHECKSUM, ""),
+        ("source", Cause.SOURCE, ""),
+        ("patch", Cause.RECIPE, ""),
+    ],
+)
+def test_the_output_of_spack_gives_package_phase_and_log(
+    name: str, cause: Cause, phase: str
+) -> None:
+    failure = read_failure(lines(f"{name}.spack"))
+    assert failure is not None
+    assert (failure.cause, failure.package, failure.phase) == (cause, f"bad-{name}-1.0", phase)
+    built = cause is Cause.BUILD
+    assert (failure.log is not None and failure.log.name == "spack-build-out.txt") == built
+    assert len(failure.addresses) == (2 if cause is Cause.SOURCE else 0)
+
+
+def test_the_first_of_several_failures_is_read() -> None:
+    good = ["==> Installing good-1.0-" + "a" * 32, "==> good: Successfully installed good"]
+    ends = ["==> Error: bad: Package was not installed"]
+    output = [*good, *lines("header.spack"), *good, *lines("source.spack"), *good, *ends]
+    failure = read_failure(output)
+    assert failure is not None
+    assert (failure.package, failure.others) == ("bad-header-1.0", 2)
+    assert read_failure(good) is None
+    early = read_failure(["==> Error: No such environment"])
+    assert early is not None
+    assert (early.package, early.message) == ("", "No such environment")
+
+
+def test_the_message_has_code_place_remedy_and_log() -> None:
+    failure = BuildFailure(Cause.BUILD, "hpl-2.3", "build", "exit", Path("/s/b.txt"), others=1)
+    error = FirstError(Kind.HEADER_MISSING, "fatal error: mpi.h: No such file", "mpi.h", "a.c", 2)
+    (mistake,) = refused(failure, error, Path("/s/out.log")).mistakes
+    assert mistake.key == "hpl-2.3"
+    assert mistake.found == (
+        "HEADER_MISSING: phase build: a.c:2: fatal error: mpi.h: No such file; "
+        "1 more packages failed"
+    )
+    assert "Debian: libopenmpi-dev; RHEL: openmpi-devel" in mistake.accepted
+    assert "/s/b.txt" in mistake.accepted
+    source = read_failure(lines("source.spack"))
+    assert source is not None
+    (mistake,) = refused(source, None, Path("/s/out.log")).mistakes
+    assert mistake.found.startswith("SOURCE_NOT_REACHED: ")
+    assert all(address in mistake.found for address in source.addresses)
+    assert "provision_sources" in mistake.accepted
+    checksum = read_failure(lines("checksum.spack"))
+    assert checksum is not None
+    assert f"Expected {'0' * 64} but got " in checksum.message
+    assert "Contents" not in checksum.message
+
+
+def test_only_a_log_of_the_own_stage_is_read(tmp_path: Path) -> None:
+    stage, other = tmp_path / "stage", tmp_path / "other"
+    for folder in (stage, other):
+        folder.mkdir()
+        (folder / "log").write_text("one\ntwo\n")
+    (stage / "link").symlink_to(other / "log")
+    assert read_log(stage / "log", stage) == ["one", "two"]
+    for path in (other / "log", stage / "link", stage / "none", stage / "../other/log"):
+        assert read_log(path, stage) == []
