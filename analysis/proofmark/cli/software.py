@@ -14,6 +14,7 @@ from proofmark.cli.checkout import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json
+from proofmark.cli.sources import lock_arguments, packages_argument, site_locks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
@@ -57,16 +58,20 @@ def _lock_arguments(parser: ArgumentParser) -> None:
 
 
 def _bundle_arguments(parser: ArgumentParser) -> None:
-    _lock_arguments(parser)
+    _existing_lock_arguments(parser)
     parser.add_argument("target", metavar="FILE", type=Path)
-    parser.add_argument("--package", action="append", default=[], help="(default: all)")
+
+
+def _existing_lock_arguments(parser: ArgumentParser) -> None:
+    lock_arguments(parser, "the system of the lock; it must be this one")
+    packages_argument(parser)
+    _source_arguments(parser)
 
 
 def _cache_arguments(parser: ArgumentParser) -> None:
-    _lock_arguments(parser)
+    _existing_lock_arguments(parser)
     parser.add_argument("target", metavar="FOLDER", type=Path)
     parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
-    parser.add_argument("--package", action="append", default=[], help="(default: all)")
 
 
 def _source_arguments(parser: ArgumentParser) -> None:
@@ -207,7 +212,9 @@ def _request(
         arch=options.arch,
         programs={},
         prefixes=_prefixes(options, kit),
-        sources=_sources(options),
+        # A bundle may get sources that the folder lacks from the addresses of the recipes.
+        sources=replace(_sources(options), upstream=True),
+        site_locks=site_locks(options),
     )
     chosen = spack.choose_lock(request, system)
     names = options.package or sorted(chosen.lock.roots)

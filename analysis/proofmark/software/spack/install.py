@@ -24,6 +24,7 @@ from proofmark.software.spack.installation import SpackInstallation, bootstrap, 
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
+from proofmark.software.spack.mirror import search_sources
 
 LAST_ERRORS = 3
 """The number of error lines of Spack that a message repeats."""
@@ -121,6 +122,7 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
             sources = Sources(bundle=unpacked, cache=cache, key=sources.key)
         installation = installation_in(request.prefixes, sources)
         bootstrap(installation, request.kit, read_pins(request.kit), sources, say)
+        search_sources(chosen.lock, request.programs, installation, sources, say)
         installation.configure(sources, request.jobs)
         with ExitStack() as ends:
             if sources.cache:

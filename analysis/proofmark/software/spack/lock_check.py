@@ -16,6 +16,7 @@ import yaml
 from proofmark.common.command import run_command
 from proofmark.common.environment import without_secrets
 from proofmark.common.errors import InputError, bad_input, nearest
+from proofmark.software.spack.lock import read_lock
 from proofmark.software.spack.lock_rules import (
     canonicalise,
     check_lock,
@@ -23,6 +24,7 @@ from proofmark.software.spack.lock_rules import (
     overlay_digest,
     root_names,
 )
+from proofmark.software.spack.sources import FILE, check_sources, sources_from_spack
 from proofmark.software.spack.system import release_variables, this_system, write_release
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
@@ -111,10 +113,10 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def check(root: Path, arch: str, operating_system: str) -> list[InputError]:
-    """Return all errors of one committed lock.
+    """Return all errors of one committed lock and of the list of its sources.
 
     Raises:
-        BadInput: the lock, or the digest of its recipes, is missing.
+        BadInput: the lock, the digest of its recipes, or the list is missing.
     """
     directory = root / "environments" / arch
     environment = read_environment(directory, operating_system)
@@ -124,7 +126,7 @@ def check(root: Path, arch: str, operating_system: str) -> list[InputError]:
         if not path.is_file():
             accepted = f"the file that `make lock ARCH={arch} OS={operating_system}` writes"
             raise bad_input(path, "", "no such file", accepted)
-    return check_lock(
+    mistakes = check_lock(
         str(lock.relative_to(root)),
         lock.read_text(),
         digest.read_text(),
@@ -134,6 +136,7 @@ def check(root: Path, arch: str, operating_system: str) -> list[InputError]:
         overlay=root / OVERLAY,
         pins=_load(root / PINS),
     )
+    return [*mistakes, *check_sources(read_lock(lock))]
 
 
 def make(
@@ -144,7 +147,7 @@ def make(
     packages: Path,
     python: Path = Path(sys.executable),
 ) -> None:
-    """Concretize one environment at the pinned commits and write its canonical lock.
+    """Concretize one environment at the pinned commits; write its canonical lock and its sources.
 
     Spack works on a copy in a temporary folder with a separate configuration. So the lock depends
     on neither the user's configuration nor the path of the checkout.
@@ -168,17 +171,20 @@ def make(
         if head != pin["commit"]:
             raise bad_input(checkout, "HEAD", head, f"{pin['commit']} ({pin['tag']})")
     with tempfile.TemporaryDirectory() as scratch:
-        lock = _concretize(root, arch, operating_system, spack, packages, python, Path(scratch))
+        lock, sources = _concretize(
+            root, arch, operating_system, spack, packages, python, Path(scratch)
+        )
     directory = root / "environments" / arch / operating_system
     directory.mkdir(exist_ok=True)
     (directory / "spack.lock").write_text(lock)
+    (directory / FILE).write_text(sources)
     (directory / "overlay.sha256").write_text(overlay_digest(root / OVERLAY) + "\n")
 
 
 def _concretize(
     root: Path, arch: str, system: str, spack: Path, packages: Path, python: Path, scratch: Path
-) -> str:
-    """Run the solver in the folder `scratch` and return the canonical text of its lock."""
+) -> tuple[str, str]:
+    """Run the solver in the folder `scratch`; return the texts of its lock and of its sources."""
     for part in ("environments", "spack-repo"):
         shutil.copytree(root / part, scratch / part)
     for name in ("user", "system"):
@@ -206,7 +212,7 @@ def _concretize(
         accepted = f"an environment that the compiler of {system} can build"
         raise bad_input(root / "environments" / arch, "spack concretize", found, accepted)
     lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
-    return canonicalise(lock)
+    return canonicalise(lock), sources_from_spack(command, environment, variables)
 
 
 def guard(target: str, programs: list[Path]) -> list[InputError]:
