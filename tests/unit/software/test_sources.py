@@ -12,9 +12,12 @@ import pytest
 import yaml
 from tests.folders import ROOT
 
+from proofmark.cli import software
 from proofmark.cli.main import main
-from proofmark.common.errors import BadInput
-from proofmark.software.request import Sources
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.software.request import ProvisionRequest, Sources
+from proofmark.software.spack import install
+from proofmark.software.spack.install import ChosenLock
 from proofmark.software.spack.installation import SpackInstallation, installation_in
 from proofmark.software.spack.lock import Lock, Spec, read_lock
 from proofmark.software.spack.mirror import Located, State, link, locate, search_sources
@@ -26,6 +29,7 @@ from proofmark.software.spack.sources import (
     check_sources,
     read_sources,
 )
+from proofmark.software.spack.system import OperatingSystem
 
 CONTENT = b"the source of IOR"
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -251,14 +255,14 @@ def test_the_command_names_the_files_to_bring(
     assert "has 0 of 2: bring compiler-wrapper-1.1.0.tar.gz, stream-5.10" in output
 
 
-@pytest.mark.parametrize("with_site", [True, False])
-def test_the_lock_of_a_site_is_listed_if_the_site_is_named(
-    tmp_path: Path, with_site: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A lock of the site, in which only STREAM is built."""
-    system = "debian12"
-    ours, site = ROOT / "environments/local" / system, tmp_path / "inventory/mine"
-    place = site / "locks/local" / system
+SYSTEM = "debian12"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Return a site with a lock of its own, in which only STREAM is built."""
+    ours, site = ROOT / "environments/local" / SYSTEM, tmp_path / "inventory/mine"
+    place = site / "locks/local" / SYSTEM
     place.mkdir(parents=True)
     (site / "hosts.yml").write_text("all: {}\n")
     raw = json.loads((ours / "spack.lock").read_text())
@@ -266,8 +270,36 @@ def test_the_lock_of_a_site_is_listed_if_the_site_is_named(
     (place / "spack.lock").write_text(json.dumps(raw))
     for name in ("overlay.sha256", FILE):
         (place / name).write_text((ours / name).read_text())
+    return site
+
+
+@pytest.mark.parametrize("with_site", [True, False])
+def test_the_lock_of_a_site_is_listed_if_the_site_is_named(
+    site: Path, with_site: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["-i", str(site)] if with_site else []
-    assert main(["sources", "local", "--os", system, "--format", "json", *words]) == 0
+    assert main(["sources", "local", "--os", SYSTEM, "--format", "json", *words]) == 0
     packages = {row["package"] for row in json.loads(capsys.readouterr().out)}
     assert ("ior@4.0.0" in packages) != with_site
     assert "stream@5.10" in packages
+
+
+@pytest.mark.parametrize("with_site", [True, False])
+@pytest.mark.parametrize("command", [["bundle"], ["cache", "--key", "site"]])
+def test_bundle_and_cache_are_made_of_the_lock_of_a_site_if_it_is_named(
+    site: Path, with_site: bool, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[tuple[ProvisionRequest, ChosenLock]] = []
+
+    def refuse(request: ProvisionRequest, chosen: ChosenLock, say: object) -> None:
+        prepared.append((request, chosen))
+        raise bad_input("spack", "", "the end of the test", "nothing")
+
+    monkeypatch.setattr(install, "prepare", refuse)
+    monkeypatch.setattr(software, "this_system", lambda: OperatingSystem("debian", "12"))
+    words = ["-i", str(site)] if with_site else []
+    assert main([*command, "local", str(site / "made"), "--sources", str(site), *words]) == 3
+    ((request, chosen),) = prepared
+    assert chosen.lock.source.is_relative_to(site) == with_site
+    assert (list(chosen.lock.roots) == ["stream"]) == with_site
+    assert not request.sources.offline  # files that the folder lacks come from the addresses
