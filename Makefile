@@ -40,7 +40,7 @@ help:
 	@echo 'make bench        the overhead of the kit'
 	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system'
 	@echo 'make bundle       ARCH=knl: one file for an install without a network;'
-	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror'
+	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror SITE=nurion'
 	@echo 'make relock       refresh requirements/*.txt from requirements/*.in'
 	@echo 'make catalogues   update the translations from the texts of the code'
 	@echo 'make clean        remove the files that make created, but never a run'
@@ -81,7 +81,7 @@ lock: .venv
 
 bundle: .venv
 	proofmark bundle $(environment) $(or $(OUT),proofmark-$(ARCH).tar) $(own) \
-		$(if $(BUILDCACHE),--cache=$(BUILDCACHE)) $(if $(SOURCES),--sources=$(SOURCES)) \
+		$(if $(SITE),-i inventory/$(SITE)) $(if $(BUILDCACHE),--cache=$(BUILDCACHE)) $(if $(SOURCES),--sources=$(SOURCES)) \
 		$(PACKAGES:%=--package=%)
 
 # Root only. DEBIAN=trixie is Debian 13. CLONE is the folder of the checkout in the system. USER, if the

@@ -21,6 +21,7 @@ from tests.folders import ROOT
 from tests.roles.kit import Kit, Played, processes_of
 
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
+from proofmark.software.spack.sources import canonical
 from proofmark.software.spack.system import this_system
 
 pytestmark = pytest.mark.slow
@@ -98,6 +99,7 @@ def spack(kit: Kit) -> Kit:
     for path, text in {
         place / "spack.lock": canonicalise(lock),
         place / "overlay.sha256": overlay_digest(overlay),
+        place / "sources.json": canonical({"lib-one@1.0": (), "shell@1.0": ()}),
         place.parent / "spack.yaml": yaml.safe_dump(environment),
         common / "spack-pins.yaml": yaml.safe_dump(pins),
         common / "programs.yml": "{spack: {}, easybuild: {shell: {name: Shell}}, "

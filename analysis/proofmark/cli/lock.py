@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from proofmark.cli.command import Command
-from proofmark.cli.software import lock_arguments, ready, system_of
+from proofmark.cli.site import inventory_of
+from proofmark.cli.software import ready, source_arguments, system_of
+from proofmark.cli.sources import lock_arguments
 from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
@@ -35,9 +37,9 @@ ROOT = Path("/")
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    lock_arguments(parser)
-    site = parser.add_argument_group("a lock of a site, with what the site has")
-    site.add_argument("-i", "--inventory", type=Path, metavar="SITE", help="the site")
+    lock_arguments(parser, "the system of the lock; it must be this one")
+    source_arguments(parser)
+    site = parser.add_argument_group("a lock of the site of -i, with what the site has")
     site.add_argument(
         "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
     )
@@ -52,11 +54,9 @@ def _arguments(parser: ArgumentParser) -> None:
 def lock(options: Namespace) -> int:
     """Write the lock of an environment, or of a site."""
     kit, system = kit_folder(), system_of(options)
-    site: Path | None = options.inventory
+    site = inventory_of(options).folder if options.inventory else None
     if site is None and (options.find or options.module or options.mpi or options.blas):
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
-    if site is not None and not site.is_dir():
-        raise bad_input("-i", "", str(site), "the folder of a site")
     installation = ready(options, kit)
     checkouts = Checkouts(installation.spack, installation.packages, installation.python)
     if site is None:

@@ -84,6 +84,7 @@ COMMANDS = {
     "install": ("software", "install the programs of a run"),
     "build-program": ("software", "compile a program of the kit (for playbooks)"),
     "lock": ("lock", "write the lock of an environment, or of a site"),
+    "sources": ("sources", "list the sources of a lock, and which of them a folder has"),
     "bundle": ("software", "write a bundle for an installation without a network"),
     "cache": ("software", "push the installed packages to a signed build cache"),
 }

@@ -19,6 +19,7 @@ from proofmark.cli.checkout import (
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json
+from proofmark.cli.sources import lock_arguments, packages_argument, site_locks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
@@ -52,30 +53,28 @@ def _install_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="read the outputs of modules.sh on the node from stdin, as JSON by package",
     )
-    _source_arguments(parser)
-
-
-def lock_arguments(parser: ArgumentParser) -> None:
-    """Add the environment, the system and the sources of a lock to `parser`."""
-    parser.add_argument("arch", metavar="ARCH", help="an environment")
-    parser.add_argument("--os", help="the system of the lock; it must be this one")
-    _source_arguments(parser)
+    source_arguments(parser)
 
 
 def _bundle_arguments(parser: ArgumentParser) -> None:
-    lock_arguments(parser)
+    _existing_lock_arguments(parser)
     parser.add_argument("target", metavar="FILE", type=Path)
-    parser.add_argument("--package", action="append", default=[], help="(default: all)")
+
+
+def _existing_lock_arguments(parser: ArgumentParser) -> None:
+    lock_arguments(parser, "the system of the lock; it must be this one")
+    packages_argument(parser)
+    source_arguments(parser)
 
 
 def _cache_arguments(parser: ArgumentParser) -> None:
-    lock_arguments(parser)
+    _existing_lock_arguments(parser)
     parser.add_argument("target", metavar="FOLDER", type=Path)
     parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
-    parser.add_argument("--package", action="append", default=[], help="(default: all)")
 
 
-def _source_arguments(parser: ArgumentParser) -> None:
+def source_arguments(parser: ArgumentParser) -> None:
+    """Add the options that name Spack, the sources and the folder of installations to `parser`."""
     parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
     parser.add_argument("--spack", type=Path, help="Spack at the pinned commit")
     parser.add_argument("--spack-packages", type=Path, help="its recipes at the pinned commit")
@@ -213,7 +212,9 @@ def _request(
         arch=options.arch,
         programs={},
         prefixes=_prefixes(options, kit),
-        sources=_sources(options),
+        # A bundle may get sources that the folder lacks from the addresses of the recipes.
+        sources=replace(_sources(options), upstream=True),
+        site_locks=site_locks(options),
     )
     chosen = spack.choose_lock(request, system)
     names = options.package or sorted(chosen.lock.roots)

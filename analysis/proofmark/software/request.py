@@ -20,6 +20,8 @@ class Sources:
         mirror: a folder of sources.
         cache: a folder with a build cache, signed by `key`.
         key: the file with the public key of the site.
+        upstream: whether the addresses of the recipes are asked too, if `bundle` or `mirror` is
+            given.
     """
 
     spack: Path | None = None
@@ -28,6 +30,12 @@ class Sources:
     mirror: Path | None = None
     cache: Path | None = None
     key: Path | None = None
+    upstream: bool = False
+
+    @property
+    def offline(self) -> bool:
+        """Whether the sources of programs come from `bundle` and `mirror` only."""
+        return bool(self.bundle or self.mirror) and not self.upstream
 
 
 @dataclass(frozen=True)

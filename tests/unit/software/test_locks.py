@@ -309,6 +309,7 @@ case "$*" in
     [ "$(cat "$0.result")" = 0 ] || exit 1
     echo '{"roots": [], "concrete_specs": {}}' >"$2/spack.lock"
     ;;
+*source_script.py) echo '{}' ;;
 *) exit 2 ;;
 esac
 """
@@ -341,6 +342,7 @@ def test_a_lock_that_is_made_on_a_rebuild_has_the_name_of_the_original(
     made = lock_of_rhel9(tmp_path, monkeypatch, operating_system(rocky), solved=True)
     assert json.loads((made / "spack.lock").read_text())["roots"] == []
     assert (made / "overlay.sha256").read_text().strip() == overlay_digest(ROOT / OVERLAY)
+    assert (made / "sources.json").read_text() == "{}\n"
 
 
 def test_no_lock_is_made_on_another_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

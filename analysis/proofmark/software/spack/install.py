@@ -28,6 +28,7 @@ from proofmark.software.spack.linked import check_blas
 from proofmark.software.spack.lock import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
+from proofmark.software.spack.mirror import search_sources
 from proofmark.software.spack.one_at_a_time import one_at_a_time
 from proofmark.software.spack.path_length import check_length
 
@@ -144,6 +145,7 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
             sources = Sources(bundle=unpacked, cache=cache, key=sources.key)
         installation = installation_in(request.prefixes, sources)
         bootstrap(installation, request.kit, read_pins(request.kit), sources, say)
+        search_sources(chosen.lock, request.programs, installation, sources, say)
         installation.configure(sources, request.jobs)
         with ExitStack() as ends:
             if sources.cache:

@@ -31,6 +31,20 @@ PADDED = 128
 Spack relocates binaries of a build cache only into a prefix that is not longer.
 """
 
+NO_PROXY = "http://127.0.0.1:9"
+"""The discard port: nothing listens there, and nothing leaves the machine."""
+NO_NETWORK = {
+    **{
+        spelling: NO_PROXY
+        for scheme in ("http", "https", "ftp", "all")
+        for spelling in (f"{scheme}_proxy", f"{scheme}_proxy".upper())
+    },
+    "no_proxy": "",
+    "NO_PROXY": "",
+    "GIT_ALLOW_PROTOCOL": "file",
+}
+"""The variables with which urllib, curl, wget and git reach no address."""
+
 
 @dataclass(frozen=True)
 class SpackInstallation:
@@ -39,11 +53,18 @@ class SpackInstallation:
     root: Path
     spack: Path
     packages: Path
+    offline: bool = False
+    """Whether Spack may ask no address."""
 
     @property
     def python(self) -> Path:
         """The Python that runs Spack and that has the solver."""
         return self.root / "venv/bin/python"
+
+    @property
+    def mirror(self) -> Path:
+        """The mirror with links to the sources of a lock."""
+        return self.root / "mirror"
 
     @property
     def keyring(self) -> Path:
@@ -55,7 +76,10 @@ class SpackInstallation:
         return [str(self.spack / "bin/spack"), "--color=never", *words]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables with which Spack reads only the files of this folder."""
+        """Return the variables with which Spack reads only the files of this folder.
+
+        Offline, each address is behind a proxy that does not exist, and git reads files only.
+        """
         return {
             **os.environ,
             "SPACK_USER_CONFIG_PATH": str(self.root / "user"),
@@ -64,17 +88,20 @@ class SpackInstallation:
             "SPACK_GNUPGHOME": str(self.keyring),
             "SPACK_PYTHON": str(self.python),
             **release_variables(self.root),
+            **(NO_NETWORK if self.offline else {}),
         }
 
     def configure(self, sources: Sources, jobs: int) -> None:
         """Write Spack's configuration and the name of the operating system.
 
         The builtin recipes are in the user's scope. Its priority is lower than the environment's,
-        so that the recipes of this repository replace builtin ones.
+        so that the recipes of this repository replace builtin ones. Offline, our mirrors replace
+        those of Spack, and are not added to them.
         """
         mirrors: dict[str, Any] = {}
         for name, folder, is_source in (
             ("bundle", sources.bundle and sources.bundle / "mirror", True),
+            ("links", self.mirror, True),
             ("sources", sources.mirror, True),
             ("cache", sources.cache, False),
         ):
@@ -97,14 +124,14 @@ class SpackInstallation:
             "config": config,
             # Spack searches gpg only if this is enabled. With no sources it downloads nothing.
             "bootstrap": {"enable": True, "root": str(self.root / "bootstrap"), "sources:": []},
-            "mirrors": mirrors,
+            "mirrors:" if self.offline else "mirrors": mirrors,
         }
         for name in ("user", "system"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         write_release(self.root, this_system())
         for name, content in scopes.items():
             text = yaml.safe_dump({name: content})
-            (self.root / f"user/{name}.yaml").write_text(text)
+            (self.root / f"user/{name.rstrip(':')}.yaml").write_text(text)
 
     def installed(self) -> dict[str, Path]:
         """Return the prefixes of the installed specs, by hash, from the database of Spack."""
@@ -121,7 +148,10 @@ def installation_in(prefixes: Path, sources: Sources) -> SpackInstallation:
     """Return the installation under `prefixes`; create no file."""
     root = prefixes / "spack"
     return SpackInstallation(
-        root, sources.spack or root / "spack", sources.packages or root / "packages"
+        root,
+        sources.spack or root / "spack",
+        sources.packages or root / "packages",
+        sources.offline,
     )
 
 

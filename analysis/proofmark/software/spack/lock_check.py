@@ -12,12 +12,14 @@ import yaml
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import InputError, bad_input, nearest
+from proofmark.software.spack.lock import read_lock
 from proofmark.software.spack.lock_rules import (
     check_lock,
     forbidden_instructions,
     root_names,
 )
 from proofmark.software.spack.site_environment import declared_externals
+from proofmark.software.spack.sources import check_sources
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
 PINS = Path("environments/common/spack-pins.yaml")
@@ -140,7 +142,7 @@ def load_mapping(path: Path) -> dict[str, Any]:
 def check(
     root: Path, arch: str, operating_system: str, locks: Path | None = None
 ) -> list[InputError]:
-    """Return all errors of one committed lock, or of a lock of a site.
+    """Return all errors of one committed lock, or of a lock of a site, and of its sources.
 
     Args:
         root: the checkout of Proofmark.
@@ -162,7 +164,7 @@ def check(
     kit = root / "environments" / arch
     source = lock.with_name("spack.yaml") if locks else None
     environment = read_environment(kit, operating_system, source)
-    return check_lock(
+    mistakes = check_lock(
         str(lock.relative_to(locks or root)),
         lock.read_text(),
         digest.read_text(),
@@ -173,6 +175,7 @@ def check(
         overlay=root / OVERLAY,
         pins=load_mapping(root / PINS),
     )
+    return [*mistakes, *check_sources(read_lock(lock))]
 
 
 def guard(target: str, programs: list[Path]) -> list[InputError]:

@@ -19,6 +19,7 @@ from proofmark.common.errors import bad_input
 from proofmark.software.spack.installation import head
 from proofmark.software.spack.lock_check import OVERLAY, PINS, load_mapping, read_environment
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
+from proofmark.software.spack.sources import FILE, sources_from_spack
 from proofmark.software.spack.system import release_variables, this_system, write_release
 
 
@@ -82,7 +83,7 @@ def make(root: Path, arch: str, operating_system: str, checkouts: Checkouts) -> 
 
 
 def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> None:
-    """Concretize the file `source` and write its canonical lock into `folder`.
+    """Concretize the file `source`; write its canonical lock and its sources into `folder`.
 
     Spack works on a copy in a temporary folder with a separate configuration. So the lock depends
     on neither the user's configuration nor the path of the checkout.
@@ -118,8 +119,10 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
             accepted = f"an environment that the compiler of {system} can build"
             raise bad_input(source.parent, "spack concretize", found, accepted)
         lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
+        sources = sources_from_spack(checkouts.command(), environment, variables)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "spack.lock").write_text(canonicalise(lock))
+    (folder / FILE).write_text(sources)
     (folder / "overlay.sha256").write_text(overlay_digest(root / OVERLAY) + "\n")
 
 

@@ -1,0 +1,141 @@
+"""Finds the sources of a lock in folders, also under other names, and links them for Spack."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.software.build_process import Say
+from proofmark.software.request import Sources
+from proofmark.software.spack.buildcache import cached_manifests
+from proofmark.software.spack.bundle import digest
+from proofmark.software.spack.installation import SpackInstallation
+from proofmark.software.spack.lock import Lock
+from proofmark.software.spack.sources import FILE, SourceFile, SourcesOfLock, read_sources
+
+
+class State(StrEnum):
+    """Whether a folder has a source."""
+
+    FOUND = "found"
+    MISSING = "missing"
+    OTHER_CHECKSUM = "other-checksum"
+    """A file has the place or the name of the source, but another content."""
+    NO_CHECKSUM = "no-checksum"
+    """A file is at the place of the source, and no checksum of it is known."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """A source of the package `label` and its file in a folder, if one was found."""
+
+    label: str
+    source: SourceFile
+    state: State
+    file: Path | None
+
+    @property
+    def usable(self) -> bool:
+        """Whether Spack can use the file, or refuses it by itself for want of a checksum."""
+        return self.state in (State.FOUND, State.NO_CHECKSUM)
+
+
+def locate(sources: SourcesOfLock, labels: Iterable[str], folders: Sequence[Path]) -> list[Located]:
+    """Search the sources of the packages `labels` in `folders`.
+
+    A file is found by its checksum, whatever its name is. A source without a checksum is found at
+    its place in a mirror of Spack.
+    """
+    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    by_checksum = {digest(path): path for path in reversed(files)}
+    by_name = {path.name: path for path in reversed(files)}
+    return [
+        _locate(label, source, folders, by_checksum, by_name)
+        for label in sorted(set(labels))
+        for source in sources[label]
+    ]
+
+
+def _locate(
+    label: str,
+    source: SourceFile,
+    folders: Sequence[Path],
+    by_checksum: Mapping[str, Path],
+    by_name: Mapping[str, Path],
+) -> Located:
+    if source.sha256 and source.sha256 in by_checksum:
+        return Located(label, source, State.FOUND, by_checksum[source.sha256])
+    placed = next((path for each in folders if (path := each / source.place).is_file()), None)
+    if placed and source.sha256 is None:
+        return Located(label, source, State.NO_CHECKSUM, placed)
+    names = (source.name, *(address.rpartition("/")[2] for address in source.addresses))
+    other = placed or next((by_name[name] for name in names if name in by_name), None)
+    if other and source.sha256:
+        return Located(label, source, State.OTHER_CHECKSUM, other)
+    return Located(label, source, State.MISSING, None)
+
+
+def link(located: Iterable[Located], folder: Path) -> None:
+    """Make `folder` a mirror of Spack with links to the files of `located`; replace its content."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for each in located:
+        if each.file and each.usable:
+            path = folder / each.source.place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.is_symlink():
+                path.symlink_to(each.file.resolve())
+
+
+def refuse_missing(located: Iterable[Located], folder: Path) -> None:
+    """Refuse sources that no folder has, because no other address is asked.
+
+    Raises:
+        BadInput: it names each file to bring, with its checksum and its address.
+    """
+    mistakes = [_missing(each, folder) for each in located if not each.usable]
+    if mistakes:
+        raise BadInput(*mistakes)
+
+
+def _missing(each: Located, folder: Path) -> InputError:
+    source = each.source
+    found = "no file of this source"
+    if each.state is State.OTHER_CHECKSUM:
+        found = f"{each.file} with another checksum"
+    checksum = f"SHA-256 {source.sha256}" if source.sha256 else "no known checksum"
+    address = source.addresses[0] if source.addresses else "no address"
+    return InputError(str(folder), each.label, found, f"{source.name} ({checksum}) from {address}")
+
+
+def search_sources(
+    lock: Lock,
+    packages: Collection[str],
+    installation: SpackInstallation,
+    sources: Sources,
+    say: Say,
+) -> None:
+    """Link the files of the site's mirror or bundle to where Spack searches them.
+
+    Raises:
+        BadInput: the mirror is no folder; or no other address is asked and a source is missing.
+    """
+    if sources.mirror and not sources.mirror.is_dir():
+        raise bad_input("provision_sources", "", f"{sources.mirror}", "a folder")
+    folder = sources.bundle / "mirror" if sources.bundle else sources.mirror
+    located: list[Located] = []
+    if folder and not lock.source.with_name(FILE).is_file():
+        say(f"{lock.source.with_name(FILE)} is missing: only files with Spack's names are found")
+    elif folder:
+        cached = cached_manifests(sources.cache)
+        missing = lock.missing(packages, installation.installed(), cached)
+        needed = {spec.label for spec in missing if spec.hash not in cached}
+        labels = {spec.label for spec in lock.missing(packages, ())}
+        located = locate(read_sources(lock), labels, [folder, installation.root / "source"])
+        if sources.offline:
+            refuse_missing((each for each in located if each.label in needed), folder)
+    link(located, installation.mirror)

@@ -1,0 +1,43 @@
+"""A script for ``spack -e ENVIRONMENT python``: prints the sources of each spec of the lock.
+
+It imports modules of Spack, so nothing of the kit imports it. `sources` describes its output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import spack.environment
+from spack.fetch_strategy import BundleFetchStrategy, URLFetchStrategy
+
+
+def source(stage: Any) -> dict[str, Any]:
+    """Return address, checksum and place in a mirror of one archive, resource or patch."""
+    fetcher = stage.default_fetcher
+    by_url = isinstance(fetcher, URLFetchStrategy)
+    digest = fetcher.digest if by_url else None
+    return {
+        "addresses": [str(url) for url in fetcher.candidate_urls] if by_url else [fetcher.url],
+        "name": stage.mirror_layout.alias.rpartition("/")[2],
+        "place": stage.mirror_layout.path,
+        "sha256": digest if digest and len(digest) == 64 else None,
+    }
+
+
+def sources() -> dict[str, list[dict[str, Any]]]:
+    """Return the sources of the active environment, by ``name@version``."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for spec in spack.environment.active_environment().all_specs():
+        if not spec.external:
+            files = found.setdefault(f"{spec.name}@{spec.version}", {})
+            for stage in spec.package.stage:
+                if not isinstance(stage.default_fetcher, BundleFetchStrategy):
+                    each = source(stage)
+                    files[each["place"]] = each
+    return {label: [files[place] for place in sorted(files)] for label, files in found.items()}
+
+
+if __name__ == "__main__":
+    json.dump(sources(), sys.stdout)
