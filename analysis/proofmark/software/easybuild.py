@@ -1,4 +1,4 @@
-"""Installs the easystack of an environment with the EasyBuild of the site."""
+"""Installs the easystack of the kit for an environment, with the EasyBuild of the site."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ from proofmark.common.errors import bad_input, nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.software.build_process import Say, complete_installation, run
-from proofmark.software.environments import file_of_environment
+from proofmark.software.easybuild_command import easybuild_command
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
+from proofmark.software.request import Toolchain
 from proofmark.software.spack.lock_check import read_target
+from proofmark.software.target import gcc_flags
 
 EASYCONFIGS = Path("environments/common/easyconfigs")
+EASYSTACK = Path("environments/common/easystack.yml")
 PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[^)]+)\)", re.M)
 """A line of ``eb --dry-run``; the state is ``x`` if the module is installed."""
+
+SYSTEM_TOOLCHAIN = ("--try-toolchain=GCC,system", "--disable-map-toolchains")
+"""Options that replace the toolchain of each easyconfig by the gcc of the site."""
 
 WIDE = "10000"
 """EasyBuild breaks its lines at ``COLUMNS``, by default at 80."""
@@ -62,28 +68,46 @@ class EasyStack(StrictModel):
 
 @dataclass(frozen=True)
 class EasyBuildInstallation:
-    """The modules that EasyBuild installs for the environment `arch` under `prefix`."""
+    """The modules that EasyBuild installs for the environment `arch`.
+
+    Attributes:
+        kit: the checkout of Proofmark.
+        arch: the environment.
+        root: the folder of all installations of EasyBuild.
+        toolchain: the compiler, MPI and BLAS.
+        sources: a folder of sources; None: only downloads.
+        jobs: the number of processes of a build; 0: one for each core.
+    """
 
     kit: Path
     arch: str
-    prefix: Path
+    root: Path
+    toolchain: Toolchain = Toolchain.FOSS
+    sources: Path | None = None
+    jobs: int = 0
 
     @property
-    def easystack(self) -> Path:
-        """The file of the environment with the names of its easyconfigs.
+    def prefix(self) -> Path:
+        """The folder of the modules. Each target has its own: their modules have equal names."""
+        return self.root / self.arch
+
+    @property
+    def target(self) -> str:
+        """Archspec's name of the processor.
 
         Raises:
-            BadInput: the environment has no easystack.
+            BadInput: there is no such environment.
         """
-        return file_of_environment(self.kit / "environments", self.arch, "easystack.yml")
+        return read_target(self.kit / "environments" / self.arch)
 
     def packages(self) -> list[str]:
         """Return the packages of the easystack, by the names of the cases; EasyBuild is not called.
 
         Raises:
-            BadInput: the environment has no easystack, or it is wrong.
+            BadInput: the environment has no target, or the easystack is wrong.
         """
-        easyconfigs = load(self.easystack, EasyStack).names()
+        read_target(self.kit / "environments" / self.arch)  # refuses an unknown environment
+        easyconfigs = load(self.kit / EASYSTACK, EasyStack).names()
         known = spellings(self.kit / "environments").easybuild
         return [
             package
@@ -95,25 +119,24 @@ class EasyBuildInstallation:
         """Return the command line of ``eb`` with the arguments `words`.
 
         Raises:
-            BadInput: the environment has no easystack, or EasyBuild or a module tool is missing.
+            BadInput: the environment has no target, gcc does not know it, or see
+                `easybuild_command`.
         """
-        stack = self.easystack
-        eb = shutil.which("eb")
-        if eb is None:
-            wants = "EasyBuild in PATH, or another provision_from"
-            raise bad_input("eb", "", "no such command on the controller", wants)
-        if not (os.environ.get("LMOD_CMD") or shutil.which("modulecmd")):
-            raise bad_input("LMOD_CMD", "", "no module tool", "Lmod or environment modules, set up")
-        call = [eb, f"--easystack={stack}", f"--robot={self.kit / EASYCONFIGS}"]
-        target = spellings(self.kit / "environments").optarch.get(self.arch)
-        if target is None:
-            raise bad_input(
-                "programs.yml", f"optarch.{self.arch}", "nothing", "a value of eb --optarch"
-            )
-        call += [f"--prefix={self.prefix}", f"--optarch={target}"]
-        if os.environ.get("LMOD_CMD"):
-            call.append("--modules-tool=Lmod")
-        return [*call, *words]
+        system = self.toolchain is Toolchain.SYSTEM
+        gcc = system_gcc() if system else spellings(self.kit / "environments").easybuild_gcc
+        downloads = self.prefix / "sources"
+        return [
+            *easybuild_command(os.environ),
+            f"--easystack={self.kit / EASYSTACK}",
+            f"--robot={self.kit / EASYCONFIGS}",
+            f"--prefix={self.prefix}",
+            f"--installpath={self.prefix}",
+            f"--sourcepath={downloads}" + (f":{self.sources.resolve()}" if self.sources else ""),
+            f"--optarch=GCC:{gcc_flags(self.target, gcc)}",
+            *(SYSTEM_TOOLCHAIN if system else ()),
+            *([f"--parallel={self.jobs}"] if self.jobs else ()),
+            *words,
+        ]
 
     def modules(self) -> list[Module]:
         """Return the modules of the easystack; build nothing.
@@ -136,7 +159,7 @@ class EasyBuildInstallation:
             BadInput: see `command`; or a build failed.
             Stopped: this process received SIGINT or SIGTERM.
         """
-        log = self.prefix / "logs" / f"{self.arch}.log"
+        log = self.prefix / "logs/easybuild.log"
         say(f"output of EasyBuild: {log}")
         errors: list[str] = []
 
@@ -150,6 +173,19 @@ class EasyBuildInstallation:
         if code:
             found = " / ".join(errors) or f"exit code {code}"
             raise bad_input("eb", "", found, complete_installation(log))
+
+
+def system_gcc() -> str:
+    """Return the version of the ``gcc`` of the controller, ``12.2.0``.
+
+    Raises:
+        BadInput: there is none.
+    """
+    gcc = shutil.which("gcc")
+    done = gcc and run_command([gcc, "-dumpfullversion"])
+    if not done or done.returncode != 0:
+        raise bad_input("gcc", "", "no such command on the controller", "the gcc of the site")
+    return done.stdout.strip()
 
 
 def installed_packages(
@@ -170,7 +206,6 @@ def installed_packages(
         BadInput: a package is not in the easystack, or a program is missing.
     """
     known = spellings(easybuild.kit / "environments").easybuild
-    target = read_target(easybuild.kit / "environments" / easybuild.arch)
     by_name = {module.name: module for module in modules}
     packages = {}
     for name, names in programs.items():
@@ -187,7 +222,7 @@ def installed_packages(
         packages[name] = Provided(
             version=module.version.partition("-")[0],
             spec=module.module,
-            target=target,
+            target=easybuild.target,
             prefix=str(prefix),
             programs=find_programs(prefix, names, files),
         )
