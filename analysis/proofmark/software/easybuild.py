@@ -8,21 +8,17 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.strict_model import StrictModel
-from proofmark.common.yaml_models import load
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.easybuild_command import easybuild_command
+from proofmark.software.easystack import EASYCONFIGS, easystack_of, entries_of
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
 from proofmark.software.request import Toolchain
 from proofmark.software.spack.lock_check import read_target
 from proofmark.software.target import gcc_flags
 
-EASYCONFIGS = Path("environments/common/easyconfigs")
-EASYSTACK = Path("environments/common/easystack.yml")
 PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[^)]+)\)", re.M)
 """A line of ``eb --dry-run``; the state is ``x`` if the module is installed."""
 
@@ -52,20 +48,6 @@ def read_plan(text: str) -> list[Module]:
     return list(modules.values())
 
 
-class EasyStack(StrictModel):
-    """An easystack: a list of easyconfigs. An easyconfig may have options."""
-
-    easyconfigs: list[str | dict[str, Any]]
-
-    def names(self) -> list[str]:
-        """Return the names of the easyconfigs."""
-        return [
-            name
-            for entry in self.easyconfigs
-            for name in ([entry] if isinstance(entry, str) else entry)
-        ]
-
-
 @dataclass(frozen=True)
 class EasyBuildInstallation:
     """The modules that EasyBuild installs for the environment `arch`.
@@ -77,6 +59,7 @@ class EasyBuildInstallation:
         toolchain: the compiler, MPI and BLAS.
         sources: a folder of sources; None: only downloads.
         jobs: the number of processes of a build; 0: one for each core.
+        wanted: the packages to install, by the names of the cases; empty: all of the easystack.
     """
 
     kit: Path
@@ -85,6 +68,7 @@ class EasyBuildInstallation:
     toolchain: Toolchain = Toolchain.FOSS
     sources: Path | None = None
     jobs: int = 0
+    wanted: frozenset[str] = frozenset()
 
     @property
     def prefix(self) -> Path:
@@ -107,16 +91,10 @@ class EasyBuildInstallation:
             BadInput: the environment has no target, or the easystack is wrong.
         """
         read_target(self.kit / "environments" / self.arch)  # refuses an unknown environment
-        easyconfigs = load(self.kit / EASYSTACK, EasyStack).names()
-        known = spellings(self.kit / "environments").easybuild
-        return [
-            package
-            for package, spelling in known.items()
-            if any(easyconfig.startswith(f"{spelling.name}-") for easyconfig in easyconfigs)
-        ]
+        return list(entries_of(self.kit))
 
-    def command(self, *words: str) -> list[str]:
-        """Return the command line of ``eb`` with the arguments `words`.
+    def command(self, easystack: Path, *words: str) -> list[str]:
+        """Return the command line of ``eb`` for `easystack` with the arguments `words`.
 
         Raises:
             BadInput: the environment has no target, gcc does not know it, or see
@@ -127,7 +105,7 @@ class EasyBuildInstallation:
         downloads = self.prefix / "sources"
         return [
             *easybuild_command(os.environ),
-            f"--easystack={self.kit / EASYSTACK}",
+            f"--easystack={easystack}",
             f"--robot={self.kit / EASYCONFIGS}",
             f"--prefix={self.prefix}",
             f"--installpath={self.prefix}",
@@ -145,7 +123,8 @@ class EasyBuildInstallation:
             BadInput: see `command`; or EasyBuild cannot resolve the easystack.
         """
         wide = {**os.environ, "COLUMNS": WIDE}
-        done = run_command(self.command("--dry-run"), environment=wide)
+        with easystack_of(self.kit, self.wanted) as stack:
+            done = run_command(self.command(stack, "--dry-run"), environment=wide)
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
@@ -169,7 +148,8 @@ class EasyBuildInstallation:
             if line.startswith("== processing ") or line.startswith("== building and installing "):
                 say(line.removeprefix("== "))
 
-        code = run(self.command("--rpath"), os.environ, log, read)
+        with easystack_of(self.kit, self.wanted) as stack:
+            code = run(self.command(stack, "--rpath"), os.environ, log, read)
         if code:
             found = " / ".join(errors) or f"exit code {code}"
             raise bad_input("eb", "", found, complete_installation(log))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shutil
@@ -15,17 +16,14 @@ from tests.folders import ROOT
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput
-from proofmark.common.yaml_models import load
 from proofmark.software.easybuild import (
-    EASYCONFIGS,
-    EASYSTACK,
     WIDE,
     EasyBuildInstallation,
-    EasyStack,
     read_plan,
     system_gcc,
 )
 from proofmark.software.easybuild_command import AS_ROOT
+from proofmark.software.easystack import EASYCONFIGS, EASYSTACK, easystack_of, entries_of
 from proofmark.software.environments import environments_with
 from proofmark.software.installed import spellings
 from proofmark.software.request import Toolchain
@@ -51,7 +49,8 @@ def _easybuild(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_easybuild")
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_easybuild_resolves_the_easystack_for_every_environment(arch: str, tmp_path: Path) -> None:
-    done = run_command(EasyBuildInstallation(ROOT, arch, tmp_path).command("--dry-run"))
+    installation = EasyBuildInstallation(ROOT, arch, tmp_path)
+    done = run_command(installation.command(ROOT / EASYSTACK, "--dry-run"))
     assert done.returncode == 0, done.stdout + done.stderr
     plan = {module.name: module for module in read_plan(done.stdout)}
     assert plan.keys() >= NAMES
@@ -71,13 +70,29 @@ def test_with_the_compiler_and_mpi_of_the_site_only_the_six_packages_are_built(
     assert {module.name for module in modules} == {"GCC", *NAMES}
     assert all(module.version.endswith("system") for module in modules)
     assert not any(module.installed for module in modules)
+    stream = dataclasses.replace(installation, wanted=frozenset({"stream"}))
+    assert {module.name for module in stream.modules()} == {"GCC", "STREAM"}
+
+
+def test_only_the_packages_of_a_plan_are_in_its_easystack() -> None:
+    with easystack_of(ROOT, {"hpl", "stream"}) as path:
+        listed = yaml.safe_load(path.read_text())
+    assert listed == {"easyconfigs": ["HPL-2.3-foss-2023b", "STREAM-5.10-GCC-13.2.0"]}
+    assert not path.exists()
+    with easystack_of(ROOT, ()) as path:
+        assert yaml.safe_load(path.read_text()) == yaml.safe_load((ROOT / EASYSTACK).read_text())
+    with (
+        pytest.raises(BadInput, match="no package 'straem', did you mean 'stream'"),
+        easystack_of(ROOT, {"straem"}),
+    ):
+        pass
 
 
 @pytest.mark.usefixtures("_easybuild")
 def test_sources_target_and_number_of_processes_reach_easybuild(tmp_path: Path) -> None:
     mirror = tmp_path / "mirror"
     skl = EasyBuildInstallation(ROOT, "skl", tmp_path, sources=mirror, jobs=3)
-    command = skl.command()
+    command = skl.command(ROOT / EASYSTACK)
     assert f"--sourcepath={tmp_path}/skl/sources:{mirror}" in command
     assert "--parallel=3" in command
     assert "--optarch=GCC:-march=skylake-avx512 -mtune=skylake-avx512" in command
@@ -117,15 +132,8 @@ def spack_versions(arch: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_both_origins_have_the_same_packages_in_the_same_versions(arch: str) -> None:
-    listed = load(ROOT / EASYSTACK, EasyStack).names()
-    by_name = {
-        match["name"]: match["version"]
-        for match in (re.match(r"(?P<name>\D+)-(?P<version>[\d.]+)-", each) for each in listed)
-        if match
-    }
-    known = spellings(ENVIRONMENTS).easybuild
-    easybuild = {package: by_name.get(spelling.name) for package, spelling in known.items()}
-    assert easybuild == spack_versions(arch)
+    easybuild = {name: str(entry).rsplit("-", 3) for name, entry in entries_of(ROOT).items()}
+    assert {package: words[1] for package, words in easybuild.items()} == spack_versions(arch)
     assert set(EasyBuildInstallation(ROOT, arch, ROOT).packages()) == easybuild.keys()
 
 

@@ -53,6 +53,7 @@ class EasyBuild(Provider):
             request.toolchain,
             request.sources.mirror,
             request.jobs,
+            frozenset(request.programs),
         )
 
     @cached_property
