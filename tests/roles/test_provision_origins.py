@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.fixtures.kit import until
 from tests.folders import ROOT
 from tests.roles.kit import Kit, Played, processes_of
 
+from proofmark.software.easybuild_command import AS_ROOT
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
 from proofmark.software.spack.sources import canonical
 from proofmark.software.spack.system import this_system
@@ -103,7 +105,7 @@ def spack(kit: Kit) -> Kit:
         place.parent / "spack.yaml": yaml.safe_dump(environment),
         common / "spack-pins.yaml": yaml.safe_dump(pins),
         common / "programs.yml": "{spack: {}, easybuild: {shell: {name: Shell}}, "
-        "optarch: {local: GENERIC}}\n",
+        "easybuild_gcc: '13.2.0'}\n",
         kit.folder / "requirements/spack.txt": "# nothing: the emulated Spack has no solver\n",
     }.items():
         path.write_text(text)
@@ -259,7 +261,7 @@ def test_programs_of_the_site_are_used_with_their_modules_or_reported(kit: Kit) 
 
 FAKE_EB = r"""#!/bin/sh
 for word; do
-    case $word in --prefix=*) prefix=${word#*=} ;; --optarch=GENERIC) target=yes ;; esac
+    case $word in --prefix=*) prefix=${word#*=} ;; --optarch=GCC:-m*) target=yes ;; esac
 done
 [ "$target" ] || { echo "no --optarch" >&2; exit 1; }
 bin=$prefix/software/Shell/1.0-GCC/bin
@@ -275,7 +277,7 @@ esac
 
 
 def easybuild(kit: Kit) -> Kit:
-    (kit.folder / "environments/local/easystack.yml").write_text("easyconfigs: [Shell-1.0-GCC]\n")
+    (kit.folder / "environments/common/easystack.yml").write_text("easyconfigs: [Shell-1.0-GCC]\n")
     kit.partition(provision_from="easybuild")
     tools = kit.folder.parent / "tools"
     tools.mkdir()
@@ -295,7 +297,13 @@ def test_a_missing_easybuild_is_reported_and_with_it_the_easystack_is_installed(
     program.write_text(FAKE_EB)
     program.chmod(0o755)
     kit = dataclasses.replace(
-        kit, environment={"PATH": f"{program.parent}:/usr/bin:/bin", "LMOD_CMD": "/bin/true"}
+        kit,
+        environment={
+            "PATH": f"{program.parent}:/usr/bin:/bin",
+            "LMOD_CMD": "/bin/true",
+            "EB_PYTHON": sys.executable,
+            AS_ROOT: "1",
+        },
     )
     built = kit.play("playbooks/build.yml")
     assert built.code == 0, built.output

@@ -32,7 +32,7 @@ from proofmark.runs.run_names import NamedRun, RunNames, open_names
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.software.own_programs import build, not_built, own_packages, with_own
 from proofmark.software.provider import PROVIDERS
-from proofmark.software.request import ProvisionRequest, Sources
+from proofmark.software.request import ProvisionRequest, Sources, Toolchain
 from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
@@ -52,6 +52,12 @@ def _install_arguments(parser: ArgumentParser) -> None:
         "--modules",
         action="store_true",
         help="read the outputs of modules.sh on the node from stdin, as JSON by package",
+    )
+    parser.add_argument(
+        "--toolchain",
+        default="foss",
+        choices=list(Toolchain),
+        help="of EasyBuild: built, or the site's",
     )
     source_arguments(parser)
 
@@ -126,6 +132,7 @@ def _install(options: Namespace, run: NamedRun) -> int:
         sources=_sources(options),
         site_locks=site.inventory / "locks",
         bundle=options.bundle,
+        toolchain=Toolchain(options.toolchain),
         jobs=options.jobs,
         facts=site.partition.facts,
         preinstalled=site.partition.preinstalled,

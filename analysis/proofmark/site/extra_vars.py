@@ -44,6 +44,7 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "provision_sources": "path",
     "provision_cache": "path",
     "provision_cache_key": "path",
+    "provision_toolchain": "str",
     "provision_jobs": "int",
     "gate_take_over": "bool",
     "gate_accept_unjudged": "bool",

@@ -1,4 +1,4 @@
-"""Installs the easystack of an environment with the EasyBuild of the site."""
+"""Installs the easystack of the kit for an environment, with the EasyBuild of the site."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
-from proofmark.common.strict_model import StrictModel
-from proofmark.common.yaml_models import load
 from proofmark.software.build_process import Say, complete_installation, run
-from proofmark.software.environments import file_of_environment
+from proofmark.software.easybuild_command import easybuild_command
+from proofmark.software.easystack import EASYCONFIGS, easystack_of, entries_of
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
+from proofmark.software.request import Toolchain
 from proofmark.software.spack.lock_check import read_target
+from proofmark.software.target import gcc_flags
 
-EASYCONFIGS = Path("environments/common/easyconfigs")
 PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[^)]+)\)", re.M)
 """A line of ``eb --dry-run``; the state is ``x`` if the module is installed."""
+
+SYSTEM_TOOLCHAIN = ("--try-toolchain=GCC,system", "--disable-map-toolchains")
+"""Options that replace the toolchain of each easyconfig by the gcc of the site."""
 
 WIDE = "10000"
 """EasyBuild breaks its lines at ``COLUMNS``, by default at 80."""
@@ -46,74 +48,73 @@ def read_plan(text: str) -> list[Module]:
     return list(modules.values())
 
 
-class EasyStack(StrictModel):
-    """An easystack: a list of easyconfigs. An easyconfig may have options."""
-
-    easyconfigs: list[str | dict[str, Any]]
-
-    def names(self) -> list[str]:
-        """Return the names of the easyconfigs."""
-        return [
-            name
-            for entry in self.easyconfigs
-            for name in ([entry] if isinstance(entry, str) else entry)
-        ]
-
-
 @dataclass(frozen=True)
 class EasyBuildInstallation:
-    """The modules that EasyBuild installs for the environment `arch` under `prefix`."""
+    """The modules that EasyBuild installs for the environment `arch`.
+
+    Attributes:
+        kit: the checkout of Proofmark.
+        arch: the environment.
+        root: the folder of all installations of EasyBuild.
+        toolchain: the compiler, MPI and BLAS.
+        sources: a folder of sources; None: only downloads.
+        jobs: the number of processes of a build; 0: one for each core.
+        wanted: the packages to install, by the names of the cases; empty: all of the easystack.
+    """
 
     kit: Path
     arch: str
-    prefix: Path
+    root: Path
+    toolchain: Toolchain = Toolchain.FOSS
+    sources: Path | None = None
+    jobs: int = 0
+    wanted: frozenset[str] = frozenset()
 
     @property
-    def easystack(self) -> Path:
-        """The file of the environment with the names of its easyconfigs.
+    def prefix(self) -> Path:
+        """The folder of the modules. Each target has its own: their modules have equal names."""
+        return self.root / self.arch
+
+    @property
+    def target(self) -> str:
+        """Archspec's name of the processor.
 
         Raises:
-            BadInput: the environment has no easystack.
+            BadInput: there is no such environment.
         """
-        return file_of_environment(self.kit / "environments", self.arch, "easystack.yml")
+        return read_target(self.kit / "environments" / self.arch)
 
     def packages(self) -> list[str]:
         """Return the packages of the easystack, by the names of the cases; EasyBuild is not called.
 
         Raises:
-            BadInput: the environment has no easystack, or it is wrong.
+            BadInput: the environment has no target, or the easystack is wrong.
         """
-        easyconfigs = load(self.easystack, EasyStack).names()
-        known = spellings(self.kit / "environments").easybuild
-        return [
-            package
-            for package, spelling in known.items()
-            if any(easyconfig.startswith(f"{spelling.name}-") for easyconfig in easyconfigs)
-        ]
+        read_target(self.kit / "environments" / self.arch)  # refuses an unknown environment
+        return list(entries_of(self.kit))
 
-    def command(self, *words: str) -> list[str]:
-        """Return the command line of ``eb`` with the arguments `words`.
+    def command(self, easystack: Path, *words: str) -> list[str]:
+        """Return the command line of ``eb`` for `easystack` with the arguments `words`.
 
         Raises:
-            BadInput: the environment has no easystack, or EasyBuild or a module tool is missing.
+            BadInput: the environment has no target, gcc does not know it, or see
+                `easybuild_command`.
         """
-        stack = self.easystack
-        eb = shutil.which("eb")
-        if eb is None:
-            wants = "EasyBuild in PATH, or another provision_from"
-            raise bad_input("eb", "", "no such command on the controller", wants)
-        if not (os.environ.get("LMOD_CMD") or shutil.which("modulecmd")):
-            raise bad_input("LMOD_CMD", "", "no module tool", "Lmod or environment modules, set up")
-        call = [eb, f"--easystack={stack}", f"--robot={self.kit / EASYCONFIGS}"]
-        target = spellings(self.kit / "environments").optarch.get(self.arch)
-        if target is None:
-            raise bad_input(
-                "programs.yml", f"optarch.{self.arch}", "nothing", "a value of eb --optarch"
-            )
-        call += [f"--prefix={self.prefix}", f"--optarch={target}"]
-        if os.environ.get("LMOD_CMD"):
-            call.append("--modules-tool=Lmod")
-        return [*call, *words]
+        system = self.toolchain is Toolchain.SYSTEM
+        gcc = system_gcc() if system else spellings(self.kit / "environments").easybuild_gcc
+        downloads = self.prefix / "sources"
+        return [
+            *easybuild_command(os.environ),
+            f"--easystack={easystack}",
+            f"--robot={self.kit / EASYCONFIGS}",
+            f"--prefix={self.prefix}",
+            f"--installpath={self.prefix}",
+            f"--sourcepath={downloads}" + (f":{self.sources.resolve()}" if self.sources else ""),
+            f"--optarch=GCC:{gcc_flags(self.target, gcc)}",
+            *(SYSTEM_TOOLCHAIN if system else ()),
+            *([f"--parallel={self.jobs}"] if self.jobs else ()),
+            *words,
+        ]
 
     def modules(self) -> list[Module]:
         """Return the modules of the easystack; build nothing.
@@ -122,7 +123,8 @@ class EasyBuildInstallation:
             BadInput: see `command`; or EasyBuild cannot resolve the easystack.
         """
         wide = {**os.environ, "COLUMNS": WIDE}
-        done = run_command(self.command("--dry-run"), environment=wide)
+        with easystack_of(self.kit, self.wanted) as stack:
+            done = run_command(self.command(stack, "--dry-run"), environment=wide)
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
@@ -136,7 +138,7 @@ class EasyBuildInstallation:
             BadInput: see `command`; or a build failed.
             Stopped: this process received SIGINT or SIGTERM.
         """
-        log = self.prefix / "logs" / f"{self.arch}.log"
+        log = self.prefix / "logs/easybuild.log"
         say(f"output of EasyBuild: {log}")
         errors: list[str] = []
 
@@ -146,10 +148,24 @@ class EasyBuildInstallation:
             if line.startswith("== processing ") or line.startswith("== building and installing "):
                 say(line.removeprefix("== "))
 
-        code = run(self.command("--rpath"), os.environ, log, read)
+        with easystack_of(self.kit, self.wanted) as stack:
+            code = run(self.command(stack, "--rpath"), os.environ, log, read)
         if code:
             found = " / ".join(errors) or f"exit code {code}"
             raise bad_input("eb", "", found, complete_installation(log))
+
+
+def system_gcc() -> str:
+    """Return the version of the ``gcc`` of the controller, ``12.2.0``.
+
+    Raises:
+        BadInput: there is none.
+    """
+    gcc = shutil.which("gcc")
+    done = gcc and run_command([gcc, "-dumpfullversion"])
+    if not done or done.returncode != 0:
+        raise bad_input("gcc", "", "no such command on the controller", "the gcc of the site")
+    return done.stdout.strip()
 
 
 def installed_packages(
@@ -170,7 +186,6 @@ def installed_packages(
         BadInput: a package is not in the easystack, or a program is missing.
     """
     known = spellings(easybuild.kit / "environments").easybuild
-    target = read_target(easybuild.kit / "environments" / easybuild.arch)
     by_name = {module.name: module for module in modules}
     packages = {}
     for name, names in programs.items():
@@ -187,7 +202,7 @@ def installed_packages(
         packages[name] = Provided(
             version=module.version.partition("-")[0],
             spec=module.module,
-            target=target,
+            target=easybuild.target,
             prefix=str(prefix),
             programs=find_programs(prefix, names, files),
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
 
-FILES = ("spack.yaml", "easystack.yml", "system.yml")
+FILES = ("spack.yaml", "system.yml")
 """The files of the providers in an environment; it has one or several of them."""
 COMMON = "common"
 """The folder with the files that several environments share."""

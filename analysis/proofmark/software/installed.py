@@ -91,9 +91,12 @@ class Spelling(StrictModel):
 
 
 class Spellings(StrictModel):
-    """The file ``environments/common/programs.yml``; `optarch` is for EasyBuild, by environment."""
+    """The file ``environments/common/programs.yml``.
 
-    optarch: dict[str, str]
+    `easybuild_gcc` is the version of gcc in the toolchain of the easystack.
+    """
+
+    easybuild_gcc: str
     spack: dict[str, Spelling]
     easybuild: dict[str, Spelling]
 

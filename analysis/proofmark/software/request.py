@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from proofmark.site.partition import Preinstalled
+
+
+class Toolchain(StrEnum):
+    """The compiler, MPI and BLAS of EasyBuild's programs.
+
+    `FOSS` is the toolchain of the easystack: EasyBuild builds it. `SYSTEM` is what the controller
+    has: its ``gcc`` and ``mpicc``, and the libraries in ``LIBBLAS``, by default OpenBLAS.
+    """
+
+    FOSS = "foss"
+    SYSTEM = "system"
 
 
 @dataclass(frozen=True)
@@ -47,9 +59,10 @@ class ProvisionRequest:
         arch: the environment's folder in ``environments/``.
         programs: the programs that are needed, by package.
         prefixes: the folder under which programs are installed.
-        sources: the sources of Spack.
+        sources: the sources of Spack; EasyBuild reads only its mirror.
         site_locks: the folder of the site's own locks, ``<arch>/<os>/spack.lock``.
         bundle: the file of a bundle, for an installation without a network.
+        toolchain: the compiler, MPI and BLAS of EasyBuild's programs.
         jobs: the number of processes of a build; 0 is the default of the builder.
         facts: the facts of the partition, for the names of programs.
         preinstalled: the packages that the inventory names, by package.
@@ -63,6 +76,7 @@ class ProvisionRequest:
     sources: Sources = field(default_factory=Sources)
     site_locks: Path | None = None
     bundle: Path | None = None
+    toolchain: Toolchain = Toolchain.FOSS
     jobs: int = 0
     facts: Mapping[str, object] = field(default_factory=dict)
     preinstalled: Mapping[str, Preinstalled] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archspec.cpu import TARGETS
+from archspec.cpu import TARGETS, UnsupportedMicroarchitecture
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.site.node.cpu import POWER
@@ -54,3 +54,18 @@ def target_requirements(target: str) -> TargetRequirements:
         () if machine in POWER else sorted(_LINUX_NAMES.get(word, word) for word in known.features)
     )
     return TargetRequirements(target, machine, known.generation, tuple(flags))
+
+
+def gcc_flags(target: str, version: str) -> str:
+    """Return the options of gcc `version` for the processor `target`, ``-march=knl -mtune=knl``.
+
+    Raises:
+        BadInput: archspec has no such target, or this gcc does not know it.
+    """
+    known = TARGETS[target_requirements(target).target]
+    try:
+        flags: str = known.optimization_flags("gcc", version)
+    except UnsupportedMicroarchitecture:
+        accepted = ", ".join(str(entry["versions"]) for entry in known.compilers["gcc"])
+        raise bad_input("gcc", target, version, f"gcc {accepted}") from None
+    return flags

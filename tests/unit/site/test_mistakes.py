@@ -119,9 +119,9 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
         "accepted: xhpl",
     ),
     "provider-without-environment": (
-        {"provision_from: .*": "provision_from: easybuild"},
-        "partition.provision_from: ORIGIN_HAS_NO_PROGRAMS: found 'easybuild': ",
-        "environments/local/easystack.yml: no such file; accepted: an environment with this file: ",
+        {"provision_from: .*": "provision_from: system", "environment: .*": "environment: skl"},
+        "partition.provision_from: ORIGIN_HAS_NO_PROGRAMS: found 'system': ",
+        "environments/skl/system.yml: no such file; accepted: an environment with this file: local",
     ),
     "small-array": (
         {"stream_array_size: .*": "stream_array_size: 33554431"},

@@ -1,9 +1,8 @@
-"""Parts of the providers that need no builder: locks, progress, programs, modules, easystacks."""
+"""Parts of the providers that need no builder: locks, progress, programs, modules."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,7 +14,7 @@ from tests.folders import ROOT
 from proofmark.common.errors import BadInput
 from proofmark.site.partition import Preinstalled
 from proofmark.software.easybuild import read_plan
-from proofmark.software.installed import find_programs, spellings
+from proofmark.software.installed import find_programs
 from proofmark.software.preinstalled import preinstalled
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
 from proofmark.software.spack.lock_check import read_target
@@ -176,15 +175,6 @@ def test_the_dry_run_of_easybuild_is_read() -> None:
         "7.2-gompi-2023b",
         False,
     )
-
-
-def test_every_easystack_has_an_optarch_and_every_package_a_name() -> None:
-    names_of_builders = spellings(ROOT / "environments")
-    stacks = sorted((ROOT / "environments").glob("*/easystack.yml"))
-    assert {path.parent.name for path in stacks} - {"common"} == names_of_builders.optarch.keys()
-    listed: dict[str, Any] = yaml.safe_load(stacks[-1].read_text())
-    for spelling in names_of_builders.easybuild.values():
-        assert any(each.startswith(f"{spelling.name}-") for each in listed["easyconfigs"])
 
 
 def test_the_solver_has_the_same_version_in_both_pins() -> None:

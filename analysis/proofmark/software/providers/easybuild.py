@@ -1,4 +1,4 @@
-"""Programs that EasyBuild builds from the easystack of an environment."""
+"""Programs that EasyBuild builds from the easystack of the kit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofmark.software.provider import Provider
 
 
 class EasyBuild(Provider):
-    """Programs that EasyBuild builds from the easystack of an environment."""
+    """Programs that EasyBuild builds from the easystack of the kit."""
 
     def missing(self) -> list[str]:
         """Return the modules of the easystack that are not installed."""
@@ -39,14 +39,22 @@ class EasyBuild(Provider):
         """Return the packages of the easystack.
 
         Raises:
-            BadInput: the environment has no easystack, or it is wrong.
+            BadInput: the environment has no target, or the easystack is wrong.
         """
         return EasyBuildInstallation(kit, site.partition.environment, kit).packages()
 
     @cached_property
     def _easybuild(self) -> EasyBuildInstallation:
         request = self.request
-        return EasyBuildInstallation(request.kit, request.arch, request.prefixes / "easybuild")
+        return EasyBuildInstallation(
+            request.kit,
+            request.arch,
+            request.prefixes / "easybuild",
+            request.toolchain,
+            request.sources.mirror,
+            request.jobs,
+            frozenset(request.programs),
+        )
 
     @cached_property
     def _modules(self) -> Sequence[Module]:

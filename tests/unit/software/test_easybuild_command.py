@@ -1,0 +1,100 @@
+"""What EasyBuild lacks on the controller is named before it is started."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from proofmark.common.errors import BadInput
+from proofmark.software.easybuild_command import AS_ROOT, easybuild_command, easybuild_python
+
+LMOD = {"LMOD_CMD": "/opt/lmod"}
+SOUND = {"version": "5.4.1", "yaml": True, "python": "/opt/python3"}
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def environment(folder: Path, **python: object) -> dict[str, str]:
+    """Return the variables of a controller whose EasyBuild reports `python`."""
+    program(folder / "eb", "exit 1")
+    program(folder / "python3", f"echo '{json.dumps({**SOUND, **python})}'")
+    return {"PATH": str(folder)}
+
+
+def mistakes(environment: dict[str, str], user: int = 1000) -> str:
+    with pytest.raises(BadInput) as raised:
+        easybuild_command(environment, user)
+    return str(raised.value)
+
+
+def test_a_sound_easybuild_gets_the_options_of_its_module_tool(tmp_path: Path) -> None:
+    sound = environment(tmp_path)
+    eb = f"{tmp_path}/eb"
+    assert easybuild_command({**sound, **LMOD}, 1000) == [eb, "--modules-tool=Lmod"]
+    assert easybuild_command({**sound, "MODULES_CMD": "/opt/modulecmd.tcl"}, 1000) == [
+        eb,
+        "--modules-tool=EnvironmentModules",
+        "--module-syntax=Tcl",
+    ]
+    assert easybuild_command({**sound, **LMOD, AS_ROOT: "1"}, 0) == [eb, "--modules-tool=Lmod"]
+
+
+def test_everything_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
+    lines = mistakes({"PATH": str(tmp_path)}, user=0).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["eb", "LMOD_CMD, MODULES_CMD", "eb"]
+    assert "accepted: EasyBuild in PATH, or another provision_from" in lines[0]
+    assert "accepted: Lmod, or Environment Modules" in lines[1]
+    assert f"root, which EasyBuild refuses; accepted: another user, or {AS_ROOT}=1" in lines[2]
+
+
+def test_an_old_easybuild_is_refused(tmp_path: Path) -> None:
+    said = mistakes({**environment(tmp_path, version="4.9.4"), **LMOD})
+    assert said == "eb: version: found 4.9.4; accepted: 5.0 or later"
+    assert easybuild_command({**environment(tmp_path, version="5.0.0"), **LMOD}, 1000)
+
+
+def test_the_python_of_eb_is_searched_as_eb_does(tmp_path: Path) -> None:
+    sound = {**environment(tmp_path), **LMOD}
+    program(tmp_path / "other", f"echo '{json.dumps({**SOUND, 'version': '5.0.0'})}'")
+    found = easybuild_python({**sound, "EB_PYTHON": str(tmp_path / "other")})
+    assert found is not None
+    assert found.version == "5.0.0"
+    found = easybuild_python({**sound, "EB_PYTHON": str(tmp_path / "absent")})
+    assert found is not None
+    assert found.version == "5.4.1"
+    program(tmp_path / "python3", "exit 1")
+    assert "found none that has EasyBuild" in mistakes(sound)
+
+
+def python_with_only_easybuild(folder: Path) -> Path:
+    """Write a Python that has EasyBuild and no other package, as a plain ``pip install`` gives."""
+    found = find_spec("easybuild")
+    assert found is not None
+    assert found.submodule_search_locations is not None
+    (folder / "packages").mkdir()
+    (folder / "packages/easybuild").symlink_to(found.submodule_search_locations[0])
+    python = folder / "python-easybuild"
+    program(python, f'PYTHONPATH={folder}/packages exec {sys.executable} -S "$@"')
+    return python
+
+
+@pytest.mark.fault("easybuild-without-pyyaml")
+def test_an_easybuild_without_pyyaml_is_reported_with_the_command_that_adds_it(
+    tmp_path: Path,
+) -> None:
+    python = python_with_only_easybuild(tmp_path)
+    said = mistakes({**environment(tmp_path), **LMOD, "EB_PYTHON": str(python)})
+    assert said.startswith("eb: Python: found no PyYAML in ")
+    assert said.endswith("-m pip install PyYAML")
+
+
+def test_the_easybuild_of_the_requirements_has_pyyaml(tmp_path: Path) -> None:
+    sound = {**environment(tmp_path), **LMOD, "EB_PYTHON": sys.executable}
+    assert easybuild_command(sound, 1000)

@@ -1,0 +1,171 @@
+"""EasyBuild resolves the easystack for every environment, and its programs are those of Spack."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.folders import ROOT
+
+from proofmark.common.command import run_command
+from proofmark.common.errors import BadInput
+from proofmark.software.easybuild import (
+    WIDE,
+    EasyBuildInstallation,
+    read_plan,
+    system_gcc,
+)
+from proofmark.software.easybuild_command import AS_ROOT
+from proofmark.software.easystack import EASYCONFIGS, EASYSTACK, easystack_of, entries_of
+from proofmark.software.environments import environments_with
+from proofmark.software.installed import spellings
+from proofmark.software.request import Toolchain
+from proofmark.software.target import gcc_flags
+
+LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
+ENVIRONMENTS = ROOT / "environments"
+ARCHITECTURES = environments_with(ENVIRONMENTS, "spack.yaml")
+NAMES = {"HPL", "IMB", "IOR", "NPB", "OSU-Micro-Benchmarks", "STREAM"}
+
+
+@pytest.fixture
+def _easybuild(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the eb of requirements/ the first in PATH, with Lmod."""
+    folder = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("LMOD_CMD", str(LMOD))
+    monkeypatch.setenv(AS_ROOT, "1")
+    monkeypatch.setenv("COLUMNS", WIDE)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_easybuild")
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_easybuild_resolves_the_easystack_for_every_environment(arch: str, tmp_path: Path) -> None:
+    installation = EasyBuildInstallation(ROOT, arch, tmp_path)
+    done = run_command(installation.command(ROOT / EASYSTACK, "--dry-run"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    plan = {module.name: module for module in read_plan(done.stdout)}
+    assert plan.keys() >= NAMES
+    assert plan["GCC"].version == spellings(ENVIRONMENTS).easybuild_gcc
+    assert f"{EASYCONFIGS.name}/NPB-3.4.3-gompi-2023b.eb" in done.stdout
+    # EasyBuild 6 removes what EasyBuild 5 calls deprecated.
+    assert "eprecated" not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_easybuild")
+def test_with_the_compiler_and_mpi_of_the_site_only_the_six_packages_are_built(
+    tmp_path: Path,
+) -> None:
+    installation = EasyBuildInstallation(ROOT, "local", tmp_path, Toolchain.SYSTEM)
+    modules = installation.modules()
+    assert {module.name for module in modules} == {"GCC", *NAMES}
+    assert all(module.version.endswith("system") for module in modules)
+    assert not any(module.installed for module in modules)
+    stream = dataclasses.replace(installation, wanted=frozenset({"stream"}))
+    assert {module.name for module in stream.modules()} == {"GCC", "STREAM"}
+
+
+def test_only_the_packages_of_a_plan_are_in_its_easystack() -> None:
+    with easystack_of(ROOT, {"hpl", "stream"}) as path:
+        listed = yaml.safe_load(path.read_text())
+    assert listed == {"easyconfigs": ["HPL-2.3-foss-2023b", "STREAM-5.10-GCC-13.2.0"]}
+    assert not path.exists()
+    with easystack_of(ROOT, ()) as path:
+        assert yaml.safe_load(path.read_text()) == yaml.safe_load((ROOT / EASYSTACK).read_text())
+    with (
+        pytest.raises(BadInput, match="no package 'straem', did you mean 'stream'"),
+        easystack_of(ROOT, {"straem"}),
+    ):
+        pass
+
+
+@pytest.mark.usefixtures("_easybuild")
+def test_sources_target_and_number_of_processes_reach_easybuild(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    skl = EasyBuildInstallation(ROOT, "skl", tmp_path, sources=mirror, jobs=3)
+    command = skl.command(ROOT / EASYSTACK)
+    assert f"--sourcepath={tmp_path}/skl/sources:{mirror}" in command
+    assert "--parallel=3" in command
+    assert "--optarch=GCC:-march=skylake-avx512 -mtune=skylake-avx512" in command
+    knl = EasyBuildInstallation(ROOT, "knl", tmp_path)
+    assert skl.prefix != knl.prefix  # their modules have the same names
+
+
+@pytest.mark.usefixtures("_easybuild")
+@pytest.mark.parametrize("code", [None, 1])
+def test_a_system_without_gcc_has_no_system_toolchain(
+    code: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if code is not None:
+        (tmp_path / "gcc").write_text(f"#!/bin/sh\nexit {code}\n")
+        (tmp_path / "gcc").chmod(0o755)
+    with pytest.raises(BadInput, match=r"gcc: found no such command"):
+        system_gcc()
+
+
+def test_the_version_of_gcc_is_complete() -> None:
+    assert shutil.which("gcc")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", system_gcc())
+
+
+def spack_versions(arch: str) -> dict[str, str]:
+    """Return the versions of the packages of a Spack environment, by package."""
+    definitions: list[dict[str, Any]] = []
+    for path in (ENVIRONMENTS / "common/suite.yaml", ENVIRONMENTS / arch / "spack.yaml"):
+        content = yaml.safe_load(path.read_text())
+        definitions += content.get("spack", content)["definitions"]
+    specs = [
+        each for one in definitions for name in ("suite", "sized") for each in one.get(name, [])
+    ]
+    return dict(spec.split()[0].split("@") for spec in specs)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_both_origins_have_the_same_packages_in_the_same_versions(arch: str) -> None:
+    easybuild = {name: str(entry).rsplit("-", 3) for name, entry in entries_of(ROOT).items()}
+    assert {package: words[1] for package, words in easybuild.items()} == spack_versions(arch)
+    assert set(EasyBuildInstallation(ROOT, arch, ROOT).packages()) == easybuild.keys()
+
+
+def test_stream_has_the_array_size_of_every_environment() -> None:
+    text = (ROOT / EASYCONFIGS / "STREAM-5.10-GCC-13.2.0.eb").read_text()
+    line = re.search(r"^local_sizes = \[(.*)\]$", text, re.M)
+    assert line
+    for arch in ARCHITECTURES:
+        size = re.search(
+            r"stream_array_size=(\d+)", (ENVIRONMENTS / arch / "spack.yaml").read_text()
+        )
+        assert size
+        assert size[1] in line[1].split(", ")
+
+
+def test_gcc_has_options_for_the_processor_of_every_environment() -> None:
+    gcc = spellings(ENVIRONMENTS).easybuild_gcc
+    for arch in ARCHITECTURES:
+        target = EasyBuildInstallation(ROOT, arch, ROOT).target
+        assert re.match(r"-m(arch|cpu)=\S+", gcc_flags(target, gcc)), arch
+    assert gcc_flags("mic_knl", gcc) == "-march=knl -mtune=knl"
+    assert gcc_flags("power9le", gcc) == "-mcpu=power9 -mtune=power9"
+
+
+def test_a_gcc_that_does_not_know_the_processor_is_refused() -> None:
+    with pytest.raises(BadInput) as raised:
+        gcc_flags("zen4", "12.2.0")
+    assert str(raised.value).startswith("gcc: zen4: found 12.2.0; accepted: gcc ")
+    assert "12.3:" in str(raised.value)
+    assert gcc_flags("zen4", "12.3.0")
+
+
+def test_an_unknown_environment_has_no_packages() -> None:
+    with pytest.raises(BadInput, match="did you mean 'knl'"):
+        EasyBuildInstallation(ROOT, "knk", ROOT).packages()
