@@ -530,12 +530,15 @@ class Suite(StrictModel):
 
     An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
     ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
+    ``practice`` is true for a suite that finds nothing about a machine: it is never offered in
+    place of another suite on a real machine.
     ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
     """
 
     title: Text
     finds: str = ""
     use: str = ""
+    practice: bool = False
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     required_metrics: list[Required] = []
     alternatives: list[Alternative] = []

@@ -125,7 +125,11 @@ def _lacking(needed: Mapping[str, Collection[str]], available: Available) -> Ite
 
 
 def refusal(
-    plan: Plan, plans: Iterable[Plan], site: Site, available: Available | None
+    plan: Plan,
+    plans: Iterable[Plan],
+    site: Site,
+    available: Available | None,
+    benchmarks: Benchmarks,
 ) -> Refusal | None:
     """Return why the origin of `site` does not suffice for `plan`; None if it does.
 
@@ -134,6 +138,7 @@ def refusal(
         plans: the plans of all suites of the partition, among which the nearest one is chosen.
         site: the partition.
         available: what its origin has; None if that is not known.
+        benchmarks: all cases and suites.
     """
     lacks = lacking(plan.packages(), available)
     if not lacks:
@@ -143,8 +148,14 @@ def refusal(
         site.partition.provision_from,
         lacks,
         tuple(sorted(available or ())),
-        nearest_suite(plan, plans, available),
+        nearest_suite(plan, offered_suites(plans, site, benchmarks), available),
     )
+
+
+def offered_suites(plans: Iterable[Plan], site: Site, benchmarks: Benchmarks) -> list[Plan]:
+    """Return the plans of the suites that `site` is offered: a real machine none for practice."""
+    real = site.partition.origin == "measured"
+    return [each for each in plans if not (real and benchmarks.suite(each.suite).practice)]
 
 
 def nearest_suite(plan: Plan, plans: Iterable[Plan], available: Available | None) -> str:
@@ -168,7 +179,11 @@ def _cases(plan: Plan) -> set[str]:
 
 
 def lacking_mistakes(
-    site: Site, plans: Sequence[Plan], available: Available | None, asked: str | None
+    site: Site,
+    plans: Sequence[Plan],
+    available: Available | None,
+    asked: str | None,
+    benchmarks: Benchmarks,
 ) -> Iterator[InputError]:
     """Yield a mistake if the origin of `site` lacks programs of the suite that would run.
 
@@ -178,12 +193,13 @@ def lacking_mistakes(
         available: what its origin has; None if that is not known.
         asked: the suite that the user names. None is the default suite, or any suite if the
             partition cannot run a step of that.
+        benchmarks: all cases and suites.
     """
     wanted = [plan for plan in plans if plan.suite == (asked or DEFAULT_SUITE)]
     if not wanted and all(lacking(plan.packages(), available) for plan in plans):
         wanted = list(plans[:1])
     for plan in wanted:
-        if found := refusal(plan, plans, site, available):
+        if found := refusal(plan, plans, site, available, benchmarks):
             yield found.mistake()
 
 
@@ -205,7 +221,7 @@ def refuse_lacking(
     available, mistakes = available_at(site, packages)
     if not mistakes and lacking(plan.packages(), available):
         plans = plans_of_suites(benchmarks, site, machines)
-        found = refusal(plan, plans, site, available)
+        found = refusal(plan, plans, site, available, benchmarks)
         mistakes = [found.mistake()] if found else []
     if mistakes:
         raise BadInput(*(replace(mistake, file=f"{site.facts}") for mistake in mistakes))

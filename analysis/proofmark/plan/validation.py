@@ -122,12 +122,12 @@ def validate(
         plans_of_site, more, idle = _plans(site, benchmarks, suites, machines if whole else {})
         found += more
         not_here += (f"{site.partition_name}: {each.key}: {each.accepted}" for each in idle)
-        found += lacking_mistakes(site, plans_of_site, known, suite)
+        found += lacking_mistakes(site, plans_of_site, known, suite, benchmarks)
         found += job_mistakes(site, plans_of_site) if plans_of_site else ()
         mistakes += (_located(site, mistake) for mistake in found)
         plans += plans_of_site
         lacks += (lacking(made.packages(), known) for made in plans_of_site)
-        refusals = (refusal(made, plans_of_site, site, known) for made in plans_of_site)
+        refusals = (refusal(made, plans_of_site, site, known, benchmarks) for made in plans_of_site)
         refused[site.partition_name] = [each for each in refusals if each]
         if not mistakes:
             lines = by_suite(site.partition.limits, plans_of_site, benchmarks)

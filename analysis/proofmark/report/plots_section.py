@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 from proofmark.common.files import write_whole_bytes
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims.of_runs import machine_of
 from proofmark.judge.claims.p5_table_2 import PUBLISHED, SYSTEM
@@ -49,18 +51,34 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     pictures: list[Picture] = []
     files: Files = {}
     missing: list[str] = []
+    invalid: list[str] = []
     marks = _virtual_origins(run_data)
     for plot in plots():
         drawings = list(_drawings(plot, samples, context, marks))
         if not drawings and plot.suite in ("", run_data.run.plan.suite):
-            missing.append(translated(plot.title))
+            reason = _why_invalid(plot, run_data)
+            title = translated(plot.title)
+            (invalid if reason else missing).append(f"{title}: {reason}" if reason else title)
         for drawing in drawings:
             pictures.append(picture(drawing, files, folder))
     blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]
     blocks += _table_2(samples, files, folder, marks)
+    if invalid:
+        blocks.append(Block(titles=(_("Measured, but INVALID"),), items=tuple(invalid)))
     if missing:
         blocks.append(Block(titles=(_("Not measured in this run"),), items=tuple(missing)))
     return Section("plots", _("Plots"), tuple(blocks)), files
+
+
+def _why_invalid(plot: Plot, run_data: RunData) -> str:
+    """Return the number of INVALID figures of `plot` and their most frequent reason, or ""."""
+    results = run_data.verdict.about(plot.wants)
+    reasons = Counter(each.reason for each in results if each.verdict == "INVALID")
+    if not reasons:
+        return ""
+    figures = count(reasons.total(), "INVALID figure")
+    ((reason, _times),) = reasons.most_common(1)
+    return f"{figures}, {localized(reason)}"
 
 
 def _is_plotted(record: Record) -> bool:

@@ -284,6 +284,22 @@ def test_plots_are_written_with_their_data(good: tuple[Run, Verdict, str]) -> No
     assert "Not measured in this run" not in section(text, "plots")
 
 
+@pytest.mark.fault("plot-of-invalid-figures")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_plots_whose_figures_are_all_invalid_have_their_own_list(
+    good: tuple[Run, Verdict, str], tmp_path: Path, injected: bool
+) -> None:
+    failed = [step.id for step in good[0].plan.steps() if step.case == "imb-pingpong"]
+    _, text = reported(made_run(tmp_path, codes=dict.fromkeys(failed, 1 if injected else 0)))
+    words = section(text, "plots")
+    assert "Not measured in this run" not in words
+    invalid = words.partition("Measured, but INVALID")[2]
+    assert bool(invalid) is injected
+    if injected:
+        assert "Point-to-point messages: time and bandwidth over message size: " in invalid
+        assert "INVALID figures, exit code 1" in invalid
+
+
 def test_missing_plots_are_listed_and_old_plots_are_removed(tmp_path: Path) -> None:
     def change(outputs: Outputs) -> None:
         for name in [name for name in outputs if "fio" not in name]:

@@ -1,0 +1,164 @@
+"""Each suite of each shipped site can be built from its origin, or it is refused with a reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.folders import ROOT
+from tests.sites import NAMES, Entry, benchmarks, entries, machines, of_origin, sites
+
+from proofmark.common.errors import BadInput
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import Code, available_at, lacking, refuse_lacking
+from proofmark.plan.plan import Plan
+from proofmark.site.inventory import Site
+from proofmark.software.provider import packages_at
+
+ENVIRONMENTS = ROOT / "environments"
+ORIGINS = ("system", "spack", "easybuild", "preinstalled", "twin")
+ARCHITECTURES = sorted(path.parent.name for path in ENVIRONMENTS.glob("*/spack.yaml"))
+OWN = {path.name for path in (ENVIRONMENTS / "common/sources").glob("*/")}
+"""The packages that the kit compiles itself, with every origin."""
+
+
+def _yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@cache
+def roots(architecture: str) -> dict[str, str]:
+    """Return the specs that an environment requests of Spack, by package."""
+    spack = _yaml(ENVIRONMENTS / architecture / "spack.yaml")["spack"]
+    definitions = [*spack["definitions"], *_yaml(ENVIRONMENTS / "common/suite.yaml")["definitions"]]
+    specs = [
+        spec for each in definitions for name in ("suite", "sized") for spec in each.get(name, [])
+    ]
+    return {re.split("[@ ]", spec)[0]: spec for spec in specs}
+
+
+def built(site: Site) -> dict[str, set[str] | None] | None:
+    """Return the programs by package, read from the files of the origin; None without a file.
+
+    This reads the files by itself: it does not use what the kit says about them.
+    """
+    partition = site.partition
+    folder, origin = ENVIRONMENTS / partition.environment, partition.provision_from
+    if origin == "preinstalled":
+        return dict.fromkeys([*partition.preinstalled, *OWN])
+    if origin == "twin":
+        packages = _yaml(ENVIRONMENTS / "twin/sources.yml")["packages"]
+    elif origin == "system":
+        if not (folder / "system.yml").exists():
+            return None
+        packages = _yaml(folder / "system.yml")["packages"]
+    else:
+        if origin == "easybuild" and not (folder / "easystack.yml").exists():
+            return None
+        return dict.fromkeys(
+            [*(_easystack(folder) if origin == "easybuild" else roots(folder.name)), *OWN]
+        )
+    own = dict.fromkeys(OWN) if origin == "twin" else {}
+    return {**own, **{name: set(each["programs"]) for name, each in packages.items()}}
+
+
+def _easystack(folder: Path) -> Iterator[str]:
+    names = _yaml(ENVIRONMENTS / "common/programs.yml")["easybuild"]
+    files = _yaml(folder / "easystack.yml")["easyconfigs"]
+    for package, spelling in names.items():
+        if any(re.match(rf"{re.escape(spelling['name'])}-\d", file) for file in files):
+            yield package
+
+
+def buildable(plan: Plan, site: Site) -> bool:
+    """Return whether the files of the origin have all programs of a plan."""
+    known = built(site)
+    for package, programs in plan.packages().items():
+        if known is None or package not in known:
+            return False
+        some = known[package]
+        if some is not None and not some.issuperset(programs):
+            return False
+        if package == "npb" and site.partition.provision_from == "spack":
+            assert all(_built_by_npb(program, site) for program in programs)
+    return True
+
+
+def _built_by_npb(program: str, site: Site) -> bool:
+    """Return whether the variants of NPB have a program such as ``bt.A.x.mpi_io_full``."""
+    spec = roots(site.partition.environment)["npb"]
+    variants = dict(re.findall(r"(\w+)=(\S+)", spec))
+    name, class_, io = program.split(".")[0], program.split(".")[1], program.rpartition(".")[2]
+    kind = {"ep_io": "epio", "fortran_io": "fortran"}.get(io, io.removeprefix("mpi_io_"))
+    wanted = {"names": name, "classes": class_, "btio": kind}
+    return all(value in variants[key].split(",") for key, value in wanted.items())
+
+
+@cache
+def of_site(name: str, origin: str) -> list[Entry]:
+    """Return the suites of a partition with the programs of an origin."""
+    site = of_origin(sites()[name], origin)
+    available = packages_at(ROOT, site)
+    assert available is not None
+    return list(entries(site, available))
+
+
+def test_all_partitions_are_tested() -> None:
+    assert sorted(sites()) == NAMES
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("name", NAMES)
+def test_each_suite_can_be_built_or_is_refused(name: str, origin: str) -> None:
+    site = of_origin(sites()[name], origin)
+    if built(site) is None:
+        _, (mistake,) = available_at(site, lambda each: packages_at(ROOT, each))
+        assert mistake.code == Code.ORIGIN_HAS_NO_PROGRAMS
+        return
+    found = of_site(name, origin)
+    assert [each.suite for each in found] == list(benchmarks().suites)
+    by_name = {each.suite: each for each in found}
+    for each in found:
+        if each.plan is None:
+            continue
+        assert buildable(each.plan, site) is (each.lacks == ""), (each.suite, each.lacks)
+        if each.lacks and each.nearest:
+            nearest = by_name[each.nearest]
+            assert (nearest.lacks, nearest.plan is not None) == ("", True)
+            assert (
+                site.partition.origin == "emulated" or not benchmarks().suite(each.nearest).practice
+            )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_default_suite_runs_on_each_shipped_site_but_one(name: str) -> None:
+    site = sites()[name]
+    (quick,) = (
+        each for each in of_site(name, site.partition.provision_from) if each.suite == "quick"
+    )
+    assert quick.plan is not None
+    assert quick.lacks == ("ior, stream" if name == "p595/p595" else "")  # as the papers name them
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("origin", ["spack", "easybuild"])
+def test_the_default_suite_can_be_built_on_each_architecture(
+    architecture: str, origin: str
+) -> None:
+    site = of_origin(sites()["template/cluster"], origin)
+    partition = site.partition.model_copy(update={"environment": architecture})
+    site = site.model_copy(update={"partition": partition})
+    made = make_plan(benchmarks(), "quick", site, machines(site), digest=False)
+    if (ENVIRONMENTS / architecture / "easystack.yml").exists() or origin == "spack":
+        assert lacking(made.packages(), packages_at(ROOT, site)) == ()
+        assert buildable(made, site)
+        return
+    with pytest.raises(BadInput, match=r"ORIGIN_HAS_NO_PROGRAMS: .*easystack\.yml: no such file"):
+        refuse_lacking(
+            made, benchmarks(), site, machines(site), lambda each: packages_at(ROOT, each)
+        )

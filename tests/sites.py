@@ -1,0 +1,134 @@
+"""The suites of each shipped site: which ones its origin of programs has, and why not the others.
+
+``python -m tests.sites`` prints the matrix suites × partitions as a Markdown table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
+from proofmark.common.errors import BadInput, NothingToRun
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import Available, in_words, lacking, refusal
+from proofmark.plan.plan import Plan
+from proofmark.site.hardware import CURRENT
+from proofmark.site.inventory import Site, read_sites
+from proofmark.site.machine import Machines
+from proofmark.site.machines import machines_of
+from proofmark.software.provider import packages_at
+
+INVENTORIES = sorted(path.parent for path in (ROOT / "inventory").glob("*/hosts.yml"))
+NAMES = sorted(
+    f"{path.parents[2].name}/{path.parent.name}"
+    for path in (ROOT / "inventory").glob("*/group_vars/*/partition.yml")
+)
+"""The partitions of the shipped inventories, as the keys of `sites`."""
+MOST_HOSTS = 4
+"""The hosts of a partition with which plans are made: their programs are those of more hosts."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A suite on a partition.
+
+    Attributes:
+        plan: its plan; None if the partition runs no step of it.
+        lacks: what the origin lacks, in words; empty if it can be built.
+        nearest: the nearest suite that works, if something lacks.
+    """
+
+    suite: str
+    plan: Plan | None
+    lacks: str = ""
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        """Return the cell of a table."""
+        if self.plan is None:
+            return "no step"
+        return f"refused: {self.lacks} ({self.nearest or 'none'} works)" if self.lacks else "runs"
+
+
+@cache
+def benchmarks() -> Benchmarks:
+    """Return the cases and suites of the checkout."""
+    return load_benchmarks(ROOT / "benchmarks")
+
+
+@cache
+def sites() -> dict[str, Site]:
+    """Return the partitions of all shipped inventories, each with at most `MOST_HOSTS` hosts."""
+    found = {}
+    for folder in INVENTORIES:
+        read, mistakes = read_sites(folder, "compute")
+        assert mistakes == []
+        for site in read:
+            hosts = site.hosts[:MOST_HOSTS]
+            found[f"{folder.name}/{site.partition_name}"] = site.model_copy(
+                update={"hosts": hosts, "partition_hosts": hosts}
+            )
+    return found
+
+
+def of_origin(site: Site, origin: str) -> Site:
+    """Return `site` with the programs of `origin`."""
+    partition = site.partition.model_copy(update={"provision_from": origin})
+    return site.model_copy(update={"partition": partition})
+
+
+def machines(site: Site) -> Machines:
+    """Return the machines of `site`; a discovered one is like that of the site template."""
+    if site.partition.hardware != "discovered":
+        return machines_of(site)[0]
+    declared = machines_of(sites()["template/cluster"])[0](CURRENT)
+    return replace(declared, symbols={**declared.symbols, "nodes": len(site.hosts)})
+
+
+def plans(site: Site) -> dict[str, Plan | None]:
+    """Return the plan of each suite; None if the partition runs no step of it."""
+    made: dict[str, Plan | None] = {}
+    for suite in benchmarks().suites:
+        try:
+            made[suite] = make_plan(benchmarks(), suite, site, machines(site), digest=False)
+        except NothingToRun:
+            made[suite] = None
+    return made
+
+
+def entries(site: Site, available: Available) -> Iterator[Entry]:
+    """Yield each suite on `site`, whose origin has `available`."""
+    made = plans(site)
+    every = [plan for plan in made.values() if plan]
+    for suite, plan in made.items():
+        lacks = in_words(lacking(plan.packages(), available)) if plan else ""
+        refused = refusal(plan, every, site, available, benchmarks()) if plan else None
+        nearest = refused.nearest or "" if refused else ""
+        yield Entry(suite, plan, lacks, nearest)
+
+
+def matrix() -> Iterator[str]:
+    """Yield the lines of the matrix suites × partitions."""
+    columns: dict[str, list[str]] = {}
+    for name, site in sites().items():
+        title = f"{name} ({site.partition.provision_from})"
+        try:
+            available = packages_at(ROOT, site)
+        except BadInput as error:
+            columns[title] = [f"refused: {error}"] * len(benchmarks().suites)
+            continue
+        assert available is not None
+        columns[title] = [str(entry) for entry in entries(site, available)]
+    yield f"| suite | {' | '.join(columns)} |"
+    yield f"|---|{'---|' * len(columns)}"
+    for row, suite in enumerate(benchmarks().suites):
+        yield f"| `{suite}` | {' | '.join(cells[row] for cells in columns.values())} |"
+
+
+if __name__ == "__main__":
+    print(*matrix(), sep="\n")
