@@ -58,7 +58,8 @@ def lock(options: Namespace) -> int:
     if site is not None and not site.is_dir():
         raise bad_input("-i", "", str(site), "the folder of a site")
     installation = ready(options, kit)
-    checkouts = Checkouts(installation.spack, installation.packages, installation.python)
+    cache = installation.root / "cache"
+    checkouts = Checkouts(installation.spack, installation.packages, installation.python, cache)
     if site is None:
         print(make(kit, options.arch, system, checkouts) / "spack.lock")
         return 0
