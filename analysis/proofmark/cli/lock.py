@@ -37,7 +37,7 @@ ROOT = Path("/")
 def _arguments(parser: ArgumentParser) -> None:
     lock_arguments(parser)
     site = parser.add_argument_group("a lock of a site, with what the site has")
-    site.add_argument("-i", "--inventory", type=Path, metavar="SITE", help="the site")
+    site.add_argument("-i", "--site", type=Path, metavar="SITE", help="the folder of the site")
     site.add_argument(
         "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
     )
@@ -52,7 +52,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def lock(options: Namespace) -> int:
     """Write the lock of an environment, or of a site."""
     kit, system = kit_folder(), system_of(options)
-    site: Path | None = options.inventory
+    site: Path | None = options.site
     if site is None and (options.find or options.module or options.mpi or options.blas):
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
     if site is not None and not site.is_dir():

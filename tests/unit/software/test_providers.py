@@ -91,6 +91,15 @@ def test_each_committed_lock_has_the_packages_of_the_cases(path: Path) -> None:
     assert {each.target for each in specs} == {read_target(path.parents[1])}
 
 
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: f"{path.parts[-3]}-{path.parts[-2]}")
+def test_the_mpi_and_the_threads_of_the_blas_are_read_from_a_committed_lock(path: Path) -> None:
+    committed = read_lock(path)
+    hpl = committed.root("hpl")
+    threads = committed.specs[hpl.virtuals["blas"]].threads
+    assert threads == ("openmp" if "+openmp" in hpl.requested else "none")
+    assert committed.specs[hpl.virtuals["mpi"]].name in ("mpich", "mvapich2", "openmpi")
+
+
 def test_a_file_that_is_not_a_lock_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "spack.lock"
     with pytest.raises(BadInput, match="No such file"):
