@@ -58,7 +58,8 @@ def lock(options: Namespace) -> int:
     if site is None and (options.find or options.module or options.mpi or options.blas):
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
     installation = ready(options, kit)
-    checkouts = Checkouts(installation.spack, installation.packages, installation.python)
+    cache = installation.root / "cache"
+    checkouts = Checkouts(installation.spack, installation.packages, installation.python, cache)
     if site is None:
         print(make(kit, options.arch, system, checkouts) / "spack.lock")
         return 0

@@ -212,6 +212,15 @@ def test_a_builtin_recipe_in_place_of_an_overlay_recipe_is_refused(overlay: Path
     assert mistakes(lock, overlay) == ["hpl.namespace"]
 
 
+def test_only_a_declared_prefix_of_a_site_is_accepted(overlay: Path) -> None:
+    lock = example()
+    lock["concrete_specs"]["m"] = spec("openmpi", "4.1.4", external={"path": "/opt/openmpi"})
+    wrong = ["openmpi.external", "openmpi.external.path"]
+    assert mistakes(lock, overlay) == wrong
+    assert mistakes(lock, overlay, externals={"openmpi": ("/opt/openmpi",)}) == []
+    assert mistakes(lock, overlay, externals={"openmpi": ("/opt/other",)}) == wrong
+
+
 def test_an_edited_recipe_makes_a_lock_stale(overlay: Path) -> None:
     before = overlay_digest(overlay)
     (overlay / "packages/hpl/package.py").write_text('"""Why not."""\n')

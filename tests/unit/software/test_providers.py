@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from proofmark.site.partition import Preinstalled
 from proofmark.software.easybuild import read_plan
 from proofmark.software.installed import find_programs
 from proofmark.software.preinstalled import preinstalled
-from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
+from proofmark.software.spack.lock import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_check import read_target
 
 LOCKS = sorted((ROOT / "environments").glob("*/*/spack.lock"))
@@ -88,6 +89,15 @@ def test_each_committed_lock_has_the_packages_of_the_cases(path: Path) -> None:
     assert {each.target for each in specs} == {read_target(path.parents[1])}
 
 
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: f"{path.parts[-3]}-{path.parts[-2]}")
+def test_the_mpi_and_the_threads_of_the_blas_are_read_from_a_committed_lock(path: Path) -> None:
+    committed = read_lock(path)
+    hpl = committed.root("hpl")
+    threads = committed.specs[hpl.virtuals["blas"]].threads
+    assert threads == ("openmp" if "+openmp" in hpl.requested else "none")
+    assert committed.specs[hpl.virtuals["mpi"]].name in ("mpich", "mvapich2", "openmpi")
+
+
 def test_a_file_that_is_not_a_lock_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "spack.lock"
     with pytest.raises(BadInput, match="No such file"):
@@ -98,12 +108,42 @@ def test_a_file_that_is_not_a_lock_is_refused(tmp_path: Path) -> None:
             read_lock(path)
 
 
-def test_differences_of_a_sites_lock_are_listed() -> None:
-    kit = lock(spec("ior", ("mpich",)), spec("mpich"))
-    external = Spec("mpich", "4.1", "other", "zen3", "mpich@4.1", True, (), ())
-    site = lock(Spec("ior", "1.0", "rebuilt", "zen3", "ior@1.0", False, ("other",), ()), external)
-    assert differences(kit, site) == ["mpich: 1.0 → 4.1 of the site", "other builds of ior"]
-    assert differences(kit, kit) == []
+def built(spec_hash: str, mpi: str, *run: str) -> Spec:
+    """Return the root ior with the MPI `mpi` and the other libraries `run`."""
+    build = ("gcc", "automake")
+    spec = Spec("ior", "4.0", spec_hash, "zen3", "ior@4.0", False, (*run, mpi), build)
+    return replace(spec, virtuals={"mpi": mpi})
+
+
+def test_a_program_of_the_kit_is_not_derived_and_others_name_what_they_load() -> None:
+    """Build tools, and the build tools of build tools, are not named."""
+    kit = Lock(
+        Path("spack.lock"),
+        {
+            each.hash: each
+            for each in (
+                built("ior", "mpich", "zlib"),
+                *(spec(name) for name in ("mpich", "zlib", "gcc", "automake")),
+            )
+        },
+        {"ior": "ior"},
+    )
+    of_site = Spec("openmpi", "4.1", "openmpi", "zen3", "", True, (), (), "/usr/lib64/openmpi")
+    automake = Spec("automake", "0.9", "automake", "zen3", "", True, (), (), "/usr")
+    libraries = (spec("zlib"), of_site, spec("gcc"), automake)
+    derived = built("other", "openmpi", "zlib")
+    site = Lock(
+        Path("spack.lock"), {each.hash: each for each in (derived, *libraries)}, {"ior": "other"}
+    )
+    assert derived_parts(kit, kit, "ior") is None
+    parts = derived_parts(kit, site, "ior")
+    assert parts is not None
+    (part,) = parts
+    assert (part.role, part.package, part.version) == ("mpi", "openmpi", "4.1")
+    assert (part.kit, part.prefix) == ("mpich@1.0", "/usr/lib64/openmpi")
+    assert str(part) == ("MPI openmpi 4.1 of the site in /usr/lib64/openmpi, instead of mpich@1.0")
+    same = Lock(Path("x"), {**kit.specs, "other": built("other", "mpich")}, {"ior": "other"})
+    assert derived_parts(kit, same, "ior") == [], "other tools, or other variants"
 
 
 def program(folder: Path, name: str, mode: int = 0o755) -> None:

@@ -138,7 +138,7 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         run=tuple(other for other, kinds in edges if kinds & {"link", "run"}),
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
         prefix=str(external.get("path") or "") if external else "",
-        threads=str(raw.get("parameters", {}).get("threads", "")),
+        threads=_threads(raw.get("parameters", {}).get("threads", "")),
         virtuals={
             virtual: edge["hash"]
             for edge in raw.get("dependencies", [])
@@ -146,6 +146,11 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
             if virtual in VIRTUALS
         },
     )
+
+
+def _threads(value: str | bool | list[str]) -> str:
+    """Return the variant ``threads``: a value, a list of one; of some packages it is a switch."""
+    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def derived_parts(kit_lock: Lock, site_lock: Lock, package: str) -> list[DerivedPart] | None:

@@ -25,11 +25,17 @@ from proofmark.software.spack.system import release_variables, this_system, writ
 
 @dataclass(frozen=True)
 class Checkouts:
-    """Checkouts of Spack and spack-packages, and the Python that runs Spack and has the solver."""
+    """Checkouts of Spack and spack-packages.
+
+    Attributes:
+        python: the Python that runs Spack and that has the solver.
+        cache: the folder of Spack's index of all recipes, which needs minutes; None: the user's.
+    """
 
     spack: Path
     packages: Path
     python: Path = Path(sys.executable)
+    cache: Path | None = None
 
     def command(self, *words: str) -> list[str]:
         """Return the command line of Spack with the arguments `words`."""
@@ -45,7 +51,7 @@ class Checkouts:
         return {
             "SPACK_USER_CONFIG_PATH": str(folder / "user"),
             "SPACK_SYSTEM_CONFIG_PATH": str(folder / "system"),
-            "SPACK_USER_CACHE_PATH": str(folder / "cache"),
+            **({"SPACK_USER_CACHE_PATH": str(self.cache)} if self.cache else {}),
             "SPACK_PYTHON": str(self.python),
             **release_variables(folder),
         }

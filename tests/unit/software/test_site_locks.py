@@ -1,0 +1,294 @@
+"""The parts of a site for its lock: layouts of distributions and vendors, choices, spack.yaml."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.folders import ROOT
+
+from proofmark.common.errors import BadInput
+from proofmark.software.spack.linked import blas_mistakes, read_ldd
+from proofmark.software.spack.lock import Spec
+from proofmark.software.spack.lock_check import read_environment, read_spack_yaml
+from proofmark.software.spack.site_choice import WantedBlas, choose_blas, choose_mpi, wanted_blas
+from proofmark.software.spack.site_environment import (
+    SiteParts,
+    environment_text,
+    site_environment,
+)
+from proofmark.software.spack.site_parts import (
+    Problem,
+    SitePart,
+    find_blas,
+    find_mpis,
+    openblas_of,
+)
+from proofmark.software.spack.site_tools import archive_version, choose_compiler, read_found
+
+OPEN_MPI = """
+#define OMPI_MAJOR_VERSION 4
+#define OMPI_MINOR_VERSION 1
+#define OMPI_RELEASE_VERSION 4
+"""
+MPICH = '#define MPICH_VERSION "4.0.2"\n'
+SERIAL = b"\x7fELF OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFIN SINGLE_THREADED\x00"
+PTHREADS = SERIAL + b"exec_blas_async\x00"
+OPENMP = b"\x7fELF OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY USE_OPENMP \x00"
+
+LAYOUTS = {
+    "debian": (
+        {
+            "usr/bin/mpicc.openmpi": "",
+            "usr/bin/mpicc": "/etc/alternatives/mpi",
+            "etc/alternatives/mpi": "/usr/bin/mpicc.openmpi",
+            "usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h": OPEN_MPI,
+        },
+        SitePart("openmpi", "4.1.4", "/usr", file="/usr/bin/mpicc.openmpi"),
+    ),
+    "rhel": (
+        {
+            "usr/lib64/mpich/bin/mpicc": "",
+            "usr/include/mpich-x86_64/mpi.h": MPICH,
+        },
+        SitePart(
+            *("mpich", "4.0.2", "/usr/lib64/mpich"),
+            file="/usr/lib64/mpich/bin/mpicc",
+            modules=("mpi/mpich-x86_64",),
+        ),
+    ),
+    "suse": (
+        {
+            "usr/lib64/mpi/gcc/openmpi4/bin/mpicc": "",
+            "usr/lib64/mpi/gcc/openmpi4/include/mpi.h": OPEN_MPI,
+        },
+        SitePart(
+            *("openmpi", "4.1.4", "/usr/lib64/mpi/gcc/openmpi4"),
+            file="/usr/lib64/mpi/gcc/openmpi4/bin/mpicc",
+        ),
+    ),
+    "intel": (
+        {
+            "opt/intel/oneapi/mpi/2021.11/bin/mpicc": "",
+            "opt/intel/oneapi/mpi/2021.11/include/mpi.h": '#define I_MPI_VERSION "2021.11.0"\n'
+            + MPICH,
+        },
+        SitePart(
+            *("intel-oneapi-mpi", "2021.11.0", "/opt/intel/oneapi"),
+            variants="+generic-names~classic-names~external-libfabric",
+            file="/opt/intel/oneapi/mpi/2021.11/bin/mpicc",
+        ),
+    ),
+    "cray": (
+        {
+            "opt/cray/pe/mpich/8.1.28/ofi/gnu/12.3/bin/mpicc": "",
+            "opt/cray/pe/mpich/8.1.28/ofi/gnu/12.3/include/mpi.h": MPICH,
+            "opt/cray/pe/mpich/8.1.28/ofi/cray/17.0/bin/mpicc": "",
+        },
+        SitePart(
+            *("cray-mpich", "8.1.28", "/opt/cray/pe/mpich/8.1.28/ofi/gnu/12.3"),
+            variants="+wrappers",
+            file="/opt/cray/pe/mpich/8.1.28/ofi/gnu/12.3/bin/mpicc",
+        ),
+    ),
+    "hpc-x": (
+        {
+            "opt/hpcx-v2.18-gcc-cuda12-x86_64/ompi/bin/mpicc": "",
+            "opt/hpcx-v2.18-gcc-cuda12-x86_64/ompi/include/mpi.h": OPEN_MPI,
+        },
+        SitePart(
+            *("hpcx-mpi", "2.18", "/opt/hpcx-v2.18-gcc-cuda12-x86_64/ompi"),
+            file="/opt/hpcx-v2.18-gcc-cuda12-x86_64/ompi/bin/mpicc",
+        ),
+    ),
+}
+
+
+def lay_out(root: Path, entries: dict[str, str]) -> Path:
+    """Write files below `root`; an absolute path as content makes a link."""
+    for name, content in entries.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content.startswith("/"):
+            path.symlink_to(content)
+        else:
+            path.write_text(content)
+    return root
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_mpi_of_each_layout_is_found_with_version_and_prefix(
+    tmp_path: Path, layout: str
+) -> None:
+    entries, expected = LAYOUTS[layout]
+    assert find_mpis(lay_out(tmp_path, entries), "x86_64") == [expected]
+
+
+def test_an_mpi_of_a_module_is_found_through_path_once(tmp_path: Path) -> None:
+    entries = {"apps/openmpi/4/bin/mpicc": "", "apps/openmpi/4/include/mpi.h": OPEN_MPI}
+    root = lay_out(tmp_path, {**entries, **LAYOUTS["debian"][0]})
+    folders, modules = ["/apps/openmpi/4/bin", "/usr/bin", "/missing"], ["openmpi/4"]
+    found = find_mpis(root, "x86_64", folders, modules)
+    assert [(part.prefix, part.modules) for part in found] == [
+        ("/apps/openmpi/4", ("openmpi/4",)),
+        ("/usr", ("openmpi/4",)),
+    ]
+
+
+def test_the_mpi_that_update_alternatives_did_not_select_is_refused(tmp_path: Path) -> None:
+    other = {"usr/bin/mpicc.mpich": "", "usr/include/x86_64-linux-gnu/mpich/mpi.h": MPICH}
+    found = find_mpis(lay_out(tmp_path, {**LAYOUTS["debian"][0], **other}), "x86_64")
+    assert [(part.label, part.problem) for part in found] == [
+        ("mpich@4.0.2", Problem.NOT_SELECTED),
+        ("openmpi@4.1.4", None),
+    ]
+    with pytest.raises(BadInput, match=r"found mpich@4.0.2 .*; openmpi@4.1.4 .*--mpi PACKAGE"):
+        choose_mpi(found, "")
+    with pytest.raises(BadInput, match=r"update-alternatives --set mpi /usr/bin/mpicc\.mpich"):
+        choose_mpi(found, "mpich")
+    assert choose_mpi(found, "openmpi") == found[1]
+    assert choose_mpi(found, "kit") is None
+    with pytest.raises(BadInput, match="found lam"):
+        choose_mpi(found, "lam")
+
+
+def test_an_mpi_without_headers_names_the_packages_that_have_them(tmp_path: Path) -> None:
+    found = find_mpis(lay_out(tmp_path, {"usr/lib64/mpich/bin/mpicc": ""}), "x86_64")
+    with pytest.raises(BadInput, match=r"no mpi\.h; accepted: .*mpich-devel"):
+        choose_mpi(found, "")
+    with pytest.raises(BadInput, match="no MPI on this system"):
+        choose_mpi([], "")
+
+
+@pytest.mark.parametrize(
+    ("content", "threads"), [(SERIAL, "none"), (PTHREADS, "pthreads"), (OPENMP, "openmp")]
+)
+def test_the_threads_of_an_openblas_are_those_of_its_file(content: bytes, threads: str) -> None:
+    assert openblas_of(content) == ("0.3.21", threads)
+
+
+def blas_tree(root: Path) -> Path:
+    """Write the serial and the pthreads library of Debian, and MKL."""
+    for name, content in (("serial", SERIAL), ("pthread", PTHREADS)):
+        folder = root / f"usr/lib/x86_64-linux-gnu/openblas-{name}"
+        folder.mkdir(parents=True)
+        (folder / "libopenblas-r0.3.21.so").write_bytes(content)
+        (folder / "libopenblas.so").symlink_to("libopenblas-r0.3.21.so")
+    mkl = root / "opt/intel/oneapi/mkl/2024.0/lib/libmkl_core.so"
+    mkl.parent.mkdir(parents=True)
+    mkl.write_bytes(b"")
+    return root
+
+
+def test_the_blas_is_chosen_by_the_threads_that_hpl_needs(tmp_path: Path) -> None:
+    found = find_blas(blas_tree(tmp_path))
+    serial = choose_blas(found, WantedBlas("openblas", "none"), "")
+    assert serial is not None
+    assert serial.spec == "openblas@0.3.21 threads=none"
+    assert serial.prefix == "/usr/lib/x86_64-linux-gnu/openblas-serial"
+    assert choose_blas(found, WantedBlas("openblas", "openmp"), "") is None, "it is built"
+    assert choose_blas(found, WantedBlas("blis", "none"), "") is None, "another library is no BLIS"
+    mkl = choose_blas(found, WantedBlas("blis", "openmp"), "intel-oneapi-mkl")
+    assert mkl is not None
+    assert (mkl.spec, mkl.prefix) == (
+        "intel-oneapi-mkl@2024.0 threads=openmp",
+        "/opt/intel/oneapi",
+    )
+    pthread = "/usr/lib/x86_64-linux-gnu/openblas-pthread"
+    with pytest.raises(BadInput, match=r"found threads=pthreads; accepted: threads=none"):
+        choose_blas(found, WantedBlas("openblas", "none"), pthread)
+
+
+PACKAGES = """
+packages:
+  automake:
+    externals:
+    - {spec: automake@1.16.5, prefix: /usr}
+    - {spec: automake@1.9, prefix: /opt}
+  perl:
+    externals:
+    - {spec: perl@5.36.0~cpanm+opcode, prefix: /usr}
+  gcc:
+    externals:
+    - spec: "gcc@12.2.0 languages:='c,c++,fortran'"
+      prefix: /usr
+    - spec: "gcc@13.1.0 languages:='c,c++,fortran'"
+      prefix: /opt/gcc
+"""
+
+
+def test_the_newest_of_each_tool_is_used() -> None:
+    found = read_found(PACKAGES, archive_version("20220903-3"))
+    specs = ["automake@1.16.5", "perl@5.36.0 ~cpanm+opcode", "autoconf-archive@2022.09.03"]
+    assert [part.spec for part in found.tools] == specs
+
+
+def test_the_gcc_of_the_kit_is_preferred_and_another_is_chosen_by_name() -> None:
+    compilers = read_found(PACKAGES).compilers
+    assert choose_compiler(compilers, compilers[0], "") is None
+    assert choose_compiler(compilers, compilers[0], "gcc@13.1.0") == compilers[1]
+    assert choose_compiler(compilers[1:], compilers[0], "") == compilers[1]
+    with pytest.raises(BadInput, match=r"gcc@12\.2\.0 .*gcc@13\.1\.0"):
+        choose_compiler(compilers, None, "")
+
+
+@pytest.mark.parametrize("arch", ["local", "knl", "skl", "power9"])
+def test_the_spack_yaml_of_a_site_requests_the_same_programs(tmp_path: Path, arch: str) -> None:
+    folder = ROOT / "environments" / arch
+    kit = read_spack_yaml(folder / "spack.yaml")
+    mpi = SitePart("openmpi", "4.1.4", "/usr")
+    blas = SitePart("openblas", "0.3.21", "/opt/b", f"threads={wanted_blas(kit).threads}")
+    found = read_found(PACKAGES)
+    parts = SiteParts(mpi, blas, found.tools, found.compilers[1])
+    path = tmp_path / "spack.yaml"
+    path.write_text(environment_text(arch, "debian12", site_environment(kit, parts)))
+    site, ours = read_environment(folder, "debian12", path), read_environment(folder, "debian12")
+    assert (site.roots, site.target) == (ours.roots, ours.target)
+    assert site.externals["openmpi"] == ("/usr",)
+    packages = yaml.safe_load(path.read_text())["spack"]["packages"]
+    assert packages["mpi"] == {"require": ["openmpi@4.1.4"]}
+    assert packages["blas"] == {"require": [blas.spec]}
+    assert packages["gcc"]["require"] == ["@13.1.0"]
+    assert "libfabric" not in packages
+    assert packages["all"] == kit["packages"]["all"]
+
+
+LDD = """
+    linux-vdso.so.1 (0x00007ffd)
+    libopenblas.so.0 => {blas} (0x00007f)
+    libmissing.so => not found
+    libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)
+"""
+
+
+def openblas_spec(threads: str = "none", version: str = "0.3.21", name: str = "openblas") -> Spec:
+    return Spec(name, version, "b", "zen3", f"{name}@{version}", True, (), (), "/usr", threads)
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted", "found"),
+    [
+        (SERIAL, openblas_spec(), None),
+        (OPENMP, openblas_spec("openmp"), None),
+        (PTHREADS, openblas_spec(), r"openblas@0\.3\.21 threads=pthreads .*openblas-pthread"),
+        (SERIAL, openblas_spec(version="0.3.28"), r"openblas@0\.3\.21 threads=none"),
+        (SERIAL, openblas_spec(name="blis"), r"openblas \("),
+    ],
+)
+def test_a_program_that_loads_another_blas_than_its_spec_is_refused(
+    tmp_path: Path, content: bytes, wanted: Spec, found: str | None
+) -> None:
+    library = tmp_path / "openblas-pthread/libopenblas.so.0"
+    library.parent.mkdir()
+    library.write_bytes(content)
+    libraries = read_ldd(LDD.format(blas=library))
+    assert set(libraries) == {"libopenblas.so.0", "libc.so.6"}
+    mistakes = [str(each) for each in blas_mistakes("/p/bin/xhpl", libraries, wanted)]
+    if found is None:
+        assert mistakes == []
+    else:
+        (mistake,) = mistakes
+        assert re.search(f"/p/bin/xhpl: BLAS: found {found}", mistake)
+        assert f"accepted: {wanted.label} threads={wanted.threads}" in mistake
