@@ -12,13 +12,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 import yaml
 from tests.fixtures.kit import until
 from tests.folders import ROOT
+from tests.processes import running
 from tests.roles.kit import Kit, Played, processes_of
 
 from proofmark.software.easybuild_command import AS_ROOT
@@ -161,7 +164,9 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
     order(spack, "fails", "shell")
     failed = build(spack)
     assert failed.code == 2
-    assert failed.printed("ProcessError: shell does not compile")
+    assert failed.printed("found HEADER_MISSING: shell-1.0, phase build: a.c:2: fatal error: mpi.h")
+    assert failed.printed("Debian: libopenmpi-dev; RHEL: openmpi-devel")
+    assert failed.printed("spack-build-out.txt")
     assert failed.printed("run the same command again to continue")
     assert not (spack.run() / "software.json").exists()
     order(spack, "fails", "")
@@ -184,6 +189,53 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
     (finding,) = package["findings"]
     assert "DERIVED" in finding
     assert "lib-one 2.0 built by Spack, instead of lib-one@1.0" in finding
+
+
+FLUSHED = """    sys.stdout.reconfigure(line_buffering=True)
+"""
+"""What makes Ansible write each line at once; without it the display is buffered."""
+LAST = "2 of 2: shell@1.0"
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+def test_progress_of_a_build_appears_in_a_pipe_while_it_runs(spack: Kit, *, buffered: bool) -> None:
+    """With tee, in CI and under nohup the output is no terminal. Control: a buffered display."""
+    assert spack.play("playbooks/plan.yml").code == 0
+    order(spack, "hangs", "shell")
+    plugin = spack.folder / "plugins/action/cli.py"
+    text = plugin.read_text()
+    assert FLUSHED in text
+    if buffered:
+        plugin.write_text(text.replace(FLUSHED, "    pass\n"))
+    arrived: list[tuple[float, str]] = []
+
+    def read(lines: IO[str]) -> None:
+        arrived.extend((time.monotonic(), line) for line in lines)
+
+    log = spack.folder / ".provision/spack/logs/local.log"
+    with running(spack.start("playbooks/build.yml")) as process:
+        assert process.stdout
+        reader = threading.Thread(target=read, args=(process.stdout,))
+        reader.start()
+        # The builder has begun the last package, in which it sleeps.
+        until(lambda: log.exists() and f"Installing shell-1.0-{SHELL}" in log.read_text(), 120)
+        if buffered:
+            time.sleep(2)
+        else:
+            until(lambda: any(LAST in line for _, line in arrived), 120)
+        seen = "".join(line for _, line in arrived)
+        alive, stopped = builders(spack) != [], time.monotonic()
+        os.kill(process.pid, signal.SIGTERM)
+        reader.join(60)
+    until(lambda: processes_of(spack.folder) == [], 120)
+    assert alive
+    assert (LAST in seen) is not buffered
+    if not buffered:
+        first = next(when for when, line in arrived if "2 packages to install" in line)
+        last = next(when for when, line in arrived if LAST in line)
+        assert first <= last < stopped
+        assert "expected on" in seen
+        assert "Spack reads its recipes before the first package, for 0 s" in seen
 
 
 def site_lock(kit: Kit) -> None:

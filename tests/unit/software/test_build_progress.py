@@ -75,6 +75,10 @@ def test_progress_has_count_name_and_time_left() -> None:
         "2 of 2: b@1.0, for 0 s; left: about 1 min 30 s",
     ]
     assert progress.built == {"a": 30.0}
+    clock.seconds = 75.0
+    progress.read("==> Error: ProcessError: Command exited with status 2:")
+    assert lines[-1] == "b@1.0 failed after 45 s"
+    assert progress.built == {"a": 30.0}
 
 
 def test_a_spec_from_a_build_cache_is_counted_once_and_its_time_is_not_that_of_a_build() -> None:

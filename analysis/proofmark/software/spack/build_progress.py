@@ -65,6 +65,8 @@ class BuildProgress:
     def read(self, line: str) -> None:
         """Read one line of Spack's output."""
         self.lines.append(line.rstrip())
+        if line.startswith("==> Error: ") and self._current is not None:
+            self.say(f"{self._current.label} failed after {duration(self.now() - self._started)}")
         match = HASH.search(line)
         spec = next((each for each in self.missing if match and each.hash == match[1]), None)
         if spec is None:

@@ -132,7 +132,8 @@ def refused(failure: BuildFailure, error: FirstError | None, output: Path) -> Ba
         output: the file with the output of Spack.
     """
     code = str(error.kind if error else failure.cause)
-    phase = f"phase {failure.phase}: " if failure.phase else ""
+    phase = f"phase {failure.phase}" if failure.phase else ""
+    step = ", ".join(filter(None, (failure.package, phase)))
     place = (
         f"{error.file}{f':{error.line}' if error.line else ''}: " if error and error.file else ""
     )
@@ -148,5 +149,6 @@ def refused(failure: BuildFailure, error: FirstError | None, output: Path) -> Ba
         needs = "a complete installation"
     log = failure.log or output
     accepted = f"{needs}; the log is {log}; then run the same command again to continue"
-    found = f"{code}: {phase}{place}{text}{others}"
-    return bad_input("spack install", failure.package, found, accepted)
+    # The verdict keeps the code and the text, and not the key of a mistake.
+    found = f"{code}: {step}{': ' if step else ''}{place}{text}{others}"
+    return bad_input("spack install", "", found, accepted)
