@@ -317,6 +317,7 @@ for word; do
     case $word in --prefix=*) prefix=${word#*=} ;; --optarch=GCC:-m*) target=yes ;; esac
 done
 [ "$target" ] || { echo "no --optarch" >&2; exit 1; }
+[ "${COLUMNS:-80}" -gt 1000 ] || { echo "lines are broken" >&2; exit 1; }
 bin=$prefix/software/Shell/1.0-GCC/bin
 case " $* " in
 *' --dry-run '*)

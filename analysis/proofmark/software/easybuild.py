@@ -122,9 +122,8 @@ class EasyBuildInstallation:
         Raises:
             BadInput: see `command`; or EasyBuild cannot resolve the easystack.
         """
-        wide = {**os.environ, "COLUMNS": WIDE}
         with easystack_of(self.kit, self.wanted) as stack:
-            done = run_command(self.command(stack, "--dry-run"), environment=wide)
+            done = run_command(self.command(stack, "--dry-run"), environment=_wide())
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
@@ -149,10 +148,14 @@ class EasyBuildInstallation:
                 say(line.removeprefix("== "))
 
         with easystack_of(self.kit, self.wanted) as stack:
-            code = run(self.command(stack, "--rpath"), os.environ, log, read)
+            code = run(self.command(stack, "--rpath"), _wide(), log, read)
         if code:
             found = " / ".join(errors) or f"exit code {code}"
             raise bad_input("eb", "", found, complete_installation(log))
+
+
+def _wide() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": WIDE}
 
 
 def system_gcc() -> str:
