@@ -6,20 +6,31 @@ It imports modules of Spack, so nothing of the kit imports it. `sources` describ
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
 import spack.environment
 from spack.fetch_strategy import BundleFetchStrategy, URLFetchStrategy
 
+OF_PYPI = re.compile(r"https://[^/]+/packages/(?:source|py\d)/[^/]/([^/]+)/[^/]+")
+"""An address of a file in PyPI. Sites have an index of their own, so that its host says nothing."""
 
-def source(stage: Any) -> dict[str, Any]:
-    """Return address, checksum and place in a mirror of one archive, resource or patch."""
+
+def address(url: str, version: str) -> str:
+    """Return an address; of a file in PyPI its package URL, ``pkg:pypi/cython@3.1.7``."""
+    found = OF_PYPI.fullmatch(url)
+    return f"pkg:pypi/{found[1]}@{version}" if found else url
+
+
+def source(stage: Any, version: str) -> dict[str, Any]:
+    """Return addresses, checksum and place in a mirror of one archive, resource or patch."""
     fetcher = stage.default_fetcher
     by_url = isinstance(fetcher, URLFetchStrategy)
     digest = fetcher.digest if by_url else None
+    urls = fetcher.candidate_urls if by_url else [fetcher.url]
     return {
-        "addresses": [str(url) for url in fetcher.candidate_urls] if by_url else [fetcher.url],
+        "addresses": list(dict.fromkeys(address(str(url), version) for url in urls)),
         "name": stage.mirror_layout.alias.rpartition("/")[2],
         "place": stage.mirror_layout.path,
         "sha256": digest if digest and len(digest) == 64 else None,
@@ -34,7 +45,7 @@ def sources() -> dict[str, list[dict[str, Any]]]:
             files = found.setdefault(f"{spec.name}@{spec.version}", {})
             for stage in spec.package.stage:
                 if not isinstance(stage.default_fetcher, BundleFetchStrategy):
-                    each = source(stage)
+                    each = source(stage, str(spec.version))
                     files[each["place"]] = each
     return {label: [files[place] for place in sorted(files)] for label, files in found.items()}
 

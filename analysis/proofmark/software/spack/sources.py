@@ -37,7 +37,8 @@ class SourceFile(StrictModel):
     """One file that a build needs.
 
     Attributes:
-        addresses: where the recipe gets it, in the order in which Spack tries them.
+        addresses: where the recipe gets it, in the order in which Spack tries them; of a file in
+            PyPI its package URL (``pkg:pypi/cython@3.1.7``).
         name: the name that Spack gives to its copy; ``ior-4.0.0.tar.gz``.
         place: the path of the file in a mirror of Spack.
         sha256: its checksum; None if the recipe has none, so that Spack refuses the file.
