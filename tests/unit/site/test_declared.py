@@ -14,8 +14,9 @@ from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
+from proofmark.cli.checkout import packages_of_kit
 from proofmark.cli.main import main
-from proofmark.cli.site_checks import site_checks, site_packages
+from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput
 from proofmark.jobs.site_check import job_mistakes
 from proofmark.plan.expansion import make_plan
@@ -184,7 +185,7 @@ def check(inventory: Path, limit: str = "compute") -> list[str]:
         limit,
         benchmarks,
         checks=site_checks(ROOT, ROOT),
-        packages=site_packages(ROOT),
+        packages=packages_of_kit,
         job_mistakes=job_mistakes,
     )
     return [f"{mistake}" for mistake in checked.mistakes]
