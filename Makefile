@@ -25,10 +25,11 @@ ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
 .PHONY: help site acceptance rehearsal rehearsal-end test soak fresh lint lint-files bench lock bundle clean relock catalogues \
-	$(LINT_PARTS) .venv .venv-rehearsal .venv-dev
+	$(LINT_PARTS) .venv .venv-spack .venv-rehearsal .venv-dev .site-lock
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
+	@echo '                  PROGRAMS=spack: the six packages, with this machine'"'"'s MPI and BLAS; SOURCES=mirror'
 	@echo 'make site         choose the site of commands without -i; SITE=nurion'
 	@echo 'make rehearsal    an acceptance on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
 	@echo '                  KEEP=1: the cluster stays, to practise restore, gate and Ctrl-C'
@@ -45,8 +46,17 @@ help:
 	@echo 'make catalogues   update the translations from the texts of the code'
 	@echo 'make clean        remove the files that make created, but never a run'
 
-acceptance: .venv
-	ansible-playbook acceptance.yml -i inventory/local -l local -e suite=$(SUITE) $(ARGS)
+acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
+	ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) \
+		$(if $(SPACK),-e provision_spack_root=$(SPACK)) \
+		$(if $(SPACK_PACKAGES),-e provision_spack_packages=$(SPACK_PACKAGES)) \
+		$(if $(SOURCES),-e provision_sources=$(SOURCES)) $(ARGS)
+
+# The lock of this machine, with its MPI and BLAS. It stays until somebody removes it. MPI=mpich chooses
+# one of several.
+.site-lock: .venv-spack
+	[ -e inventory/local-spack/locks ] || \
+		proofmark lock local -i inventory/local-spack --find $(MPI:%=--mpi=%) $(own)
 
 site: .venv
 	proofmark site $(SITE)
@@ -131,6 +141,9 @@ clean:
 
 .venv:
 	@requirements/setup.sh run
+
+.venv-spack:
+	@requirements/setup.sh spack
 
 .venv-rehearsal:
 	@requirements/setup.sh rehearsal

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Install or update .venv and the packages of the system: setup.sh run|rehearsal|dev
+# Install or update .venv and the packages of the system: setup.sh run|spack|rehearsal|dev
 # If nothing is missing, it changes nothing and needs no root.
 set -eu
 
-kind=${1:?usage: setup.sh run|rehearsal|dev}
+kind=${1:?usage: setup.sh run|spack|rehearsal|dev}
 cd "$(dirname "$0")/.."
 root=$(pwd -P)
 # PATH, sh, Ansible, ssh, Slurm or patterns of files give these characters another meaning.
@@ -149,7 +149,7 @@ update_venv() {
         install_locks run
     fi
     # dev.txt contains all packages of rehearsal.txt.
-    [ "$kind" = run ] || fresh dev || fresh "$kind" || install_locks "$kind"
+    [ "$kind" = run ] || [ "$kind" = spack ] || fresh dev || fresh "$kind" || install_locks "$kind"
     fresh project || {
         .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
             --no-deps --no-build-isolation --no-index -e .
@@ -174,9 +174,10 @@ link_collection() {
 recent='import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'
 case $kind in
 run) install_packages run ;;
+spack) install_packages run spack ;;
 rehearsal) install_packages run rehearsal ;;
 dev) install_packages run rehearsal dev ;;
-*) echo "setup.sh: found '$kind'; accepted: run, rehearsal, dev" >&2 && exit 3 ;;
+*) echo "setup.sh: found '$kind'; accepted: run, spack, rehearsal, dev" >&2 && exit 3 ;;
 esac
 update_venv
 link_collection

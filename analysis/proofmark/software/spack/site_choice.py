@@ -52,7 +52,7 @@ def _listed(parts: Sequence[SitePart]) -> str:
 
 
 def choose_mpi(found: Sequence[SitePart], choice: str) -> SitePart | None:
-    """Return the MPI to use; None for the kit's own.
+    """Return the MPI to use; None for the kit's own. Without a choice it is the only usable one.
 
     Args:
         found: all that were found.
@@ -67,7 +67,8 @@ def choose_mpi(found: Sequence[SitePart], choice: str) -> SitePart | None:
     if not found:
         accepted = f"a path, a module (--module), or {KIT}, which builds the MPI of the kit"
         raise bad_input("--mpi", "", "no MPI on this system", accepted)
-    parts = _chosen("--mpi", found, choice) if choice else list(found)
+    usable = [part for part in found if not part.problem]
+    parts = _chosen("--mpi", found, choice) if choice else usable or list(found)
     if len(parts) > 1:
         accepted = f"one of them as --mpi PACKAGE or PATH, or {KIT}"
         raise bad_input("--mpi", choice, _listed(parts), accepted)
