@@ -439,6 +439,7 @@ class TestExtending:
         sample: str,
     ) -> None:
         shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
+        shutil.copytree(ROOT / "environments", tmp_path / "environments")
         shutil.copytree(ROOT / "inventory" / "local", tmp_path / "inventory" / "local")
         monkeypatch.chdir(tmp_path)
         cases = tmp_path / "benchmarks"
