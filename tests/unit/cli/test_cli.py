@@ -30,6 +30,11 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     """Return a checkout with a site, which is the current folder."""
     made = make_kit(tmp_path)
     shutil.copytree(ROOT / "inventory" / "local", tmp_path / "inventory" / "local")
+    path = tmp_path / "inventory/local/group_vars/local/partition.yml"
+    facts = yaml.safe_load(path.read_text(encoding="utf-8"))["partition"]
+    fake = {"fake": {"prefix": "/apps", "version": "1"}}
+    facts |= {"provision_from": "preinstalled", "preinstalled": fake}
+    path.write_text(yaml.safe_dump({"partition": facts}), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return made
 
@@ -434,6 +439,7 @@ class TestExtending:
         sample: str,
     ) -> None:
         shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
+        shutil.copytree(ROOT / "environments", tmp_path / "environments")
         shutil.copytree(ROOT / "inventory" / "local", tmp_path / "inventory" / "local")
         monkeypatch.chdir(tmp_path)
         cases = tmp_path / "benchmarks"
