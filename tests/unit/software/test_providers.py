@@ -138,7 +138,9 @@ def test_a_program_of_the_kit_is_not_derived_and_others_name_what_they_load() ->
         Path("spack.lock"), {each.hash: each for each in (derived, *libraries)}, {"ior": "other"}
     )
     assert derived_parts(kit, kit, "ior") is None
-    (part,) = derived_parts(kit, site, "ior") or ()
+    parts = derived_parts(kit, site, "ior")
+    assert parts is not None
+    (part,) = parts
     assert (part.role, part.package, part.version) == ("mpi", "openmpi", "4.1")
     assert (part.kit, part.prefix) == ("mpich@1.0", "/usr/lib64/openmpi")
     assert str(part) == ("MPI openmpi 4.1 of the site in /usr/lib64/openmpi, instead of mpich@1.0")
