@@ -35,6 +35,9 @@ FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 
 ROOT = Path("/")
 
+LINES = 3
+"""The number of lines of a failed module that a message repeats."""
+
 
 def _arguments(parser: ArgumentParser) -> None:
     lock_arguments(parser, "the system of the lock; it must be this one")
@@ -127,8 +130,8 @@ def _program_folders(kit: Path, modules: Sequence[str]) -> list[str]:
     script = kit / "roles/provision/files/modules.sh"
     done = run_command(["sh", str(script), *modules])
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise bad_input("--module", " ".join(modules), last, "modules of a login shell")
+        errors = " / ".join(done.stderr.split("\n")[:LINES]).strip(" /") or "no message"
+        raise bad_input("--module", " ".join(modules), errors, "modules of a login shell")
     variables, _secrets = module_variables(done.stdout)
     path = variables.get("PATH", os.pathsep.join(FOLDERS))
     return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]

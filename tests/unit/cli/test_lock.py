@@ -1,0 +1,119 @@
+"""`proofmark lock -i SITE`: finds the parts of a site, writes its spack.yaml and its lock."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.folders import ROOT
+
+from proofmark.cli import lock, software
+from proofmark.cli.main import main
+from proofmark.software.spack import lock_make
+from proofmark.software.spack.installation import SpackInstallation
+from proofmark.software.spack.lock_check import OVERLAY, PINS
+from proofmark.software.spack.lock_rules import overlay_digest
+from proofmark.software.spack.system import OperatingSystem
+
+FAKE_SPACK = """#!/bin/sh
+# Spack with the commands of a site's lock. The solver "finds" stream alone.
+case "$*" in
+*'arch -o') echo debian12 ;;
+*'external find'*) cp "$0.packages" "$SPACK_USER_CONFIG_PATH/packages.yaml" ;;
+*concretize*)
+    while [ "$1" != -e ]; do shift; done
+    cp "$2/spack.yaml" "$0.used"
+    cp "$0.lock" "$2/spack.lock"
+    ;;
+*) exit 2 ;;
+esac
+"""
+PACKAGES = """
+packages:
+  automake: {externals: [{spec: automake@1.16.5, prefix: /usr}]}
+  gcc: {externals: [{spec: "gcc@12.2.0 languages:='c,c++,fortran'", prefix: /usr}]}
+"""
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the root of a system with Debian's MPICH, for the command with an emulated Spack."""
+    program = tmp_path / "spack/bin/spack"
+    program.parent.mkdir(parents=True)
+    program.write_text(FAKE_SPACK)
+    program.chmod(0o755)
+    program.with_name("spack.packages").write_text(PACKAGES)
+    kit_lock = json.loads((ROOT / "environments/local/debian12/spack.lock").read_text())
+    kit_lock["roots"] = [root for root in kit_lock["roots"] if root["spec"].startswith("stream")]
+    program.with_name("spack.lock").write_text(json.dumps(kit_lock))
+    root = tmp_path / "root"
+    for name, text in (
+        ("usr/bin/mpicc.mpich", ""),
+        ("usr/include/x86_64-linux-gnu/mpich/mpi.h", '#define MPICH_VERSION "4.0.2"\n'),
+    ):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text(text)
+    (root / "usr/bin/mpicc").symlink_to("mpicc.mpich")
+    installation = SpackInstallation(tmp_path / "own", tmp_path / "spack", tmp_path / "packages")
+    pins = yaml.safe_load((ROOT / PINS).read_text())
+    heads = {"spack": pins["spack"]["commit"], "packages": pins["spack_packages"]["commit"]}
+    debian = OperatingSystem("debian", "12")
+    monkeypatch.setattr(lock, "ROOT", root)
+    monkeypatch.setattr(lock, "ready", lambda options, kit: installation)
+    monkeypatch.setattr(lock_make, "head", lambda checkout: heads[checkout.name])
+    monkeypatch.setattr(lock_make, "this_system", lambda: debian)
+    monkeypatch.setattr(software, "this_system", lambda: debian)
+    return root
+
+
+def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
+    system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The lock lacks packages, which is an error at the end: three files are written before."""
+    site = tmp_path / "mysite"
+    site.mkdir()
+    before = (ROOT / "environments/local/debian12/spack.lock").read_bytes()
+    assert main(["lock", "local", "-i", str(site), "--find"]) == 3
+    printed = capfd.readouterr().err
+    assert "mpich@4.0.2: /usr/bin/mpicc.mpich" in printed
+    assert "chosen BLAS: built by Spack" in printed
+    assert "packages to build:" in printed and "stream@5.10" in printed
+    assert "roots: found stream; accepted: hpl, " in printed
+    folder = site / "locks/local/debian12"
+    assert {path.name for path in folder.iterdir()} == {
+        *("spack.yaml", "spack.lock", "overlay.sha256")
+    }
+    assert (folder / "overlay.sha256").read_text().strip() == overlay_digest(ROOT / OVERLAY)
+    assert (tmp_path / "spack/bin/spack.used").read_text() == (folder / "spack.yaml").read_text()
+    packages = yaml.safe_load((folder / "spack.yaml").read_text())["spack"]["packages"]
+    assert packages["mpich"]["externals"] == [{"spec": "mpich@4.0.2", "prefix": "/usr"}]
+    assert packages["automake"]["buildable"] is False
+    assert "gcc" not in packages, "it is the gcc of the kit"
+    assert (ROOT / "environments/local/debian12/spack.lock").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--find"], "-i: found nothing; accepted: the folder of a site"),
+        (["-i", "missing"], "-i: found missing"),
+        (["-i", "{site}"], "spack.yaml: found no such file"),
+        (["-i", "{site}", "--find", "--mpi", "openmpi"], "--mpi: found openmpi; accepted: mpich"),
+        (["-i", "{site}", "--find", "--module", "none/1"], "--module: none/1: found"),
+    ],
+)
+def test_a_wrong_request_writes_nothing(
+    system: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    options: list[str],
+    complaint: str,
+) -> None:
+    site = tmp_path / "mysite"
+    site.mkdir()
+    words = [word.format(site=site) for word in options]
+    assert main(["lock", "local", *words]) == 3
+    assert complaint in capfd.readouterr().err
+    assert list(site.rglob("*")) == []
