@@ -235,7 +235,7 @@ def test_a_folder_that_cannot_work_is_refused_by_name(tmp_path: Path, name: str)
 @pytest.mark.parametrize("name", ["a b", "naïve", "a~b+c@d=e(f)!g", "plain.v1-2_3"])
 def test_other_folders_are_accepted(tmp_path: Path, name: str) -> None:
     done = run_in(tmp_path / name, "setup.sh", "nothing")
-    assert done.stderr == "setup.sh: found 'nothing'; accepted: run, rehearsal, dev\n"
+    assert done.stderr == "setup.sh: found 'nothing'; accepted: run, spack, rehearsal, dev\n"
 
 
 def run_in(

@@ -13,9 +13,8 @@ import yaml
 from tests.folders import ROOT
 from tests.sites import NAMES, Entry, benchmarks, entries, machines, of_origin, sites
 
-from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.lacking import Code, available_at, lacking, refuse_lacking
+from proofmark.plan.lacking import Code, available_at, lacking
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 from proofmark.software.provider import packages_at
@@ -58,18 +57,16 @@ def built(site: Site) -> dict[str, set[str] | None] | None:
             return None
         packages = _yaml(folder / "system.yml")["packages"]
     else:
-        if origin == "easybuild" and not (folder / "easystack.yml").exists():
-            return None
         return dict.fromkeys(
-            [*(_easystack(folder) if origin == "easybuild" else roots(folder.name)), *OWN]
+            [*(_easystack() if origin == "easybuild" else roots(folder.name)), *OWN]
         )
     own = dict.fromkeys(OWN) if origin == "twin" else {}
     return {**own, **{name: set(each["programs"]) for name, each in packages.items()}}
 
 
-def _easystack(folder: Path) -> Iterator[str]:
+def _easystack() -> Iterator[str]:
     names = _yaml(ENVIRONMENTS / "common/programs.yml")["easybuild"]
-    files = _yaml(folder / "easystack.yml")["easyconfigs"]
+    files = _yaml(ENVIRONMENTS / "common/easystack.yml")["easyconfigs"]
     for package, spelling in names.items():
         if any(re.match(rf"{re.escape(spelling['name'])}-\d", file) for file in files):
             yield package
@@ -154,11 +151,5 @@ def test_the_default_suite_can_be_built_on_each_architecture(
     partition = site.partition.model_copy(update={"environment": architecture})
     site = site.model_copy(update={"partition": partition})
     made = make_plan(benchmarks(), "quick", site, machines(site), digest=False)
-    if (ENVIRONMENTS / architecture / "easystack.yml").exists() or origin == "spack":
-        assert lacking(made.packages(), packages_at(ROOT, site)) == ()
-        assert buildable(made, site)
-        return
-    with pytest.raises(BadInput, match=r"ORIGIN_HAS_NO_PROGRAMS: .*easystack\.yml: no such file"):
-        refuse_lacking(
-            made, benchmarks(), site, machines(site), lambda each: packages_at(ROOT, each)
-        )
+    assert lacking(made.packages(), packages_at(ROOT, site)) == ()
+    assert buildable(made, site)

@@ -22,6 +22,10 @@ IDLE_S = 30.0
 GRACE_S = 60.0
 """The time between SIGTERM and SIGKILL."""
 
+OF_MAKE = frozenset({"MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL"})
+"""Variables by which a `make` that started this process changes each `make` of a build. A variable
+of its command line (``PROGRAMS=spack``) would replace the one of the same name in a Makefile."""
+
 Say = Callable[[str], None]
 """A function that prints one line."""
 
@@ -38,7 +42,7 @@ def run(
 
     Args:
         command: the builder and its arguments.
-        environment: its variables; it gets no secrets (`without_secrets`).
+        environment: its variables; it gets no secrets (`without_secrets`), and none of `OF_MAKE`.
         log: gets stdout and stderr.
         line_read: is called with each line of output.
         idle: is called after each `IDLE_S` seconds, also if there is output.
@@ -54,7 +58,7 @@ def run(
         started = subprocess.Popen(
             command,
             cwd=folder,
-            env={**without_secrets(environment), "PYTHONUNBUFFERED": "1"},
+            env=_variables(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -73,6 +77,11 @@ def run(
             except BaseException:
                 _end(process)
                 raise
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+    kept = without_secrets(environment).items()
+    return {**{name: value for name, value in kept if name not in OF_MAKE}, "PYTHONUNBUFFERED": "1"}
 
 
 def complete_installation(log: Path) -> str:

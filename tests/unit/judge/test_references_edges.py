@@ -134,6 +134,10 @@ class TestCounterpart:
         assert (found.value, found.ratio) == (100, 1)
         assert found.reason == "1 × time at size 2 × 2 (100 MB/s) is at least 0.9"
 
+    def test_threads_that_no_step_recorded_are_one(self) -> None:
+        found = against(record(), time(), times="{2 * threads}")
+        assert (found.value, found.ratio) == (100, 1)
+
     def test_all_changed_traits_are_named(self) -> None:
         found = against(record(), time(parameters={"size": 2}), where={"size": 2, "x": 3})
         assert " × time at size 2 at x 3 (50 MB/s) " in found.reason

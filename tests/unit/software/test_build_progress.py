@@ -5,6 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,6 +82,37 @@ def test_progress_has_count_name_and_time_left() -> None:
     progress.read("==> Error: ProcessError: Command exited with status 2:")
     assert lines[-1] == "b@1.0 failed after 45 s"
     assert progress.built == {"a": 30.0}
+
+
+def test_a_failed_package_is_named_once_and_the_next_one_is_not_accused() -> None:
+    """Spack goes on, and repeats each error at its end."""
+    lines: list[str] = []
+    progress = BuildProgress([ONE, TWO], lines.append, {"a": 20.0, "b": 90.0}, 2, now=lambda: 0.0)
+    progress.read(f"==> Installing a-1.0-{ONE.hash} [1/2]")
+    progress.read("==> Error: ProcessError: Command exited with status 2:")
+    progress.read(f"==> Installing b-1.0-{TWO.hash} [2/2]")
+    progress.read(f"[+] /store/b-1.0-{TWO.hash}")
+    progress.read(f"==> Error: a-1.0-{ONE.hash}: ProcessError: Command exited with status 2:")
+    progress.read("==> Error: Installation request failed.")
+    assert lines == [
+        "1 of 2: a@1.0, for 0 s; left: about 1 min 50 s",
+        "a@1.0 failed after 0 s",
+        "2 of 2: b@1.0, for 0 s; left: about 1 min 30 s",
+    ]
+
+
+def test_a_build_does_not_see_the_variables_of_the_make_that_started_it(tmp_path: Path) -> None:
+    """Automake has a variable PROGRAMS, too."""
+    (tmp_path / "outer").write_text("all:\n\t$(COMMAND)\n")
+    (tmp_path / "Makefile").write_text("PROGRAMS = own\nall:\n\t@echo $(PROGRAMS)\n")
+    code = (
+        "import os; from pathlib import Path; from proofmark.software.build_process import run; "
+        f"run(['make', '-s'], os.environ, Path('{tmp_path}/log'), print, folder=Path('{tmp_path}'))"
+    )
+    outer = ["make", "-f", f"{tmp_path}/outer", "PROGRAMS=spack"]
+    command = f"COMMAND={shlex.join([sys.executable, '-c', code])}"
+    subprocess.run([*outer, command], check=True, capture_output=True)
+    assert (tmp_path / "log").read_text().split() == ["own"]
 
 
 def test_a_spec_from_a_build_cache_is_counted_once_and_its_time_is_not_that_of_a_build() -> None:

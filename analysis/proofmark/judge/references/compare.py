@@ -301,7 +301,9 @@ def _reference_value(
     measured = figures.counterpart(record, against)
     where = "".join(f" at {key} {value}" for key, value in against.where.items())
     name = f"{against.metric}{where}"
-    times = render(against.times, traits(record), file=record.case, key="references.times")
+    # A step with one thread for each rank does not record the number.
+    known = {"threads": 1, **traits(record)}
+    times = render(against.times, known, file=record.case, key="references.times")
     if times != 1:
         name = f"{name} × {times:g}"
     if measured is None:

@@ -43,6 +43,7 @@ class BuildProgress:
     built: dict[str, float] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     _done: set[str] = field(default_factory=set)
+    _failed: set[str] = field(default_factory=set)
     _current: Spec | None = None
     _extracted: bool = False
     _started: float = 0.0
@@ -65,10 +66,10 @@ class BuildProgress:
     def read(self, line: str) -> None:
         """Read one line of Spack's output."""
         self.lines.append(line.rstrip())
-        if line.startswith("==> Error: ") and self._current is not None:
-            self.say(f"{self._current.label} failed after {duration(self.now() - self._started)}")
         match = HASH.search(line)
         spec = next((each for each in self.missing if match and each.hash == match[1]), None)
+        if line.startswith("==> Error: "):
+            self._fail(spec or self._current)
         if spec is None:
             return
         if spec.hash in self._done:
@@ -82,6 +83,14 @@ class BuildProgress:
                 self.built[spec.name] = self.now() - self._started
             self._done.add(spec.hash)
 
+    def _fail(self, spec: Spec | None) -> None:
+        """Print once that a package failed. At its end Spack repeats the error of each package."""
+        if spec is None or spec.hash in self._done | self._failed:
+            return
+        self._failed.add(spec.hash)
+        spent = f" after {duration(self.now() - self._started)}" if spec == self._current else ""
+        self.say(f"{spec.label} failed{spent}")
+
     def report(self) -> None:
         """Print a line of progress."""
         spent = self.now() - self._started
@@ -89,10 +98,11 @@ class BuildProgress:
             self.say(f"Spack reads its recipes before the first package, for {duration(spent)}")
             return
         times = {**self.times, **self.built}
-        left = [spec for spec in self.missing if spec.hash not in self._done]
+        ended = self._done | self._failed
+        left = [spec for spec in self.missing if spec.hash not in ended]
         rest = expected(left, times, self.cached)
         of_current = min(spent, times.get(self._current.name, 0.0))
-        number = min(len(self._done) + 1, len(self.missing))
+        number = min(len(ended) + 1, len(self.missing))
         self.say(
             f"{number} of {len(self.missing)}: {self._current.label}, for {duration(spent)}; "
             f"left: {_text(rest, rest.seconds - of_current)}"
@@ -108,7 +118,7 @@ def _text(time_left: Expected, seconds: float) -> str:
     count = len(time_left.unknown)
     packages = f"{count} package{'' if count == 1 else 's'}"
     if not count:
-        return f"about {duration(seconds)}"
-    if not seconds:
+        return f"about {duration(max(0.0, seconds))}"
+    if seconds <= 0:
         return f"not known for {packages}"
     return f"about {duration(seconds)} and {packages} whose time is not known"
