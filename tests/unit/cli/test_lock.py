@@ -27,6 +27,7 @@ case "$*" in
     cp "$2/spack.yaml" "$0.used"
     cp "$0.lock" "$2/spack.lock"
     ;;
+*' python '*) cat "$0.sources" ;;
 *) exit 2 ;;
 esac
 """
@@ -48,6 +49,8 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     kit_lock = json.loads((ROOT / "environments/local/debian12/spack.lock").read_text())
     kit_lock["roots"] = [root for root in kit_lock["roots"] if root["spec"].startswith("stream")]
     program.with_name("spack.lock").write_text(json.dumps(kit_lock))
+    sources = ROOT / "environments/local/debian12/sources.json"
+    program.with_name("spack.sources").write_bytes(sources.read_bytes())
     root = tmp_path / "root"
     for name, text in (
         ("usr/bin/mpicc.mpich", ""),
@@ -71,7 +74,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
     system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The lock lacks packages, which is an error at the end: three files are written before."""
+    """The lock lacks packages, which is an error at the end: its files are written before."""
     site = tmp_path / "mysite"
     site.mkdir()
     before = (ROOT / "environments/local/debian12/spack.lock").read_bytes()
@@ -83,7 +86,7 @@ def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
     assert "roots: found stream; accepted: hpl, " in printed
     folder = site / "locks/local/debian12"
     assert {path.name for path in folder.iterdir()} == {
-        *("spack.yaml", "spack.lock", "overlay.sha256")
+        *("spack.yaml", "spack.lock", "sources.json", "overlay.sha256")
     }
     assert (folder / "overlay.sha256").read_text().strip() == overlay_digest(ROOT / OVERLAY)
     assert (tmp_path / "spack/bin/spack.used").read_text() == (folder / "spack.yaml").read_text()
@@ -98,7 +101,7 @@ def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
     ("options", "complaint"),
     [
         (["--find"], "-i: found nothing; accepted: the folder of a site"),
-        (["-i", "missing"], "-i: found missing"),
+        (["-i", "missing"], "-i: found no inventory missing"),
         (["-i", "{site}"], "spack.yaml: found no such file"),
         (["-i", "{site}", "--find", "--mpi", "openmpi"], "--mpi: found openmpi; accepted: mpich"),
         (["-i", "{site}", "--find", "--module", "none/1"], "--module: none/1: found"),
