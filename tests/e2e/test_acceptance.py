@@ -36,11 +36,17 @@ USES: dict[str, Any] = {
 def small_kit(top: Path) -> Kit:
     """Make a kit of the real cases and programs, with the sizes of `USES` in its suite `quick`."""
     kit = make_real_kit(top)
+    suites = yaml.safe_load((kit.folder / "benchmarks/suites.yml").read_text(encoding="utf-8"))
+    # They do not run with the programs of the distribution.
+    uses = USES | {
+        name: yaml.safe_load((kit.folder / f"benchmarks/{name}.yml").read_text())["suites"]["quick"]
+        for name in suites["suites"]["quick"]["alternatives"][-1]["cases"]
+    }
     for path in (kit.folder / "benchmarks").glob("*.yml"):
         case = yaml.safe_load(path.read_text(encoding="utf-8"))
         if path.name != "suites.yml":
             others = {name: use for name, use in case.get("suites", {}).items() if name != "quick"}
-            case["suites"] = others | ({"quick": USES[path.stem]} if path.stem in USES else {})
+            case["suites"] = others | ({"quick": uses[path.stem]} if path.stem in uses else {})
             case["stability"] = {"least_seconds": 3600}  # the machine of a test may be disturbed
             path.write_text(yaml.safe_dump(case, sort_keys=False), encoding="utf-8")
     return kit

@@ -245,7 +245,7 @@ def test_cases_without_a_source_are_left_out(kit: Path, capsys: pytest.CaptureFi
     arguments = ("twin", "-i", f"{ROOT / 'inventory/p595'}", "-l", "p595", "--plan")
     assert main([*arguments, "--suite", "quick"]) == 0
     printed = capsys.readouterr().out
-    assert "left out: hpcc: hpcc has no source for a simulation" in printed
+    assert "left out: ior: ior has no source for a simulation" in printed
     assert "imb-pingpong" in printed
 
 
