@@ -1,9 +1,10 @@
 """Runs commands in a minimal Debian, in which only these commands install packages.
 
-`python -m tests.fresh [--release trixie] [--clone PATH] [--user NAME] [COMMAND …]` makes the system
-with mmdebstrap, clones the last commit into it, and runs each command (sh text) in the clone. It
-stops at the first command that fails. With a user, the clone belongs to this new user, who runs the
-commands. Before them root installs the missing packages by the command that `make` prints for root.
+`python -m tests.fresh [--release trixie] [--clone PATH] [--user NAME] [--show FOLDER] [COMMAND …]`
+makes the system with mmdebstrap, clones the last commit into it, and runs each command (sh text) in
+the clone. It stops at the first command that fails. With a user, the clone belongs to this new
+user, who runs the commands. Before them root installs the missing packages by the command that
+`make` prints for root. The system can read the folders of `--show`, for example with sources.
 The system has its own processes, mounts and host name. It shares the network with the host, and
 gets the settings of apt and pip at run time: they name the package registries. Root only.
 """
@@ -63,11 +64,11 @@ mount -t proc proc "$system/proc"
 mount --rbind /sys "$system/sys"
 mount --rbind /dev "$system/dev"
 mount -t tmpfs -o mode=755 tmpfs "$system/run"
-wheels=${PIP_FIND_LINKS:-}
-if [ -d "$wheels" ]; then
-    mkdir -p "$system$wheels"
-    mount -o bind,ro "$wheels" "$system$wheels"
-fi
+printf '%s\n' "${PIP_FIND_LINKS:-}" "$SHOWN" | while read -r folder; do
+    [ -d "$folder" ] || continue
+    mkdir -p "$system$folder"
+    mount -o bind,ro "$folder" "$system$folder"
+done
 hostname "$(cat "$system/etc/hostname")"
 # chroot alone is not enough: a process that enters these mounts (nsenter) would be outside of it.
 cd "$system"
@@ -115,7 +116,7 @@ def main() -> int:
             report(f"{options.user}: {_prepare(system, options.clone, options.user)}")
         for command in options.commands:
             started = time.monotonic()
-            code = _run(system, options.clone, command, options.user)
+            code = _run(system, options.clone, command, options.user, options.show)
             report(f"{command}: exit code {code} after {time.monotonic() - started:.0f} s")
             if code:
                 return code if code > 0 else 128 - code
@@ -128,6 +129,9 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--release", choices=RELEASES, default="bookworm")
     parser.add_argument("--clone", type=PurePosixPath, default=PurePosixPath("/srv/my kit"))
     parser.add_argument("--user", default="", help="a new ordinary user who runs the commands")
+    parser.add_argument(
+        "--show", type=Path, action="append", default=[], help="a folder that the system can read"
+    )
     parser.add_argument("commands", nargs="*", default=["make acceptance", "make test"])
     options = parser.parse_args(words)
     if not options.clone.is_absolute():
@@ -174,15 +178,18 @@ def _prepare(system: Path, clone: PurePosixPath, user: str) -> str:
     return "owns the clone; root installed the packages"
 
 
-def _run(system: Path, clone: PurePosixPath, command: str, user: str = "") -> int:
+def _run(
+    system: Path, clone: PurePosixPath, command: str, user: str = "", shown: Sequence[Path] = ()
+) -> int:
     """Run `command` in the clone as `user`, or as root, and return its exit code.
 
-    Its remaining processes end with it.
+    It can read the folders `shown` under their paths. Its remaining processes end with it.
     """
     isolation = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
     inside = ["/bin/sh", "-c", INSIDE, "sh", str(system), str(clone), command, user]
     words = [*isolation, *inside]
-    done = subprocess.run(words, check=False, stdin=subprocess.DEVNULL, env=environment(os.environ))
+    variables = environment(os.environ) | {"SHOWN": "\n".join(map(str, shown))}
+    done = subprocess.run(words, check=False, stdin=subprocess.DEVNULL, env=variables)
     return done.returncode
 
 
