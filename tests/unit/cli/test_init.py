@@ -627,7 +627,7 @@ class TestThisMachine:
         assert f": {name}\n" in printed
         answer_about_array(inventory, called)
         code, printed, said = called(
-            "plan", "-i", inventory, "-l", "compute", "--suite", "node", "--json"
+            "plan", "-i", inventory, "-l", "compute", "--suite", "quick", "--json"
         )
         assert code == 0, said
         assert json.loads(printed)["totals"]["steps"] > 0
