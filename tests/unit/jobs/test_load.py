@@ -89,7 +89,13 @@ class TestALoadThatRunsToTheEnd:
 
 @pytest.mark.fault("load-ends-early")
 def test_a_load_that_ends_early_makes_the_step_invalid(tmp_path: Path) -> None:
-    run = loaded(tmp_path, load="sleep 0.5", program=f"sleep 1; {SOUND}")
+    begun = tmp_path / "begun"
+    ended = 'until [ -e "${BINDING%/*}/../load/execution-1" ]; do sleep 0.1; done'
+    run = loaded(
+        tmp_path,
+        load=f"until [ -e {begun} ]; do sleep 0.1; done",
+        program=f"touch {begun}; {ended}; {SOUND}",
+    )
     run_step(*steps_of(run))
     (record,) = records_of(run)
     assert record.reason.startswith("the load noisy ended before the program")

@@ -98,10 +98,10 @@ def test_aix_is_refused_with_the_reason(kit: Kit) -> None:
 def test_validate_refuses_the_power_595_and_plans_it(capsys: pytest.CaptureFixture[str]) -> None:
     inventory = ["-i", str(ROOT / "inventory/p595")]
     assert main(["validate", *inventory]) == 3
-    (line,) = capsys.readouterr().err.splitlines()
+    lines = capsys.readouterr().err.splitlines()
+    (line,) = (each for each in lines if "steps run on Linux only" in each)
     assert "partition.yml:" in line
-    assert "steps run on Linux only" in line
-    planned = ["plan", *inventory, "-l", "p595", "--suite", "node"]
+    planned = ["plan", *inventory, "-l", "p595", "--suite", "p5"]
     assert main(planned) == 0
     assert main([*planned, "--create", "--run-id", "never"]) == 3
     assert "steps run on Linux only" in capsys.readouterr().err

@@ -83,6 +83,7 @@ def test_the_plan_of_a_site_whose_link_is_too_slow_is_refused(
         target.parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text(encoding="utf-8")
         text = text.replace("    rack: 4\n", f"    rack: 4\n    rate: {rate}\n")
+        text = text.replace("provision_from: system", "provision_from: spack")
         text = text.replace(
             "scheduler: none\n", "scheduler: none\n  queue: {max_walltime_s: 86400}\n"
         )
