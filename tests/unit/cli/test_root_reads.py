@@ -87,6 +87,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "lock": [("lock none", 3)],
     "bundle": [("bundle none NEW", 3)],
     "cache": [("cache none NEW --key none", 3)],
+    "sources": [("sources none", 3)],
 }
 """Command lines of each command with their exit codes; None: it depends on the machine."""
 

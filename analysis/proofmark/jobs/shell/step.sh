@@ -191,8 +191,10 @@ ancestors() { # prints the processes above this shell; some may have started in 
 }
 
 find_left() { # sets LEFT to orphans of this user and this cgroup that started during the step
-	for _ in 1 2 3 4 5; do # a process may be about to end
+	polls=0
+	while [ "$polls" -lt 40 ]; do # a process may be about to end, on a loaded machine after seconds
 		LEFT=
+		polls=$((polls + 1))
 		# shellcheck disable=SC2013 # these names have no blanks
 		for cgroup in $(grep -lxF "$GROUP" /proc/[0-9]*/cgroup 2>/dev/null); do
 			pid=${cgroup#/proc/} pid=${pid%/cgroup}
