@@ -42,14 +42,15 @@ def status_of(states: States, reason: str, *, idle: bool | None = None) -> NodeS
 
     Args:
         states: its states.
-        reason: why it is out, in the words of the person or program that drained it.
+        reason: why it is out, in the words of the person or program that drained it. A node in
+            service has none: Slurm 24.11 keeps the last one.
         idle: whether no job runs on it; None: as its states say.
     """
     closed = [word for word, use in states.items() if use in _CLOSED]
     return NodeStatus(
         out=bool(closed),
         idle=not {Use.OCCUPIED, Use.UNKNOWN} & set(states.values()) if idle is None else idle,
-        reason=reason,
+        reason=reason if closed else "",
         state=", ".join(closed).lower(),
         reserved=bool(closed) and all(states[word] is Use.RESERVED for word in closed),
     )

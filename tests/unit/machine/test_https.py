@@ -63,10 +63,11 @@ def serve(authority: Authority) -> Iterator[Serve]:
     def accept(connections: list[list[bytes]]) -> None:
         for responses in connections:
             bare, _ = server.accept()
-            with bare, context.wrap_socket(bare, server_side=True) as connection:
+            # A client at its limit closes, also while the connection begins.
+            with suppress(OSError), bare, context.wrap_socket(bare, server_side=True) as connection:
                 for response in responses:
                     requests.append(whole_request(connection))
-                    with suppress(OSError):  # a client at its limit closes
+                    with suppress(OSError):
                         connection.sendall(response)
 
     threads: list[threading.Thread] = []

@@ -80,6 +80,8 @@ def python_with_only_easybuild(folder: Path) -> Path:
     assert found.submodule_search_locations is not None
     (folder / "packages").mkdir()
     (folder / "packages/easybuild").symlink_to(found.submodule_search_locations[0])
+    # Some systems add their own folder of packages although -S forbids it.
+    (folder / "packages/yaml.py").write_text("raise ModuleNotFoundError('no yaml')\n")
     python = folder / "python-easybuild"
     program(python, f'PYTHONPATH={folder}/packages exec {sys.executable} -S "$@"')
     return python
