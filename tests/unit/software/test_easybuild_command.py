@@ -80,10 +80,11 @@ def python_with_only_easybuild(folder: Path) -> Path:
     assert found.submodule_search_locations is not None
     (folder / "packages").mkdir()
     (folder / "packages/easybuild").symlink_to(found.submodule_search_locations[0])
-    # Some systems add their own folder of packages although -S forbids it.
-    (folder / "packages/yaml.py").write_text("raise ModuleNotFoundError('no yaml')\n")
     python = folder / "python-easybuild"
-    program(python, f'PYTHONPATH={folder}/packages exec {sys.executable} -S "$@"')
+    # Some systems add their own packages although -S forbids it. So the module is hidden, too.
+    hidden = "import sys; sys.modules['yaml'] = None"
+    code = f'PYTHONPATH={folder}/packages exec {sys.executable} -S -c "{hidden}\n$2"'
+    program(python, f'[ "$1" = -c ] || exit 1\n{code}')
     return python
 
 
