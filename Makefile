@@ -47,6 +47,7 @@ help:
 	@echo 'make clean        remove the files that make created, but never a run'
 
 acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
+	$(if $(filter-out spack,$(PROGRAMS)),$(error PROGRAMS: found '$(PROGRAMS)'; accepted: spack, or nothing))
 	ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) \
 		$(if $(SPACK),-e provision_spack_root=$(SPACK)) \
 		$(if $(SPACK_PACKAGES),-e provision_spack_packages=$(SPACK_PACKAGES)) \
@@ -55,7 +56,7 @@ acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
 # The lock of this machine, with its MPI and BLAS. It stays until somebody removes it. MPI=mpich chooses
 # one of several.
 .site-lock: .venv-spack
-	[ -e inventory/local-spack/locks ] || \
+	ls inventory/local-spack/locks/*/*/spack.lock >/dev/null 2>&1 || \
 		proofmark lock local -i inventory/local-spack --find $(MPI:%=--mpi=%) $(own)
 
 site: .venv

@@ -11,14 +11,17 @@ from tests.folders import ROOT
 
 from proofmark.cli import lock, software
 from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.software.request import ProvisionRequest
 from proofmark.software.spack import lock_make
+from proofmark.software.spack.install import choose_lock
 from proofmark.software.spack.installation import SpackInstallation
 from proofmark.software.spack.lock_check import OVERLAY, PINS
 from proofmark.software.spack.lock_rules import overlay_digest
 from proofmark.software.spack.system import OperatingSystem
 
 FAKE_SPACK = """#!/bin/sh
-# Spack with the commands of a site's lock. The solver "finds" stream alone.
+# An emulated Spack. It has the commands that `proofmark lock` calls. Its lock has stream only.
 case "$*" in
 *'arch -o') echo debian12 ;;
 *'external find'*) cp "$0.packages" "$SPACK_USER_CONFIG_PATH/packages.yaml" ;;
@@ -120,3 +123,17 @@ def test_a_wrong_request_writes_nothing(
     assert main(["lock", "local", *words]) == 3
     assert complaint in capfd.readouterr().err
     assert list(site.rglob("*")) == []
+
+
+def test_a_spack_yaml_without_its_lock_is_not_replaced_by_the_lock_of_the_kit(
+    tmp_path: Path,
+) -> None:
+    """The solver was interrupted. With the kit's lock Spack would build all the site has."""
+    request = ProvisionRequest(
+        kit=ROOT, arch="local", programs={}, prefixes=tmp_path, site_locks=tmp_path / "locks"
+    )
+    assert choose_lock(request, "debian12").of_site is False
+    (tmp_path / "locks/local/debian12").mkdir(parents=True)
+    (tmp_path / "locks/local/debian12/spack.yaml").write_text("spack: {}\n")
+    with pytest.raises(BadInput, match=r"spack\.lock: found no such file; .*proofmark lock local"):
+        choose_lock(request, "debian12")

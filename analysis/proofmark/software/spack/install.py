@@ -66,10 +66,13 @@ def choose_lock(request: ProvisionRequest, system: str) -> ChosenLock:
     """Return the lock of the operating system `system`: the site's if it exists, else the kit's.
 
     Raises:
-        BadInput: there is no lock, or it is stale.
+        BadInput: there is no lock, it is stale, or the site has a ``spack.yaml`` without a lock.
     """
     kit_lock = request.kit / "environments" / request.arch / system / "spack.lock"
     site_lock = request.site_locks and request.site_locks / request.arch / system / "spack.lock"
+    if site_lock and not site_lock.is_file() and site_lock.with_name("spack.yaml").is_file():
+        made = f"the file that `proofmark lock {request.arch} -i SITE` makes from spack.yaml"
+        raise bad_input(site_lock, "", "no such file", made)
     if site_lock and site_lock.is_file():
         digest = overlay_digest(request.kit / OVERLAY)
         digest_file = site_lock.with_name("overlay.sha256")
