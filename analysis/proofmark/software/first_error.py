@@ -200,10 +200,7 @@ def _errors(log: Iterable[str]) -> Iterator[FirstError]:
             continue
         if place is not None and place.re is _CMAKE and line.strip():
             error = _matched(line)
-            named = error is not None and error.kind in (
-                Kind.PACKAGE_MISSING,
-                Kind.COMPILER_MISSING,
-            )
+            named = error is not None and error.kind in _OF_CMAKE
             error = error if named else FirstError(Kind.CMAKE_ERROR, line.strip())
         elif header := (_GFORTRAN.match(line) or _CRAY.match(line)):
             place = header

@@ -52,7 +52,7 @@ def test_packages_and_expected_time_are_printed_before_spack_prints_anything() -
     assert lines == [
         "2 packages to install, all from their sources:",
         "  a@1.0, b@1.0",
-        "expected on 4 cores: about 1 min 00 s and 1 package whose time is not known",
+        "expected on 4 cores: about 1 min 00 s, and 1 package without a known time",
         "  no known time: b",
         "Spack reads its recipes before the first package, for 0 s",
         "Spack reads its recipes before the first package, for 1 min 30 s",

@@ -121,4 +121,4 @@ def _text(time_left: Expected, seconds: float) -> str:
         return f"about {duration(max(0.0, seconds))}"
     if seconds <= 0:
         return f"not known for {packages}"
-    return f"about {duration(seconds)} and {packages} whose time is not known"
+    return f"about {duration(seconds)}, and {packages} without a known time"

@@ -80,7 +80,7 @@ def _locate(
 
 
 def link(located: Iterable[Located], folder: Path) -> None:
-    """Make `folder` a mirror of Spack with links to the files of `located`; replace its content."""
+    """Replace `folder` by a mirror of Spack: it has one link for each usable file of `located`."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for each in located:

@@ -61,7 +61,7 @@ def find_tools(checkouts: Checkouts, folders: Sequence[str]) -> FoundTools:
 
 
 def read_found(text: str, archive: str = "") -> FoundTools:
-    """Return what is in a ``packages.yaml`` of Spack; of each tool, the newest.
+    """Return the tools and compilers of a ``packages.yaml`` of Spack, the newest of each tool.
 
     Args:
         text: the content of the file.
