@@ -137,9 +137,12 @@ def test_missing_program_is_named_and_a_run_keeps_its_programs(kit: Kit) -> None
     """The control of the fault: with the program the same command continues."""
     program = kit.folder / "sh"
     environment(kit, SYSTEM.replace("/bin/sh", str(program)))
-    played = build(kit)
+    played = kit.play("acceptance.yml")
     assert played.code == 2
     assert played.printed(f"no such program: {program}")
+    faults = [(each["nodes"], each["code"]) for each in kit.verdict()["stage_faults"]]
+    assert faults == [("localhost", "REFUSED")]
+    assert kit.verdict()["coverage"]["measured"] == 0
     shutil.copy("/bin/sh", program)
     assert build(kit).code == 0
     software = (kit.run() / "software.json").read_bytes()

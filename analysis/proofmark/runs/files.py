@@ -158,9 +158,14 @@ class RunFiles:
 
     folder: Path
 
+    @property
+    def steps(self) -> Path:
+        """The folder of all steps. It exists when a step was started."""
+        return self.folder / "steps"
+
     def step(self, name: str) -> StepFiles:
         """Return the files of a step, or of one of its instances (``<step>/<node>``)."""
-        return StepFiles(self.folder / "steps" / name)
+        return StepFiles(self.steps / name)
 
     def job(self, name: str) -> JobFiles:
         """Return the files of a job."""

@@ -153,11 +153,12 @@ def _identity_of(program: Program) -> object:
 
 
 def software_of(run: Run) -> Software:
-    """Return the programs of `run`; those of imported outputs are not known.
+    """Return the programs of `run`: none before they are built, none of imported outputs.
 
     Raises:
-        BadInput: the file of the run is missing or damaged.
+        BadInput: the file of the run is damaged, or missing although a step was started.
     """
-    if run.plan.imported:
+    built = run.files.software.exists() or run.files.steps.exists()
+    if run.plan.imported or not built:
         return Software(packages={})
     return read_json(run.files.software, Software)
