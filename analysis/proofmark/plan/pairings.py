@@ -91,12 +91,14 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[Round]:
         _of_distance(switches, _alternating(order[_circle(hosts, each)]))
         for each in range(min(whole, number))
     ]
-    most = [
-        max((len(each.pairs) for each in circle if each.distance == distance), default=0)
-        for distance in range(len(crossing))
-    ]
-    first = [each for each, least in zip(crossing, most, strict=True) if len(each.pairs) > least]
-    return first + circle[: whole if whole <= number else max(0, number - len(first))]
+    if whole > number:
+        first = [each for each in crossing if len(each.pairs)]
+        return first + circle[: max(0, number - len(first))]
+    most: dict[int | None, int] = {
+        distance: max((len(each.pairs) for each in circle if each.distance == distance), default=0)
+        for distance in range(levels)
+    }
+    return [each for each in crossing if len(each.pairs) > most[each.distance]] + circle
 
 
 def waves(switches: Numbers, together: list[Round], number: int = WAVES) -> list[Round]:
@@ -221,8 +223,8 @@ def _crossing(
         of_hosts, sizes = np.unique(inner[hosts], return_inverse=True, return_counts=True)[1:]
         largest = int(sizes.argmax())
         half = min(len(hosts) // 2, len(hosts) - int(sizes[largest]))
-        # If one inner group is larger than all others together, only its hosts are left out.
-        choice = hosts if 2 * half + 1 == len(hosts) else hosts[of_hosts == largest]
+        # Of an inner group that is larger than all others together only its hosts are left out.
+        choice = hosts if sizes[largest] <= half else hosts[of_hosts == largest]
         without = choice[np.argsort(missed[choice], kind="stable")][: len(hosts) - 2 * half]
         rest = ~np.isin(hosts, without)
         kept, groups = hosts[rest], of_hosts[rest]
