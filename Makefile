@@ -49,9 +49,11 @@ help:
 acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
 	$(if $(filter-out spack,$(PROGRAMS)),$(error PROGRAMS: found '$(PROGRAMS)'; accepted: spack, or nothing))
 	ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) \
-		$(if $(SPACK),-e provision_spack_root=$(SPACK)) \
-		$(if $(SPACK_PACKAGES),-e provision_spack_packages=$(SPACK_PACKAGES)) \
-		$(if $(SOURCES),-e provision_sources=$(SOURCES)) $(ARGS)
+		$(call extra,provision_spack_root,$(SPACK)) $(call extra,provision_spack_packages,$(SPACK_PACKAGES)) \
+		$(call extra,provision_sources,$(SOURCES)) $(ARGS)
+
+# A variable of Ansible as JSON: Ansible divides name=value at blanks.
+extra = $(if $2,-e '{"$1": "$2"}')
 
 # The lock of this machine, with its MPI and BLAS. It stays until somebody removes it. MPI=mpich chooses
 # one of several.
@@ -84,15 +86,15 @@ bench: .venv-dev
 	python -m tests.bench $(ARGS)
 
 # SPACK=… and SPACK_PACKAGES=… are the site's own checkouts at the pins, used instead of clones.
-own = $(if $(SPACK),--spack=$(SPACK)) $(if $(SPACK_PACKAGES),--spack-packages=$(SPACK_PACKAGES))
+own = $(if $(SPACK),--spack="$(SPACK)") $(if $(SPACK_PACKAGES),--spack-packages="$(SPACK_PACKAGES)")
 environment = $(or $(ARCH),$(error ARCH: found nothing; accepted: a folder of environments/)) --os=$(OS)
 
 lock: .venv
 	proofmark lock $(environment) $(own)
 
 bundle: .venv
-	proofmark bundle $(environment) $(or $(OUT),proofmark-$(ARCH).tar) $(own) \
-		$(if $(SITE),-i inventory/$(SITE)) $(if $(BUILDCACHE),--cache=$(BUILDCACHE)) $(if $(SOURCES),--sources=$(SOURCES)) \
+	proofmark bundle $(environment) "$(or $(OUT),proofmark-$(ARCH).tar)" $(own) $(if $(SITE),-i inventory/$(SITE)) \
+		$(if $(BUILDCACHE),--cache="$(BUILDCACHE)") $(if $(SOURCES),--sources="$(SOURCES)") \
 		$(PACKAGES:%=--package=%)
 
 # Root only. DEBIAN=trixie is Debian 13. CLONE is the folder of the checkout in the system. USER, if the

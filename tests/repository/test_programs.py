@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -90,9 +92,9 @@ def place(path: Path) -> str:
     return "tests" if name.startswith(("tests/", ".ci/")) else "controller"
 
 
-def recipes(targets: str) -> str:
-    """Return the commands that make would run for `targets`, without running them."""
-    command = ["make", "--dry-run", "--always-make", "--no-print-directory", *targets.split()]
+def recipes(*words: str) -> str:
+    """Return the commands that make would run for `words`, without running them."""
+    command = ["make", "--dry-run", "--always-make", "--no-print-directory", *words]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(
         command,
@@ -134,7 +136,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
         where = "node" if place(path) == "controller" else place(path)
         pairs += [(name, where) for name in in_python(text, sent=True)]
     for where, targets in TARGETS.items():
-        pairs += [(name, where) for name in in_shell(recipes(targets))]
+        pairs += [(name, where) for name in in_shell(recipes(*targets.split()))]
     for text in generated(tmp_path_factory.mktemp("kit")):
         pairs += [(name, "step") for name in in_shell(text)]
     places: Calls = {}
@@ -393,3 +395,17 @@ def test_the_package_of_numactl_is_provided_if_memory_is_bound(tmp_path: Path, b
     write_case(kit, binds)
     packages = plan_summary(kit.plan())["step_packages"]
     assert packages == (["numactl"] if binds else [])
+
+
+def test_the_folders_of_make_may_have_blanks() -> None:
+    folders = {"SPACK": "/a b", "SPACK_PACKAGES": "/c d", "SOURCES": "/e f", "BUILDCACHE": "/g h"}
+    given = [f"{name}={folder}" for name, folder in folders.items()]
+    words = shlex.split(recipes("acceptance", "PROGRAMS=spack", *given), comments=True)
+    extra = [json.loads(word) for word in words if word.startswith("{")]
+    assert {name: value for each in extra for name, value in each.items()} == {
+        "provision_spack_root": "/a b",
+        "provision_spack_packages": "/c d",
+        "provision_sources": "/e f",
+    }
+    words = shlex.split(recipes("bundle", "ARCH=knl", "OUT=/i j", *given), comments=True)
+    assert {"--spack=/a b", "--sources=/e f", "--cache=/g h", "/i j"} <= set(words)

@@ -141,6 +141,20 @@ def test_a_missing_source_is_named_before_spack_is_started(
     assert (str(mirror / name) in mistake.found) == (name != "unrelated")
 
 
+@pytest.mark.fault("source-missing")
+def test_the_check_of_an_installation_names_the_missing_sources(
+    mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = lock(tmp_path / "lock")
+    monkeypatch.setattr(install, "choose_lock", lambda *_: ChosenLock(made))
+    request = ProvisionRequest(tmp_path, "a", {"ior": []}, tmp_path, Sources(mirror=mirror))
+    with pytest.raises(BadInput, match=f"ior-4.0.0.tar.gz .*{SUM}"):
+        install.missing_specs(request, "debian12")
+    (mirror / "any").write_bytes(CONTENT)
+    missing = install.missing_specs(request, "debian12")
+    assert [spec.label for spec in missing] == ["gcc-runtime@12", "ior@4.0.0"]
+
+
 def test_sources_of_a_bundle_may_come_from_the_addresses(mirror: Path, tmp_path: Path) -> None:
     search(tmp_path, Sources(mirror=mirror, upstream=True))
 

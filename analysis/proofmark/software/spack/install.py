@@ -28,7 +28,7 @@ from proofmark.software.spack.linked import check_blas
 from proofmark.software.spack.lock import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
-from proofmark.software.spack.mirror import search_sources
+from proofmark.software.spack.mirror import located_sources, search_sources
 from proofmark.software.spack.one_at_a_time import one_at_a_time
 from proofmark.software.spack.path_length import check_length
 
@@ -96,13 +96,15 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     """Return the specs that `install` would install; change nothing and run no Spack.
 
     Raises:
-        BadInput: see `choose_lock` and `check_length`; or a package is not in the lock.
+        BadInput: see `choose_lock`, `check_length` and `located_sources`; or a package is not in
+            the lock.
     """
     check_length(request.prefixes)
     lock = choose_lock(request, system).lock
-    installed = installation_in(request.prefixes, request.sources).installed()
+    installation = installation_in(request.prefixes, request.sources)
     cached = buildcache.cached_manifests(request.sources.cache)
-    return lock.missing(request.programs, installed, cached)
+    located_sources(lock, request.programs, installation, request.sources)
+    return lock.missing(request.programs, installation.installed(), cached)
 
 
 def install(request: ProvisionRequest, system: str, say: Say) -> Installed:

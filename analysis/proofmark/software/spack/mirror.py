@@ -122,20 +122,35 @@ def search_sources(
     """Link the files of the site's mirror or bundle to where Spack searches them.
 
     Raises:
+        BadInput: see `located_sources`.
+    """
+    if _folder(sources) and not lock.source.with_name(FILE).is_file():
+        say(f"{lock.source.with_name(FILE)} is missing: only files with Spack's names are found")
+    link(located_sources(lock, packages, installation, sources), installation.mirror)
+
+
+def located_sources(
+    lock: Lock, packages: Collection[str], installation: SpackInstallation, sources: Sources
+) -> list[Located]:
+    """Return the sources of `packages` in the mirror of the unpacked bundle or of the site.
+
+    Raises:
         BadInput: the mirror is no folder; or no other address is asked and a source is missing.
     """
-    if sources.mirror and not sources.mirror.is_dir():
-        raise bad_input("provision_sources", "", f"{sources.mirror}", "a folder")
-    folder = sources.bundle / "mirror" if sources.bundle else sources.mirror
-    located: list[Located] = []
-    if folder and not lock.source.with_name(FILE).is_file():
-        say(f"{lock.source.with_name(FILE)} is missing: only files with Spack's names are found")
-    elif folder:
+    folder = _folder(sources)
+    if not folder or not lock.source.with_name(FILE).is_file():
+        return []
+    labels = {spec.label for spec in lock.missing(packages, ())}
+    located = locate(read_sources(lock), labels, [folder, installation.root / "source"])
+    if sources.offline:
         cached = cached_manifests(sources.cache)
         missing = lock.missing(packages, installation.installed(), cached)
         needed = {spec.label for spec in missing if spec.hash not in cached}
-        labels = {spec.label for spec in lock.missing(packages, ())}
-        located = locate(read_sources(lock), labels, [folder, installation.root / "source"])
-        if sources.offline:
-            refuse_missing((each for each in located if each.label in needed), folder)
-    link(located, installation.mirror)
+        refuse_missing((each for each in located if each.label in needed), folder)
+    return located
+
+
+def _folder(sources: Sources) -> Path | None:
+    if sources.mirror and not sources.mirror.is_dir():
+        raise bad_input("provision_sources", "", f"{sources.mirror}", "a folder")
+    return sources.bundle / "mirror" if sources.bundle else sources.mirror
