@@ -91,8 +91,8 @@ def measured(folder: Path, load: str) -> dict[str, Slowdown]:
     kit: Kit = make_kit(folder)
     client = folder / "client.py"
     client.write_text(PROGRAM)
-    kit.program(f"exec {sys.executable} {client} {FAR} measure")
-    kit.program(load.format(client=f"{sys.executable} {client} {FAR} load"), "noisy")
+    kit.program(f'exec "{sys.executable}" "{client}" {FAR} measure')
+    kit.program(load.format(client=f'"{sys.executable}" "{client}" {FAR} load'), "noisy")
     kit.case("noisy", program="noisy", sweep={"size": 7}, suites={})
     read = {
         "finds": "rate",

@@ -140,10 +140,12 @@ class Slurm:
             "SlurmdParameters": "config_overrides",
             "ReturnToService": 2,
             "SlurmctldTimeout": 30,
-            "SlurmdTimeout": 5,  # a node without power is DOWN after this
+            # A node without power is DOWN after this. On a loaded machine slurmd of a node in service
+            # needs more than 5 s for its answer.
+            "SlurmdTimeout": 20,
             "KillWait": 5,
             "SchedulerParameters": "sched_interval=2,bf_interval=2,sched_min_interval=50000",
-            "MessageTimeout": 5,
+            "MessageTimeout": 10,
             "JobAcctGatherType": "jobacct_gather/none",
             "AccountingStorageType": "accounting_storage/none",
             "JobCompType": "jobcomp/filetxt",

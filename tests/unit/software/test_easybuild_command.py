@@ -83,7 +83,7 @@ def python_with_only_easybuild(folder: Path) -> Path:
     python = folder / "python-easybuild"
     # Some systems add their own packages although -S forbids it. So the module is hidden, too.
     hidden = "import sys; sys.modules['yaml'] = None"
-    code = f'PYTHONPATH={folder}/packages exec {sys.executable} -S -c "{hidden}\n$2"'
+    code = f'PYTHONPATH="{folder}/packages" exec "{sys.executable}" -S -c "{hidden}\n$2"'
     program(python, f'[ "$1" = -c ] || exit 1\n{code}')
     return python
 
