@@ -140,8 +140,8 @@ class Slurm:
             "SlurmdParameters": "config_overrides",
             "ReturnToService": 2,
             "SlurmctldTimeout": 30,
-            # A node without power is DOWN after this. On a loaded machine slurmd of a node in service
-            # needs more than 5 s for its answer.
+            # A node without power is DOWN after this. On a loaded machine slurmd of a node in
+            # service needs more than 5 s for its answer.
             "SlurmdTimeout": 20,
             "KillWait": 5,
             "SchedulerParameters": "sched_interval=2,bf_interval=2,sched_min_interval=50000",
