@@ -196,8 +196,8 @@ def lacking_mistakes(
         benchmarks: all cases and suites.
     """
     wanted = [plan for plan in plans if plan.suite == (asked or DEFAULT_SUITE)]
-    if not wanted and all(lacking(plan.packages(), available) for plan in plans):
-        wanted = list(plans[:1])
+    if not wanted and plans:
+        wanted = [min(plans, key=lambda plan: len(lacking(plan.packages(), available)))]
     for plan in wanted:
         if found := refusal(plan, plans, site, available, benchmarks):
             yield found.mistake()

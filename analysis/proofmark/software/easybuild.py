@@ -11,8 +11,10 @@ from pathlib import Path
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
+from proofmark.software.build_failure import error_of_build, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.easybuild_command import easybuild_command
+from proofmark.software.easybuild_failure import read_failure
 from proofmark.software.easystack import EASYCONFIGS, easystack_of, entries_of
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
 from proofmark.software.request import Toolchain
@@ -139,19 +141,24 @@ class EasyBuildInstallation:
         """
         log = self.prefix / "logs/easybuild.log"
         say(f"output of EasyBuild: {log}")
-        errors: list[str] = []
+        lines: list[str] = []
 
         def read(line: str) -> None:
-            if "ERROR" in line:
-                errors.append(line)
+            lines.append(line)
             if line.startswith("== processing ") or line.startswith("== building and installing "):
                 say(line.removeprefix("== "))
 
+        outputs = self.prefix / "tmp"
         with easystack_of(self.kit, self.wanted) as stack:
-            code = run(self.command(stack, "--rpath"), _wide(), log, read)
-        if code:
-            found = " / ".join(errors) or f"exit code {code}"
-            raise bad_input("eb", "", found, complete_installation(log))
+            command = self.command(stack, "--rpath", f"--tmpdir={outputs}")
+            code = run(command, _wide(), log, read)
+        if not code:
+            return
+        failure = read_failure(lines)
+        if failure is None:
+            raise bad_input("eb", "", f"exit code {code}", complete_installation(log))
+        error = failure.log and error_of_build(failure.log, lambda path: read_log(path, outputs))
+        raise refused("eb", failure, error or None, log)
 
 
 def _wide() -> dict[str, str]:

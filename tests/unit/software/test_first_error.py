@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 from tests.folders import ROOT
 
+from proofmark.software import easybuild_failure
+from proofmark.software.build_failure import BuildFailure, Cause, error_of_build, read_log, refused
 from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
 from proofmark.software.remedies import package_with, system_packages, what_to_do
-from proofmark.software.spack.failure import (
-    BuildFailure,
-    Cause,
-    error_of_build,
-    read_failure,
-    read_log,
-    refused,
-)
+from proofmark.software.spack.failure import read_failure
 
 LOGS = ROOT / "tests/data/build-logs"
 
@@ -230,10 +225,39 @@ def test_the_first_of_several_failures_is_read() -> None:
     assert (early.package, early.message) == ("", "No such environment")
 
 
+@pytest.mark.fault("build-fails")
+@pytest.mark.parametrize(
+    ("log", "cause", "phase", "file"),
+    [
+        ("build.eb", Cause.BUILD, "building", "out.txt"),
+        ("source.eb", Cause.SOURCE, "fetching files and verifying checksums", "easybuild-y-1"),
+        ("checksum.eb", Cause.CHECKSUM, "fetching files and verifying checksums", "easybuild-z-1"),
+    ],
+)
+def test_the_output_of_easybuild_gives(log: str, cause: Cause, phase: str, file: str) -> None:
+    failure = easybuild_failure.read_failure([*lines(log), *lines("build.eb")])
+    assert failure is not None
+    assert (failure.cause, failure.phase, failure.others) == (cause, phase, 1)
+    assert failure.package in ("x-1", "y-1", "z-1")
+    assert failure.log is not None
+    assert failure.log.name.startswith(file)
+    assert bool(failure.addresses) == (cause is Cause.SOURCE)
+    assert "took" not in failure.message
+    assert len(failure.message) < 200
+
+
+def test_without_a_package_the_error_of_easybuild_is_the_failure() -> None:
+    read = easybuild_failure.read_failure
+    early = read(["== temporary log file", "ERROR: Can't find path /x.eb"])
+    assert early is not None
+    assert (early.package, early.message) == ("", "Can't find path /x.eb")
+    assert read(["== Build succeeded"]) is None
+
+
 def test_the_message_has_code_place_remedy_and_log() -> None:
     failure = BuildFailure(Cause.BUILD, "hpl-2.3", "build", "exit", Path("/s/b.txt"), others=1)
     error = FirstError(Kind.HEADER_MISSING, "fatal error: mpi.h: No such file", "mpi.h", "a.c", 2)
-    (mistake,) = refused(failure, error, Path("/s/out.log")).mistakes
+    (mistake,) = refused("spack install", failure, error, Path("/s/out.log")).mistakes
     assert mistake.found == (
         "HEADER_MISSING: hpl-2.3, phase build: a.c:2: fatal error: mpi.h: No such file; "
         "1 more packages failed"
@@ -242,7 +266,7 @@ def test_the_message_has_code_place_remedy_and_log() -> None:
     assert "/s/b.txt" in mistake.accepted
     source = read_failure(lines("source.spack"))
     assert source is not None
-    (mistake,) = refused(source, None, Path("/s/out.log")).mistakes
+    (mistake,) = refused("spack install", source, None, Path("/s/out.log")).mistakes
     assert mistake.found.startswith("SOURCE_NOT_REACHED: ")
     assert all(address in mistake.found for address in source.addresses)
     assert "provision_sources" in mistake.accepted

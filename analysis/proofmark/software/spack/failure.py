@@ -1,50 +1,12 @@
-"""The first failure of an installation by Spack: package, phase, error, and the path of the log."""
+"""Reads the first failure of an installation from the output of Spack."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_bytes
-from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
-from proofmark.software.remedies import what_to_do
-
-
-class Cause(StrEnum):
-    """Why Spack did not install a package; the value is the code in messages."""
-
-    CHECKSUM = "CHECKSUM"
-    SOURCE = "SOURCE_NOT_REACHED"
-    BUILD = "BUILD_FAILED"
-    RECIPE = "RECIPE_FAILED"
-
-
-@dataclass(frozen=True)
-class BuildFailure:
-    """The first failure in the output of Spack.
-
-    Attributes:
-        cause: why the package was not installed.
-        package: the package, ``hpl-2.3``; empty if none was begun.
-        phase: the phase of its recipe; empty before the first one.
-        message: the message of Spack in one line.
-        log: the log of the build; None if Spack names none.
-        addresses: the addresses that Spack asked for the source.
-        others: the number of other packages that failed.
-    """
-
-    cause: Cause
-    package: str
-    phase: str
-    message: str
-    log: Path | None
-    addresses: tuple[str, ...] = ()
-    others: int = 0
-
+from proofmark.software.build_failure import BuildFailure, Cause
 
 _BEGUN = re.compile(r"==> Installing (?P<package>\S+)-[a-z0-9]{32}\b")
 _PHASE = re.compile(r"==> \S+: Executing phase: '(?P<phase>[^']+)'")
@@ -57,7 +19,6 @@ _CAUSES = (
     (Cause.SOURCE, re.compile("FetchError|NoCacheError|.*All fetchers failed")),
     (Cause.BUILD, re.compile("ProcessError|InstallError|ChildError")),
 )
-SOURCES_NEEDED = "the archive with the checksum of the recipe, in a mirror (provision_sources)"
 
 
 def read_failure(lines: Iterable[str]) -> BuildFailure | None:
@@ -95,60 +56,3 @@ def _failure(section: Sequence[str], others: int) -> BuildFailure:
 def _only(rule: re.Pattern[str], lines: Iterable[str]) -> str:
     """Return the group of the first line that matches; empty if none does."""
     return next((match[1] for line in lines if (match := rule.match(line))), "")
-
-
-def read_log(path: Path, stage: Path) -> list[str]:
-    """Return the lines of a file of a build; none if it is not below `stage` or cannot be read."""
-    try:
-        if not path.resolve().is_relative_to(stage.resolve()):
-            return []
-        return read_bytes(path.resolve()).decode(errors="replace").splitlines()
-    except (OSError, ValueError, BadInput):
-        return []
-
-
-def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError | None:
-    """Return the first error in the log of a build.
-
-    If `configure` found that a compiler does not work, the reason is in its ``config.log``.
-
-    Args:
-        log: the log.
-        read: returns the lines of a file.
-    """
-    error = first_error(read(log))
-    if error is not None and error.kind is Kind.COMPILER_FAILS:
-        reason = first_error(failed_test(read(log.parent / "spack-src/config.log")))
-        return reason or error
-    return error
-
-
-def refused(failure: BuildFailure, error: FirstError | None, output: Path) -> BadInput:
-    """Return the exception of a failed installation.
-
-    Args:
-        failure: the failure in the output of Spack.
-        error: the first error in the log of the build.
-        output: the file with the output of Spack.
-    """
-    code = str(error.kind if error else failure.cause)
-    phase = f"phase {failure.phase}" if failure.phase else ""
-    step = ", ".join(filter(None, (failure.package, phase)))
-    place = (
-        f"{error.file}{f':{error.line}' if error.line else ''}: " if error and error.file else ""
-    )
-    text = error.text if error else failure.message
-    if failure.addresses:
-        text = f"{text} (asked: {', '.join(failure.addresses)})"
-    others = f"; {failure.others} more packages failed" if failure.others else ""
-    if error:
-        needs = what_to_do(error)
-    elif failure.cause in (Cause.CHECKSUM, Cause.SOURCE):
-        needs = SOURCES_NEEDED
-    else:
-        needs = "a complete installation"
-    log = failure.log or output
-    accepted = f"{needs}; the log is {log}; then run the same command again to continue"
-    # The verdict keeps the code and the text, and not the key of a mistake.
-    found = f"{code}: {step}{': ' if step else ''}{place}{text}{others}"
-    return bad_input("spack install", "", found, accepted)

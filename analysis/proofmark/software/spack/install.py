@@ -15,6 +15,7 @@ import yaml
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
+from proofmark.software.build_failure import error_of_build, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
 from proofmark.software.request import ProvisionRequest, Sources
@@ -22,7 +23,7 @@ from proofmark.software.spack import buildcache
 from proofmark.software.spack.build_progress import BuildProgress
 from proofmark.software.spack.build_times import known_times, measured_times, read_times
 from proofmark.software.spack.bundle import unpack
-from proofmark.software.spack.failure import error_of_build, read_failure, read_log, refused
+from proofmark.software.spack.failure import read_failure
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.linked import check_blas
 from proofmark.software.spack.lock import Lock, Spec, derived_parts, read_lock
@@ -212,7 +213,7 @@ def _refused(
     if failure is None:
         return bad_input("spack install", "", f"exit code {code}", complete_installation(log))
     error = error_of_build(failure.log, lambda path: read_log(path, stage)) if failure.log else None
-    return refused(failure, error, log)
+    return refused("spack install", failure, error, log)
 
 
 def _cores(jobs: int) -> int:

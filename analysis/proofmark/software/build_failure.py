@@ -1,0 +1,106 @@
+"""The first failure of an installation: package, phase, first error, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import read_bytes
+from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
+from proofmark.software.remedies import what_to_do
+
+
+class Cause(StrEnum):
+    """Why a package was not installed; the value is the code in messages."""
+
+    CHECKSUM = "CHECKSUM"
+    SOURCE = "SOURCE_NOT_REACHED"
+    BUILD = "BUILD_FAILED"
+    RECIPE = "RECIPE_FAILED"
+
+
+@dataclass(frozen=True)
+class BuildFailure:
+    """The first failure in the output of Spack or EasyBuild.
+
+    Attributes:
+        cause: why the package was not installed.
+        package: the package, ``hpl-2.3``; empty if none was begun.
+        phase: the phase of its recipe; empty before the first one.
+        message: the message of the tool in one line.
+        log: the log of the build; None if the tool names none.
+        addresses: the addresses that were asked for the source.
+        others: the number of other packages that failed.
+    """
+
+    cause: Cause
+    package: str
+    phase: str
+    message: str
+    log: Path | None
+    addresses: tuple[str, ...] = ()
+    others: int = 0
+
+
+SOURCES_NEEDED = "the archive with the checksum of the recipe, in a mirror (provision_sources)"
+
+
+def read_log(path: Path, stage: Path) -> list[str]:
+    """Return the lines of a file of a build; none if it is not below `stage` or cannot be read."""
+    try:
+        if not path.resolve().is_relative_to(stage.resolve()):
+            return []
+        return read_bytes(path.resolve()).decode(errors="replace").splitlines()
+    except (OSError, ValueError, BadInput):
+        return []
+
+
+def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError | None:
+    """Return the first error in the log of a build.
+
+    If `configure` found that a compiler does not work, the reason is in its ``config.log``.
+
+    Args:
+        log: the log.
+        read: returns the lines of a file.
+    """
+    error = first_error(read(log))
+    if error is not None and error.kind is Kind.COMPILER_FAILS:
+        reason = first_error(failed_test(read(log.parent / "spack-src/config.log")))
+        return reason or error
+    return error
+
+
+def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: Path) -> BadInput:
+    """Return the exception of a failed installation.
+
+    Args:
+        tool: the command that failed.
+        failure: the failure in its output.
+        error: the first error in the log of the build.
+        output: the file with its output.
+    """
+    code = str(error.kind if error else failure.cause)
+    phase = f"phase {failure.phase}" if failure.phase else ""
+    step = ", ".join(filter(None, (failure.package, phase)))
+    place = (
+        f"{error.file}{f':{error.line}' if error.line else ''}: " if error and error.file else ""
+    )
+    text = error.text if error else failure.message
+    if failure.addresses:
+        text = f"{text} (asked: {', '.join(failure.addresses)})"
+    others = f"; {failure.others} more packages failed" if failure.others else ""
+    if error:
+        needs = what_to_do(error)
+    elif failure.cause in (Cause.CHECKSUM, Cause.SOURCE):
+        needs = SOURCES_NEEDED
+    else:
+        needs = "a complete installation"
+    log = failure.log or output
+    accepted = f"{needs}; the log is {log}; then run the same command again to continue"
+    # The verdict keeps the code and the text, and not the key of a mistake.
+    found = f"{code}: {step}{': ' if step else ''}{place}{text}{others}"
+    return bad_input(tool, "", found, accepted)
