@@ -1,7 +1,7 @@
 """STREAM and HPL are built with the MPI and the BLAS of this machine, and measure.
 
-Needs the same variables as `test_install`; the mirror has HPL, too. The packages openmpi, libopenblas
-and a Fortran compiler of the distribution are the parts of the site.
+Needs the same variables as `test_install`; the mirror has HPL, too. Open MPI, OpenBLAS and the
+compilers of the distribution are the parts of the site.
 """
 
 from __future__ import annotations
