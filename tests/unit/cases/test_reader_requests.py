@@ -232,12 +232,21 @@ def test_the_rows_of_all_repetitions_are_needed() -> None:
     assert valid(read("ior", "".join(gap))) == []
 
 
-def test_the_exact_size_is_in_the_command_line() -> None:
-    [reading] = read("ior", FRONTERA)
-    assert (reading.valid, reading.parameters["block_bytes"]) == (True, 1000000 << 20)
-    tera = FRONTERA.replace("-b 1000000m", "-b 9920000m").replace("976.56 GiB", "9.46 TiB")
-    [reading] = read("ior", tera)
-    assert (reading.valid, reading.parameters["block_bytes"]) == (True, 9920000 << 20)
+@pytest.mark.parametrize(
+    ("mebibytes", "printed"),
+    [
+        (1000000, "976.56 GiB"),
+        (9920000, "9.46 TiB"),
+        (1788, "1.75 GiB"),  # 1.75 GiB is a whole number of bytes, too
+        (1792, "1.75 GiB"),
+        (1792, "1 GiB"),  # without decimals the size is exact
+    ],
+)
+def test_the_exact_size_is_in_the_command_line(mebibytes: int, printed: str) -> None:
+    text = FRONTERA.replace("-b 1000000m", f"-b {mebibytes}m").replace("976.56 GiB", printed)
+    [reading] = read("ior", text)
+    expected = 1 << 30 if printed == "1 GiB" else mebibytes << 20
+    assert (reading.valid, reading.parameters["block_bytes"]) == (True, expected)
 
 
 @pytest.mark.parametrize(

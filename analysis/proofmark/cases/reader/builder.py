@@ -61,16 +61,17 @@ class Notes:
 
     def typed(self, groups: Mapping[str, str | None], problems: list[str]) -> dict[str, Parameter]:
         """Return the groups that are parameters, as typed values; append errors to `problems`."""
-        parameters = {}
+        parameters: dict[str, Parameter] = {}
         for name, word in groups.items():
             if word is not None and name in self.types:
+                exact = self.exact.get(name)
+                # 1.746 GiB is printed as 1.75 GiB, which is a whole number of bytes, too.
+                if exact is not None and "." in word and rounds_to(word.strip(), exact):
+                    parameters[name] = exact
+                    continue
                 try:
                     parameters[name] = parameter(self.types[name], word)
                 except ValueError as error:
-                    exact = self.exact.get(name)
-                    if exact is not None and rounds_to(word.strip(), exact):
-                        parameters[name] = exact
-                        continue
                     problems.append(f"{name}: {error}")
         return parameters
 
