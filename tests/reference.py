@@ -57,19 +57,31 @@ REWORDED = {
 """New phrases of texts by their old phrases; the facts are the same."""
 EXPECTED = {
     r".*: reworded": "the same facts in plain English",
-    r"/verdict\.json/results/\d+/confidence: new": "ADR 0057: an interval has its confidence",
-    r"/verdict\.json/(results/\d+/)?single_runs?: new": "ADR 0074: a single run is labelled",
-    r"/verdict\.json/(results/\d+/)?degraded: new": "ADR 0100: a run without nodes is labelled",
-    r"/verdict\.json/links: new": "ADR 0091: the slow elements of the fabric",
-    r"/verdict\.json/file_systems: new": "ADR 0093: the causes in the file system",
-    r"/verdict\.json/fleet/figures/\d+/hardware: '(.*)' before, '\1; distance \w+' after": (
-        "ADR 0092: pairs are compared with pairs of the same distance"
+    r"/verdict\.json/results/\d+/confidence: new": (
+        "docs/design/statistics.md: an interval has its confidence"
     ),
-    r"/verdict\.json/fleet/figures/\d+/members: new": "ADR 0096: storage targets are compared",
-    r"/verdict\.json/storage_targets: new": "ADR 0096: slow storage targets",
-    r"/verdict\.json/over_time: new": "ADR 0097: the end is compared with the beginning",
-    r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": "ADR 0101: lost packets are a fault",
-    r"/verdict\.json/fleet/nodes/\d+/lost: new": "ADR 0102: less hardware than accepted",
+    r"/verdict\.json/(results/\d+/)?single_runs?: new": (
+        "docs/design/plans.md: a single run is labelled"
+    ),
+    r"/verdict\.json/(results/\d+/)?degraded: new": (
+        "docs/design/plans.md: a run without nodes is labelled"
+    ),
+    r"/verdict\.json/links: new": "docs/design/links.md: the slow elements of the fabric",
+    r"/verdict\.json/file_systems: new": "docs/design/storage.md: the causes in the file system",
+    r"/verdict\.json/fleet/figures/\d+/hardware: '(.*)' before, '\1; distance \w+' after": (
+        "docs/design/links.md: pairs are compared with pairs of the same distance"
+    ),
+    r"/verdict\.json/fleet/figures/\d+/members: new": (
+        "docs/design/storage.md: storage targets are compared"
+    ),
+    r"/verdict\.json/storage_targets: new": "docs/design/storage.md: slow storage targets",
+    r"/verdict\.json/over_time: new": "docs/design/load.md: the end is compared with the beginning",
+    r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": (
+        "docs/design/fleet.md: lost packets are a fault"
+    ),
+    r"/verdict\.json/fleet/nodes/\d+/lost: new": (
+        "docs/design/history.md: less hardware than accepted"
+    ),
     r"/verdict\.json/(fleet/nodes/\d+/figures|results)/\d+/(shown_by|retest_reason): new": (
         "docs/verdict.md: undisturbed executions confirm a failure"
     ),
@@ -80,17 +92,23 @@ EXPECTED = {
         "docs/verdict.md: undisturbed executions confirm a failure"
     ),
     r"/verdict\.json/disagreements: new": "repeats that disagree are an issue",
-    r"/verdict\.json/slowdowns: new": "ADR 0098: the slowdown beside a load",
-    r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
-    r"/verdict\.json/(unmet|rehearsed|limits): new": "ADR 0078: what must be judged",
-    r"/verdict\.json/fleet/nodes/\d+/digits: new": "ADR 0077: like nodes compute the same digits",
-    r"/verdict\.json/counts/(PASS|UNJUDGED): .*": "ADR 0079: peers do not accept",
+    r"/verdict\.json/slowdowns: new": "docs/design/load.md: the slowdown beside a load",
+    r"/verdict\.json/results/\d+/interval/[01]: .*": (
+        "docs/design/statistics.md: the interval is rank-based"
+    ),
+    r"/verdict\.json/(unmet|rehearsed|limits): new": (
+        "docs/design/references.md: what must be judged"
+    ),
+    r"/verdict\.json/fleet/nodes/\d+/digits: new": (
+        "docs/design/fleet.md: like nodes compute the same digits"
+    ),
+    r"/verdict\.json/counts/(PASS|UNJUDGED): .*": "docs/design/references.md: peers do not accept",
     r"/verdict\.json/results/\d+/(verdict|references/\d+/outcome): "
-    r"'PASS' before, 'UNJUDGED' after": "ADR 0079: peers do not accept",
+    r"'PASS' before, 'UNJUDGED' after": "docs/design/references.md: peers do not accept",
     r"/verdict\.json/results/\d+/(?:references/\d+/)?reason: '(.*)' before, "
-    r"'like its peers: \1' after": "ADR 0079: peers do not accept",
+    r"'like its peers: \1' after": "docs/design/references.md: peers do not accept",
     r"/verdict\.json/claims/\d+/sentence: 'measured on (.*)' before, "
-    r"'the figures are of \1' after": "ADR 0111: the figures may be predicted",
+    r"'the figures are of \1' after": "docs/design/twin.md: the figures may be predicted",
 }
 """Differences that a decision caused: a pattern of the whole line, and the decision."""
 MOST = 20

@@ -4,7 +4,8 @@
   python -m tests.bench.noise --runs 5 --hog     beside a process: no run may have a FAIL
 
 One line for each run: the exit code of the verdict, the counts, the number of disturbed executions,
-and the largest value of each quantity. The thresholds were derived from such values (ADR 0071).
+and the largest value of each quantity. The thresholds were derived from such values
+(docs/design/disturbance.md).
 """
 
 from __future__ import annotations

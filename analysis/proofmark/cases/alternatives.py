@@ -1,4 +1,4 @@
-"""The alternative of a suite that fits the origin of the programs (ADR 0113)."""
+"""The alternative of a suite for an origin of programs (docs/design/cases-are-data.md)."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ class Concurrent(StrictModel):
 
 
 class Stability(StrictModel):
-    """The conditions under which an execution counts as undisturbed (ADR 0071).
+    """The conditions under which an execution counts as undisturbed (docs/design/disturbance.md).
 
     The defaults are the thresholds of all cases. ``max_steal`` is the largest share of the time
     during which a hypervisor may withhold one CPU of the ranks. ``max_others`` is the largest share
@@ -254,7 +254,7 @@ Scope = Literal["job", "each-node", "each-pair"]
 
 
 class SearchRule(StrictModel):
-    """The search for the best point of a sweep during the run (ADR 0094).
+    """The search for the best point of a sweep during the run (docs/design/plans.md).
 
     Points that differ only in ``axes`` are one search. ``stop: no-better`` varies one axis after
     another, with the best values of the others, until no axis gives a better value. ``stop:
@@ -284,7 +284,7 @@ class SearchRule(StrictModel):
 
 
 class Load(StrictModel):
-    """A program that runs beside a step during the whole measured program (ADR 0098).
+    """A program that runs beside a step during the whole measured program (docs/design/load.md).
 
     Attributes:
         case: the case that defines the program.
@@ -316,13 +316,13 @@ class SuiteUse(StrictModel):
     beside each step.
 
     ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
-    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (ADR 0092). All pairs of a round
-    measure at the same time; with ``alone``, only pairs without a common switch. ``rounds`` is the
-    largest number of rounds, and of waves of pairs that are alone.
+    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (docs/design/links.md). All pairs of
+    a round measure at the same time; with ``alone``, only pairs without a common switch. ``rounds``
+    is the largest number of rounds, and of waves of pairs that are alone.
 
     ``search`` runs only the points that a search needs. ``name`` is the name of the use for
     ``reads`` of another use of the case: each step of that use reads the files that the step of the
-    same point wrote, in another job and on other nodes (ADR 0095).
+    same point wrote, in another job and on other nodes (docs/design/storage.md).
     """
 
     sweep: Sweep = {}

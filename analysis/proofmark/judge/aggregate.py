@@ -15,7 +15,7 @@ from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Rec
 from proofmark.records.table import table
 
 UNSTEADY = 2 / 3
-"""A figure is INVALID if at least this share of its repeats is unsteady (ADR 0071)."""
+"""A figure is INVALID if this share of its repeats is unsteady (docs/design/disturbance.md)."""
 
 
 @dataclass(frozen=True, eq=False)

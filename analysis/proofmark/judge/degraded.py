@@ -1,4 +1,4 @@
-"""A run that lacks nodes of the partition, and its figures at full scale (ADR 0100)."""
+"""A run that lacks nodes of the partition, and its figures at full scale (docs/design/plans.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The number of nodes that a case uses if all nodes of the partition can be used.
 
 ``-l`` or ``nodes_per_job`` may select fewer nodes. The figures of the largest steps are then not
-those of the whole partition (ADR 0100).
+those of the whole partition (docs/design/plans.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the origin of the programs lacks for a suite; the nearest suite that works (ADR 0113)."""
+"""What the origin of the programs lacks for a suite; the nearest suite that works.
+
+The decision: docs/design/cases-are-data.md.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Plan(StrictModel):
         assumed: the assumed facts of the hardware, by key.
         searches: the searches that choose among steps during the run.
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
-            with the number of nodes that it has there (ADR 0100).
+            with the number of nodes that it has there (docs/design/plans.md).
         at_once: the number of jobs that run at the same time; 1 if that is not known.
         imported: whether others produced the outputs (`proofmark.plan.adopted`). No step is run.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not

@@ -1,4 +1,4 @@
-"""Validity of the steps that read the files of another step (ADR 0095)."""
+"""Validity of the steps that read the files of another step (docs/design/storage.md)."""
 
 from __future__ import annotations
 

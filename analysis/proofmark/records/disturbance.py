@@ -41,9 +41,9 @@ def tick_reason(steal: float, others: float, stability: Stability) -> str:
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     """Return `records`; those of disturbed and unsteady executions are INVALID, with the reason.
 
-    The records of emulated nodes stay valid: their speed is not judged (ADR 0041). Those of
-    imported outputs stay valid too: the order and the times of their repeats are not known. Other
-    processes cannot disturb the time of a model.
+    The records of emulated nodes stay valid: their speed is not judged (docs/design/rehearsal.md).
+    Those of imported outputs stay valid too: the order and the times of their repeats are not
+    known. Other processes cannot disturb the time of a model.
     """
     unjudged = (*VIRTUAL, IMPORTED)
     judged = np.array([each.origin not in unjudged for each in records.measurands], dtype=bool)

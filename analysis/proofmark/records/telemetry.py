@@ -1,4 +1,4 @@
-"""Figures of the sensors of a node during one execution of a step (ADR 0097)."""
+"""Figures of the sensors of a node during one execution of a step (docs/design/load.md)."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class TestAgainst:
 
 
 class TestExecutions:
-    """The rule of docs/adr/0005-attempts.md."""
+    """The rule of docs/design/executions.md."""
 
     @given(st.lists(st.floats(1, 1e9), min_size=1, max_size=7))
     def test_all_valid_executions_count_with_their_median(
