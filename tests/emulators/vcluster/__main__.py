@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.emulators.vcluster import Cluster, Slurm
+from tests.emulators.vcluster.slurm import KNL
+
+
+def of_this_machine() -> dict[str, object]:
+    """Return the cores and the memory of this machine as the hardware of a node of Slurm."""
+    cores = len(os.sched_getaffinity(0))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    shape = {"Boards": 1, "SocketsPerBoard": 1, "CoresPerSocket": cores, "ThreadsPerCore": 1}
+    return {"CPUs": cores, **shape, "RealMemory": memory}
 
 
 def main() -> int:
@@ -27,6 +37,11 @@ def main() -> int:
         help="a path below /tmp that the nodes see",
     )
     parser.add_argument("--scheduler", choices=["slurm", "none"], default="slurm")
+    parser.add_argument(
+        "--own-hardware",
+        action="store_true",
+        help="the scheduler states the cores and the memory of this machine, not of a Xeon Phi",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="default: a shell")
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -35,7 +50,8 @@ def main() -> int:
         started = Cluster(folder, options.nodes, prefix=options.prefix, shared=options.share)
         cluster = stack.enter_context(started)
         if options.scheduler == "slurm":
-            stack.enter_context(Slurm(cluster))
+            hardware = of_this_machine() if options.own_hardware else KNL
+            stack.enter_context(Slurm(cluster, partition=options.prefix, hardware=hardware))
         seconds = time.monotonic() - start
         print(f"{options.nodes} nodes after {seconds:.1f} s in {cluster.folder}", file=sys.stderr)
         command = options.command or ["sh"]
