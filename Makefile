@@ -24,7 +24,7 @@ LINT_PARTS := lint-ansible lint-types lint-rest
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
-.PHONY: help site acceptance rehearsal rehearsal-end test soak fresh lint lint-files bench lock bundle clean relock catalogues \
+.PHONY: help site acceptance rehearsal rehearsal-end test soak fresh lint lint-files bench lock bundle clean relock catalogues docs \
 	$(LINT_PARTS) .venv .venv-spack .venv-rehearsal .venv-dev .site-lock
 
 help:
@@ -43,6 +43,7 @@ help:
 	@echo 'make bundle       ARCH=knl: one file for an install without a network;'
 	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror SITE=nurion'
 	@echo 'make relock       refresh requirements/*.txt from requirements/*.in'
+	@echo 'make docs         the documentation as a site in build/docs; every link and every page is checked'
 	@echo 'make catalogues   update the translations from the texts of the code'
 	@echo 'make clean        remove the files that make created, but never a run'
 
@@ -135,11 +136,16 @@ relock: .venv-dev
 		$(COMPILE) $(ARGS) --output-file=$$lock.txt $$lock.in || exit; \
 	done
 
+# -E reads every page again: a page that was read before prints no warning.
+docs: .venv-dev
+	python -m tests.key_pages
+	sphinx-build -E -q -W --keep-going docs build/docs
+
 catalogues: .venv-dev
 	python -m tests.catalogues
 
 clean:
-	rm -rf .venv .ansible collections playbooks/collections .hypothesis .mypy_cache .pytest_cache .ruff_cache analysis/*.egg-info
+	rm -rf .venv .ansible collections playbooks/collections .hypothesis .mypy_cache .pytest_cache .ruff_cache build/docs analysis/*.egg-info
 	find analysis plugins tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv:

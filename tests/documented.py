@@ -19,6 +19,7 @@ from ansible.cli import CLI
 from ansible.cli.galaxy import GalaxyCLI
 from ansible.cli.playbook import PlaybookCLI
 from tests.folders import BENCHMARKS, ROOT
+from tests.key_pages import PAGES as KEY_PAGES
 from tests.programs import BUILT_IN
 from tests.rehearsal.faults import FAULTS
 
@@ -26,7 +27,10 @@ from proofmark.cli.main import COMMANDS, parser
 from proofmark.site.extra_vars import EXTRA_VARIABLES
 from proofmark.software.environments import FILES, environments_with
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+MADE = {page.name for page in KEY_PAGES}
+"""Pages of docstrings, which name commands without their arguments."""
+WRITTEN = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in MADE]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *WRITTEN]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 PROGRAMS = frozenset(

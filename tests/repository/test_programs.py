@@ -66,7 +66,7 @@ NO_PROGRAMS = {
 TARGETS = {
     "controller": "acceptance bundle clean lock ARCH=a OS=b",
     "rehearsal": "rehearsal",
-    "tests": "bench relock test",
+    "tests": "bench docs relock test",
 }
 """The targets of the Makefile by the place at which their programs are needed."""
 LISTS = ("run", "rehearsal", "dev")

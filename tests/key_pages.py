@@ -1,0 +1,188 @@
+"""Writes docs/case-keys.md and docs/site-keys.md from the models of cases and inventories.
+
+``python -m tests.key_pages`` writes them, and so does ``make docs``. A test compares the pages with
+the models. Each model is a section with the place of its keys; its docstring is the text.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from tests.folders import ROOT
+
+from proofmark.cases.models import Case, Suite
+from proofmark.site.partition import Partition
+
+Schema = Mapping[str, Any]
+"""A JSON Schema, or a part of one."""
+WRITE = "python -m tests.key_pages writes the page"
+WIDTH = 140
+NAMES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true, false"}
+"""What a page calls a type of JSON."""
+RANGES = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+
+
+@dataclass(frozen=True)
+class Root:
+    """A model that a file contains, with the name of its place in the file."""
+
+    model: type[BaseModel]
+    place: str
+
+
+@dataclass(frozen=True)
+class KeyPage:
+    """A page, its first lines, and the models of its sections with all models that they contain."""
+
+    name: str
+    head: str
+    roots: Sequence[Root]
+
+    def text(self) -> str:
+        """Return the page."""
+        parts = [self.head, *(part for root in self.roots for part in _sections(root))]
+        return "\n".join(parts).rstrip() + "\n"
+
+
+PAGES = (
+    KeyPage(
+        "case-keys.md",
+        "# Keys of a case\n\nThe keys of `benchmarks/<id>.yml` and of `benchmarks/suites.yml`, "
+        "made from the models that read them.\n[Cases](cases.md) explains how they work together. "
+        "`make docs` writes this page.\n",
+        [Root(Case, "case"), Root(Suite, "suites.yml: suites.NAME")],
+    ),
+    KeyPage(
+        "site-keys.md",
+        "# Keys of an inventory\n\nThe keys of the variable `partition` of a group, made from the "
+        "models that read them. [A new site](new-site.md)\nexplains how to fill them. `make docs` "
+        "writes this page.\n",
+        [Root(Partition, "partition")],
+    ),
+)
+
+
+def _sections(root: Root) -> Iterator[str]:
+    """Yield the section of the model, then those of the models that its keys contain."""
+    schema = root.model.model_json_schema()
+    definitions: Mapping[str, Schema] = schema.get("$defs", {})
+    places = _places(schema, root.place, definitions)
+    yield _section(schema, root.place, places)
+    for name, place in places.items():
+        if "properties" in definitions[name]:
+            yield _section(definitions[name], place, places)
+
+
+def _places(schema: Schema, place: str, definitions: Mapping[str, Schema]) -> dict[str, str]:
+    """Return where each model of `definitions` is used first, in the order of the keys."""
+    found: dict[str, str] = {}
+    waiting = [(schema, place)]
+    while waiting:
+        model, at = waiting.pop(0)
+        for key, value in model.get("properties", {}).items():
+            for name, below in _models(value, f"{at}.{key}"):
+                if name not in found:
+                    # Two models for the values of one key have two headings.
+                    found[name] = f"{below} {name}" if below in found.values() else below
+                    waiting.append((definitions[name], below))
+    return found
+
+
+def _models(schema: Schema, place: str) -> Iterator[tuple[str, str]]:
+    """Yield each model that a value contains, with its place."""
+    if "$ref" in schema:
+        yield schema["$ref"].rpartition("/")[2], place
+    for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from _models(each, place)
+    if isinstance(items := schema.get("items"), Mapping):
+        yield from _models(items, place)
+    for key in ("additionalProperties", "patternProperties"):
+        if isinstance(values := schema.get(key), Mapping):
+            inner = values if key == "additionalProperties" else next(iter(values.values()))
+            yield from _models(inner, f"{place}.NAME")
+
+
+def _section(schema: Schema, place: str, places: Mapping[str, str]) -> str:
+    text, meanings = _documentation(schema.get("description", ""))
+    required = schema.get("required", ())
+    lines = [f"## {place}", "", text, ""] if text else [f"## {place}", ""]
+    rows = [["key", "value", "default", "meaning"], ["---"] * 4]
+    for key, value in schema["properties"].items():
+        default = "required" if key in required else _default(value)
+        rows.append([f"`{key}`", _kind(value, places), default, meanings.get(key, "")])
+    lines += [_row(row if meanings else row[:3]) for row in rows]
+    return "\n".join([*lines, ""])
+
+
+def _row(cells: Sequence[str]) -> str:
+    escaped = (cell.replace("|", r"\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def _documentation(docstring: str) -> tuple[str, dict[str, str]]:
+    """Return the text of a docstring, and its attributes with their meanings."""
+    text, _, attributes = inspect.cleandoc(docstring).partition("\nAttributes:\n")
+    items = re.findall(r"^    (\w+): ((?:.|\n(?!    \w))*)", attributes, re.MULTILINE)
+    meanings = {name: _line(meaning) for name, meaning in items}
+    paragraphs = [_line(paragraph) for paragraph in text.strip().split("\n\n")]
+    return "\n\n".join(
+        textwrap.fill(each, WIDTH, break_on_hyphens=False) for each in paragraphs
+    ), meanings
+
+
+def _line(text: str) -> str:
+    return " ".join(text.replace("``", "`").split())
+
+
+def _default(schema: Schema) -> str:
+    if (value := schema.get("default")) is None or value == "":
+        return ""
+    if value == [] or isinstance(value, Mapping):
+        return ""
+    return f"`{json.dumps(value) if isinstance(value, bool) else value}`"
+
+
+def _kind(schema: Schema, places: Mapping[str, str]) -> str:
+    """Return the accepted values in words, with links to the sections of models."""
+    if "$ref" in schema:
+        place = places[schema["$ref"].rpartition("/")[2]]
+        return f"[keys](#{_anchor(place)})"
+    if "enum" in schema:
+        return ", ".join(f"`{each}`" for each in schema["enum"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        kinds = [_kind(each, places) for each in choices if each.get("type") != "null"]
+        # A number may be whole.
+        kinds = [each for each in kinds if each != NAMES["integer"] or NAMES["number"] not in kinds]
+        return " or ".join(dict.fromkeys(kinds))
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}), places)}"
+    if schema.get("type") == "object":
+        patterns = schema.get("patternProperties")
+        values = next(iter(patterns.values())) if patterns else schema.get("additionalProperties")
+        return f"by name: {_kind(values if isinstance(values, Mapping) else {}, places)}"
+    ranges = [f"{sign} {schema[key]:g}" for key, sign in RANGES.items() if key in schema]
+    return " ".join([NAMES.get(schema.get("type", ""), "any value"), *ranges])
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def main() -> None:
+    """Write the pages."""
+    for page in PAGES:
+        (ROOT / "docs" / page.name).write_text(page.text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
