@@ -23,7 +23,7 @@ from tests.key_pages import PAGES as KEY_PAGES
 from tests.programs import BUILT_IN
 from tests.rehearsal.faults import FAULTS
 
-from proofmark.cli.main import COMMANDS, parser
+from proofmark.cli.commands import COMMANDS, STAGE, parser
 from proofmark.site.extra_vars import EXTRA_VARIABLES
 from proofmark.software.environments import FILES, environments_with
 
@@ -66,9 +66,7 @@ class Documented:
     def is_name(self) -> bool:
         """Whether a sentence only names a command of proofmark, without its arguments."""
         program, *words = self.words
-        return (
-            self.in_sentence and program == "proofmark" and len(words) == 1 and words[0] in COMMANDS
-        )
+        return self.in_sentence and program == "proofmark" and " ".join(words) in COMMANDS
 
     def __str__(self) -> str:
         """Return the place and the text."""
@@ -144,10 +142,11 @@ def _parsed(parse: Callable[[], Namespace]) -> tuple[Namespace | None, str]:
 
 
 def _proofmark(_: str, words: Sequence[str]) -> Iterator[str]:
-    command, options = words[0], words[1:]
-    if command in COMMANDS and all(re.fullmatch("--[a-z-]+", word) for word in options):
+    end = 1 + (words[0] == STAGE)
+    command, options = words[:end], words[end:]
+    if " ".join(command) in COMMANDS and all(re.fullmatch("--[a-z-]+", word) for word in options):
         # A sentence names a command and its options, without their values.
-        usage = _parsed(lambda: parser().parse_args([command, "--help"]))[1]
+        usage = _parsed(lambda: parser().parse_args([*command, "--help"]))[1]
         yield from (f"no option {word}" for word in options if f"{word} " not in f"{usage} ")
         return
     parsed, text = _parsed(lambda: parser().parse_args(words))

@@ -59,7 +59,7 @@ def step_packages(names: Iterable[str]) -> list[str]:
 
 
 def probes(results: Iterable[Mapping[str, Any]], node: str) -> str:
-    """Return the standard input of ``proofmark record-software``, as JSON.
+    """Return the standard input of ``proofmark stage record-software``, as JSON.
 
     Args:
         results: the outputs of ``probe-program.sh``, one per package, as a task registers them;

@@ -3,8 +3,9 @@
   python -m tests.bench.acceptance --nodes 8437
 
 The playbooks, roles and commands are the real ones. The nodes are stubs: a small program replaces
-ssh and prints the reports of a node. The stage run is a stub too: ``execute`` does nothing, so
-there are no results. The processor time is that of all processes. The part of the stubs is printed.
+ssh and prints the reports of a node. The stage run is a stub too: ``stage execute`` does nothing,
+so there are no results. The processor time is that of all processes. The part of the stubs is
+printed.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ int main(int count, char **word) {
 COMMAND = """#!/bin/sh
 verb=
 for word; do
-    case $word in -*) ;; *) verb=$word; break;; esac
+    case $word in -*) ;; stage) verb="stage ";; *) verb=$verb$word; break;; esac
 done
-[ "$verb" != execute ] || exit 0
+[ "$verb" != "stage execute" ] || exit 0
 {proofmark} "$@"
 code=$?
 {{ echo "$verb"; times; }} >>{log}
@@ -130,7 +131,7 @@ def make(folder: Path, nodes: int) -> Path:
 
 
 def _python(folder: Path) -> Path:
-    """Make a copy of this environment in which ``proofmark execute`` does nothing."""
+    """Make a copy of this environment in which ``proofmark stage execute`` does nothing."""
     prefix = Path(sys.prefix)
     copy = folder / "venv"
     (copy / "bin").mkdir(parents=True)

@@ -154,7 +154,7 @@ def test_check_mode_prints_the_changes_and_changes_nothing() -> None:
         "would run: proofmark plan --create",
         "steps: 8",
         "no problem found; writing was not tried",
-        "would run: proofmark execute",
+        "would run: proofmark stage execute",
         "would run: proofmark report",
     ):
         assert played.printed(words)

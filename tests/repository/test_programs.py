@@ -54,10 +54,10 @@ IN_STEPS = {
 HOME = "common/home.sh"
 """It runs on the controller only."""
 NO_PROGRAMS = {
-    *("adopt", "baseline", "cases", "claims", "execute", "explain", "export", "fabric", "fetch"),
+    *("adopt", "baseline", "cases", "claims", "explain", "export", "fabric", "fetch"),
     *("arch", "cache", "external", "ior", "local", "lock", "other", "sources"),
     *("gate", "guard", "init", "install", "latest", "mirror", "name", "nan", "plan", "report"),
-    *("sign", "status", "trend", "tune", "twin", "validate", "verdict", "verify"),
+    *("sign", "stage", "status", "trend", "tune", "twin", "validate", "verdict", "verify"),
     *("conclude", "hold", "next"),  # verbs of the command gate
     "check_dmi_data_match",  # a check of NHC
     "configure",  # a script of a source that was unpacked

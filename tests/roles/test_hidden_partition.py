@@ -117,7 +117,7 @@ def started(run: Run) -> set[str]:
 
 def execute(site: Site, run: Run, *settings: str) -> str:
     """Execute a run as nobody; hide the partition while its job runs; return the messages."""
-    command = site.as_user(EXECUTE, "execute", str(run.folder))
+    command = site.as_user(EXECUTE, "stage", "execute", str(run.folder))
     with subprocess.Popen(
         command, env=site.environment, stderr=subprocess.PIPE, text=True
     ) as process:

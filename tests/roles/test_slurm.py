@@ -65,10 +65,10 @@ class Site:
 
     @contextmanager
     def begun(self, run: Run) -> Iterator[subprocess.Popen[str]]:
-        """Start `proofmark execute` and wait until the second step runs."""
+        """Start `proofmark stage execute` and wait until the second step runs."""
         code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "execute", str(run.folder)],
+            [sys.executable, "-c", code, "stage", "execute", str(run.folder)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

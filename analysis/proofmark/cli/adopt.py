@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from proofmark.cli.checkout import kit_benchmarks
-from proofmark.cli.command import Command, complete
+from proofmark.cli.checkout import kit_benchmarks, runs_folder_argument
+from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.output import print_line
-from proofmark.cli.site import inventory_of, site_argument
+from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
@@ -37,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
     pattern = parser.add_argument(
         "--case", metavar="CASE=PATTERN", action="append", required=True, help=note
     )
-    complete(pattern, lambda: (f"{name}=" for name in kit_benchmarks().cases))
+    complete(pattern, Words.OUTPUTS)
     note = (
         "finds the node in a path, which begins with /: the group (?P<node>…); further named "
         "groups are parameters"
@@ -46,10 +46,10 @@ def arguments(parser: ArgumentParser) -> None:
     note = "the nodes of each output whose path names none"
     parser.add_argument("--nodes", metavar="NODESET", help=note)
     parser.add_argument("--run-id", help="the name of the run")
-    parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
+    runs_folder_argument(parser)
     parser.add_argument("--baseline", help="with -i: the accepted runs to compare with, or none")
     site_argument(parser, "the site of the nodes, with its limits (default: none)")
-    parser.add_argument("-l", "--limit", help="with -i: a partition, or hosts of one")
+    limit_argument(parser, "with -i: a partition, or hosts of one")
 
 
 def adopt(options: Namespace) -> int:

@@ -6,6 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from proofmark.cli.command import Words, complete
 from proofmark.cli.input import read_limited
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.machine.bmc.credentials import Credentials, credentials
@@ -13,12 +14,13 @@ from proofmark.machine.bmc.credentials import Credentials, credentials
 
 def credentials_argument(parser: ArgumentParser) -> None:
     """Add the option ``--credentials`` to `parser`."""
-    parser.add_argument(
+    file = parser.add_argument(
         "--credentials",
         metavar="FILE",
         help="JSON with user and password of the BMCs; -: stdin; default: the variables "
         "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
     )
+    complete(file, Words.PATH)
 
 
 def credentials_of(options: Namespace) -> Credentials:

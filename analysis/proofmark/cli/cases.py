@@ -6,7 +6,6 @@ import csv
 import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from proofmark.cases.loading import schema
 from proofmark.cases.reader.command import Request
 from proofmark.cases.reader.engine import program_runs, readings_of
 from proofmark.cli.checkout import kit_benchmarks, suite_argument
-from proofmark.cli.command import Command, complete
+from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_text
@@ -55,12 +54,8 @@ def cases(options: Namespace) -> int:
     return 0
 
 
-def _case_names() -> Iterable[str]:
-    return kit_benchmarks().cases
-
-
 def _read_arguments(parser: ArgumentParser) -> None:
-    complete(parser.add_argument("case", metavar="CASE"), _case_names)
+    complete(parser.add_argument("case", metavar="CASE"), Words.CASE)
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
     parser.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from argparse import _ArgumentGroup as ArgumentGroup
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import DEFAULT_SUITE, Benchmarks
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import complete
-from proofmark.cli.site import inventory_of, site_argument
+from proofmark.cli.command import Words, complete
+from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
 from proofmark.common.limits import MAX_REPEATS
@@ -46,25 +46,31 @@ def suite_argument(
     """Add ``--suite`` to `parser`; `note` is its help, or empty for the usual one."""
     usual = f"a suite (default: {default})" if default else "only the cases of this suite"
     note = note or usual
-    complete(parser.add_argument("--suite", default=default, help=note), _suites)
+    complete(parser.add_argument("--suite", default=default, help=note), Words.SUITE)
 
 
-def repeats_argument(parser: ArgumentParser) -> None:
+def repeats_argument(parser: ArgumentParser | ArgumentGroup) -> None:
     """Add ``--repeats`` to `parser`."""
     note = "how often each step runs (default: that of the suite)"
     parser.add_argument("--repeats", type=whole(1, MAX_REPEATS), metavar="N", help=note)
 
 
-def _suites() -> Iterable[str]:
-    return kit_benchmarks().suites
+def runs_folder_argument(parser: ArgumentParser) -> None:
+    """Add ``--runs`` to `parser`."""
+    note = "the folder of all runs (default: runs)"
+    complete(parser.add_argument("--runs", default="", help=note), Words.PATH)
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add RUN to `parser`, and the options that plan a run if RUN is missing."""
-    parser.add_argument("folder", metavar="RUN", nargs="?", type=Path, help="the run's folder")
+    run = parser.add_argument(
+        "folder", metavar="RUN", nargs="?", type=Path, help="the run's folder"
+    )
+    complete(run, Words.RUN)
     site_arguments(parser)
     planned = parser.add_argument_group("without RUN, a plan is made from -i, -l and")
     suite_argument(planned)
+    repeats_argument(planned)
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 
@@ -72,7 +78,7 @@ def site_arguments(parser: ArgumentParser) -> None:
     """Add ``-i`` and ``-l``, which select the site of a run, to `parser`."""
     site_argument(parser, "the site")
     note = "a partition, or hosts of one (default: the partition of the run)"
-    parser.add_argument("-l", "--limit", help=note)
+    limit_argument(parser, note)
 
 
 def site_of_inventory(
@@ -185,7 +191,7 @@ def open_or_plan_run(
     site = load_site(inventory_of(options), options.limit, overrides)
     benchmarks = kit_benchmarks()
     machines, probe = machines_of(site)
-    plan = make_plan(benchmarks, options.suite, site, machines)
+    plan = make_plan(benchmarks, options.suite, site, machines, options.repeats)
     refuse_lacking(plan, benchmarks, site, machines, packages_of_kit)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
         made, _ = start_or_continue(Path(folder), plan, benchmarks, site, probe, run_id="new")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.output import print_line
 from proofmark.common.kit import kit_folder
 from proofmark.site.choice import choose_site, chosen_site
@@ -14,7 +14,7 @@ from proofmark.site.choice import choose_site, chosen_site
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``proofmark site`` to `parser`."""
     note = "a folder of inventory/, or a path (default: print the chosen site)"
-    parser.add_argument("site", metavar="SITE", nargs="?", help=note)
+    complete(parser.add_argument("site", metavar="SITE", nargs="?", help=note), Words.NAME_OF_SITE)
 
 
 def site(options: Namespace) -> int:

@@ -5,40 +5,57 @@ from __future__ import annotations
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum, auto
 from pathlib import Path
 
 from proofmark.common.errors import nearest
 from proofmark.common.translation import ENGLISH, LANGUAGES
 from proofmark.runs.owner import drop_rights, refuse_foreign
 
-RENAMED_VERBS = {"look": "check", "prove": "verify"}
-"""New names of verbs by their old names."""
+
+class Words(StrEnum):
+    """What completes the value of an argument in a shell."""
+
+    SITE = auto()
+    NAME_OF_SITE = auto()
+    PARTITION = auto()
+    SUITE = auto()
+    RUN = auto()
+    CASE = auto()
+    ENVIRONMENT = auto()
+    OUTPUTS = auto()
+    """The name of a case, and an equals sign."""
+    PATH = auto()
+
+
+def complete(action: Action, words: Words | Iterable[str]) -> None:
+    """State which words complete the value of `action`; `proofmark.cli.completion` does it."""
+    action.words = words  # type: ignore[attr-defined]
 
 
 def run_argument(parser: ArgumentParser) -> None:
     """Add RUN to `parser`."""
-    parser.add_argument("folder", metavar="RUN", type=Path, help="the run's folder")
+    run = parser.add_argument("folder", metavar="RUN", type=Path, help="the run's folder")
+    complete(run, Words.RUN)
 
 
 def language_argument(parser: ArgumentParser) -> None:
     """Add the language of texts for people to `parser`."""
-    parser.add_argument(
+    language = parser.add_argument(
         "--language",
         default=ENGLISH,
         metavar="CODE",
         help=f"language of texts for people: {', '.join(LANGUAGES)}; JSON stays English",
     )
+    complete(language, LANGUAGES)
 
 
 def runs_argument(parser: ArgumentParser) -> None:
     """Add one or more RUN to `parser`."""
-    parser.add_argument("folders", metavar="RUN", nargs="+", type=Path, help="folders of runs")
-
-
-def complete(action: Action, words: Callable[[], Iterable[str]]) -> None:
-    """Let shells complete the argument of `action` with `words()` (argcomplete, "Completers")."""
-    action.completer = lambda **_: words()  # type: ignore[attr-defined]
+    runs = parser.add_argument(
+        "folders", metavar="RUN", nargs="+", type=Path, help="folders of runs"
+    )
+    complete(runs, Words.RUN)
 
 
 def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., object]]) -> None:
@@ -47,8 +64,6 @@ def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., obje
     text = "; ".join(f"{name}: {meaning}" for name, meaning in meanings.items())
 
     def known(word: str) -> str:
-        if word in RENAMED_VERBS:
-            raise ArgumentTypeError(f"{word}: an old verb; its new name is {RENAMED_VERBS[word]}")
         if word not in verbs:
             accepted = ", ".join(sorted(verbs))
             raise ArgumentTypeError(f"found {word!r}{nearest(word, verbs)}; accepted: {accepted}")

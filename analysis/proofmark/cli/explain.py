@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.newest import with_link
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.report.explanation.explain import explain as explain_step
@@ -43,7 +43,7 @@ class _Step(Action):
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
+    step = parser.add_argument(
         "step",
         metavar="STEP",
         nargs="+",
@@ -51,9 +51,9 @@ def _arguments(parser: ArgumentParser) -> None:
         help="the id of a step, its number or its beginning; <step>/<node> for one node; RUN STEP "
         "and RUN/steps/STEP name the run too",
     )
-    parser.add_argument(
-        "--run", dest="folder", type=Path, help="default: the only runs/latest-<site>"
-    )
+    complete(step, Words.RUN)
+    note = "default: the only runs/latest-<site>"
+    complete(parser.add_argument("--run", dest="folder", type=Path, help=note), Words.RUN)
     parser.add_argument("--json", action="store_true", help="print the same as JSON")
 
 

@@ -1,4 +1,4 @@
-"""The commands ``gate`` and ``gate-decide``: nodes return to service by measurement."""
+"""The commands ``gate`` and ``stage gate-decide``: nodes return to service by measurement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from proofmark.cli.amounts import above_zero
-from proofmark.cli.checkout import site_arguments, suite_argument
+from proofmark.cli.checkout import runs_folder_argument, site_arguments, suite_argument
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
 from proofmark.cli.input import read_stdin
@@ -58,7 +58,7 @@ Words = Annotated[str, AfterValidator(_line)]
 
 
 class DecidedNode(StrictModel):
-    """The decision about one node, as ``gate-decide`` prints and ``gate conclude`` reads it."""
+    """The decision about a node: ``stage gate-decide`` prints it, ``gate conclude`` reads it."""
 
     node: HostName
     action: Action
@@ -85,7 +85,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("gate", metavar="GATE", nargs="?", help="the name of a gate")
     site_arguments(parser)
     suite_argument(parser, "node")
-    parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
+    runs_folder_argument(parser)
     parser.add_argument("--take-over", action="store_true", help="also nodes that others drained")
     note = f"a whole partition, or more than {MOST_NODES} nodes"
     parser.add_argument("--whole-partition", action="store_true", help=note)
@@ -344,5 +344,7 @@ COMMANDS = {
         rights=Rights.OF_ROOT,
         traced=False,
     ),
-    "gate-decide": Command(decide_nodes, "gate-decide runs/latest-local", _decide_arguments),
+    "stage gate-decide": Command(
+        decide_nodes, "stage gate-decide runs/latest-local", _decide_arguments
+    ),
 }

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, complete
+from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
@@ -28,7 +28,8 @@ DIFFERENT = 1
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``proofmark init`` to `parser`."""
-    parser.add_argument("site", metavar="SITE", type=Path, help="a new folder, inventory/<site>")
+    note = "a new folder, inventory/<site>"
+    complete(parser.add_argument("site", metavar="SITE", type=Path, help=note), Words.SITE)
     parser.add_argument(
         "--from-node",
         metavar="NODE",
@@ -38,7 +39,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="a node to read, by ssh if it is not this machine; once for each kind of node",
     )
     note = "its nodes are listed (default: the scheduler whose commands are installed)"
-    complete(parser.add_argument("--scheduler", default="", help=note), _schedulers)
+    complete(parser.add_argument("--scheduler", default="", help=note), [*LISTINGS.names(), NONE])
     note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
     parser.add_argument("--diff", action="store_true", help=note)
     note = "read the node with sudo: memory modules and BMC need root"
@@ -46,10 +47,6 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
     )
-
-
-def _schedulers() -> list[str]:
-    return [*LISTINGS.names(), NONE]
 
 
 def init(options: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The command ``check-programs``."""
+"""The command ``stage check-programs``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proofmark.machine.node_scripts import check_programs
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of ``proofmark check-programs`` to `parser`."""
+    """Add the arguments of ``proofmark stage check-programs`` to `parser`."""
     run_arguments(parser)
     parser.add_argument("--program", action="append", default=[], metavar="PATH")
 
@@ -28,9 +28,9 @@ def programs(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "check-programs": Command(
+    "stage check-programs": Command(
         programs,
-        "check-programs runs/latest-nurion -i inventory/nurion --program /opt/hpl/bin/xhpl",
+        "stage check-programs runs/latest-nurion -i inventory/nurion --program /opt/hpl/bin/xhpl",
         arguments,
         rights=Rights.OF_ROOT,
     )

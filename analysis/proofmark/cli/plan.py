@@ -13,11 +13,12 @@ from proofmark.cli.checkout import (
     kit_benchmarks,
     packages_of_kit,
     repeats_argument,
+    runs_folder_argument,
     suite_argument,
 )
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.site import inventory_of, only_nodes, site_argument
+from proofmark.cli.site import inventory_of, limit_argument, only_nodes, site_argument
 from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.home import expanded
@@ -54,7 +55,7 @@ ASKED = ("repeats", "provision_from", "scratch_dir", "baseline", "expected")
 
 def _plan_arguments(parser: ArgumentParser) -> None:
     site_argument(parser)
-    parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
+    limit_argument(parser, required=True)
     suite_argument(parser)
     repeats_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
@@ -62,7 +63,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
-    parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
+    runs_folder_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--create", action="store_true", help="create the run, or continue it")
     parser.add_argument("--run-id", help="with --create: the run's name")
@@ -70,12 +71,13 @@ def _plan_arguments(parser: ArgumentParser) -> None:
         "--baseline",
         help=f"with --create: the accepted runs to compare with, or {NONE} (default: {ACCEPTED})",
     )
-    parser.add_argument(
+    expected = parser.add_argument(
         "--expected",
         type=Path,
         metavar="RUN",
         help="with --create: a run of a twin, whose figures are shown beside the measured ones",
     )
+    complete(expected, Words.RUN)
     parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
     parser.add_argument(
         "--no-link", action="store_true", help="with --create: leave runs/latest-<site> as it is"
@@ -154,7 +156,8 @@ def plan(options: Namespace) -> int:
 
 def _prefixes_argument(parser: ArgumentParser) -> None:
     note = "folder of installations, whose path must not be too long (default: .provision)"
-    parser.add_argument("--prefixes", default="", metavar="FOLDER", help=note)
+    prefixes = parser.add_argument("--prefixes", default="", metavar="FOLDER", help=note)
+    complete(prefixes, Words.PATH)
 
 
 def _prefixes(options: Namespace) -> Path:
@@ -261,7 +264,7 @@ def print_plan(made: Plan, notes: Sequence[str]) -> None:
 
 def _validate_arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site")
-    parser.add_argument("-l", "--limit", default="compute", help="a partition (default: all)")
+    limit_argument(parser, "a partition (default: all)", default="compute")
     note = (
         f"only this suite, which must lack no program (default: all suites; {DEFAULT_SUITE} must "
         "lack none)"

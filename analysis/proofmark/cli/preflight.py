@@ -14,7 +14,7 @@ from proofmark.cli.checkout import (
     suite_argument,
 )
 from proofmark.cli.command import Command
-from proofmark.cli.site import inventory_of, site_argument
+from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.kit import kit_folder
@@ -31,7 +31,7 @@ from proofmark.site.machines import machines_of
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     site_argument(parser, "the site")
-    parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
+    limit_argument(parser, required=True)
     suite_argument(parser)
     repeats_argument(parser)
     credentials_argument(parser)

@@ -6,7 +6,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.command import Command, language_argument, run_argument
+from proofmark.cli.command import Command, complete, language_argument, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.failed_nodes import note_failed_nodes
@@ -86,7 +86,8 @@ def _export_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     formats = "\n".join(f"  {name:<12}{content}" for name, (_, content) in FORMATS.items())
     parser.description = f"{parser.description}\n\nformats:\n{formats}"
-    parser.add_argument("--format", required=True, help="one of the formats above")
+    name = parser.add_argument("--format", required=True, help="one of the formats above")
+    complete(name, FORMATS)
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
 
 

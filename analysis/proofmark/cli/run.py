@@ -39,7 +39,7 @@ from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
 
 STOPPED_EARLY = 6
-"""Exit code of ``execute --fail-fast`` that started no further step."""
+"""Exit code of ``stage execute --fail-fast`` that started no further step."""
 
 
 def _rerun_arguments(parser: ArgumentParser) -> None:
@@ -158,14 +158,14 @@ def collect(options: Namespace) -> int:
 
 COMMANDS = {
     "rerun": Command(rerun, "rerun runs/latest-local 3", _rerun_arguments, rights=Rights.NONE),
-    "record-software": Command(
+    "stage record-software": Command(
         record_software,
-        "record-software runs/latest-local --installed",
+        "stage record-software runs/latest-local --installed",
         _record_arguments,
         rights=Rights.NONE,
     ),
-    "execute": Command(
-        execute, "execute runs/latest-local", _execute_arguments, rights=Rights.NONE
+    "stage execute": Command(
+        execute, "stage execute runs/latest-local", _execute_arguments, rights=Rights.NONE
     ),
-    "collect": Command(collect, "collect runs/latest-local"),
+    "stage collect": Command(collect, "stage collect runs/latest-local"),
 }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from dataclasses import replace
+from typing import Any
 
 from proofmark.cli.amounts import whole
+from proofmark.cli.command import Words, complete
 from proofmark.cli.input import parse
 from proofmark.common.errors import bad_input
 from proofmark.common.kit import kit_folder
@@ -18,8 +20,16 @@ from proofmark.site.inventory import Inventory, Site, choose_inventory
 
 def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
     """Add ``--inventory`` to `parser`, and the option by which a play hands over its groups."""
-    parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
+    site = parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
+    complete(site, Words.SITE)
     parser.add_argument("--groups-fd", type=whole(0, 65535), help=SUPPRESS)
+
+
+def limit_argument(parser: ArgumentParser, note: str = "", **options: Any) -> None:
+    """Add ``--limit`` to `parser`; `note` is its help, or empty for the usual one."""
+    note = note or "a partition, or hosts of one"
+    limit = parser.add_argument("-l", "--limit", help=note, **options)
+    complete(limit, Words.PARTITION)
 
 
 def inventory_of(options: Namespace) -> Inventory:

@@ -1,4 +1,4 @@
-"""The commands ``install``, ``build-program``, ``bundle`` and ``cache``."""
+"""The commands ``install``, ``stage build-program``, ``bundle`` and ``cache``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proofmark.cli.checkout import (
     site_arguments,
     site_of_run,
 )
-from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.command import Command, Rights, complete, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json
 from proofmark.cli.sources import lock_arguments, packages_argument, site_locks
@@ -43,7 +43,8 @@ from proofmark.software.spack.system import this_system
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     site_arguments(parser)
-    parser.add_argument("--from", dest="origin", required=True, help="the provider")
+    origin = parser.add_argument("--from", dest="origin", required=True, help="the provider")
+    complete(origin, PROVIDERS.names())
     parser.add_argument(
         "--check", action="store_true", help="report what is missing, install nothing"
     )
@@ -294,7 +295,7 @@ COMMANDS = {
     "install": Command(
         install, "install runs/latest-local --from spack", _install_arguments, rights=Rights.OF_ROOT
     ),
-    "build-program": Command(build_program, "build-program os-noise", _build_arguments),
+    "stage build-program": Command(build_program, "stage build-program os-noise", _build_arguments),
     "bundle": Command(bundle, "bundle knl knl.tar", _bundle_arguments),
     "cache": Command(cache, "cache knl /srv/cache --key site", _cache_arguments),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import bad_input
@@ -28,7 +28,8 @@ WORDS = {
 
 def lock_arguments(parser: ArgumentParser, os_note: str) -> None:
     """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`."""
-    parser.add_argument("arch", metavar="ARCH", help="an environment")
+    arch = parser.add_argument("arch", metavar="ARCH", help="an environment")
+    complete(arch, Words.ENVIRONMENT)
     parser.add_argument("--os", help=os_note)
     site_argument(parser, "the site whose own lock is used, if it has one (default: the kit's)")
 

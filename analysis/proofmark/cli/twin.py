@@ -11,12 +11,12 @@ from pathlib import Path
 from proofmark.cases.alternatives import members_from
 from proofmark.cases.models import Benchmarks
 from proofmark.cli.amounts import whole
-from proofmark.cli.checkout import kit_benchmarks, suite_argument
-from proofmark.cli.command import Command
+from proofmark.cli.checkout import kit_benchmarks, runs_folder_argument, suite_argument
+from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.output import print_line
 from proofmark.cli.plan import print_plan
 from proofmark.cli.run import stage
-from proofmark.cli.site import inventory_of, site_argument
+from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.common.files import write_private
@@ -51,17 +51,18 @@ PROBE_LIMIT_S = 60.0
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``proofmark twin`` to `parser`."""
     site_argument(parser)
-    parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
+    limit_argument(parser, required=True)
     suite_argument(parser)
     parser.add_argument(
         "--selector", default="", help="the MPI whose collectives are imitated (default: the first)"
     )
-    parser.add_argument(
+    measured = parser.add_argument(
         "--measured",
         type=Path,
         metavar="RUN",
         help="a real run of the partition, which the model is fitted to and compared with",
     )
+    complete(measured, Words.RUN)
     parser.add_argument(
         "--jobs",
         type=whole(0, MAX_PARALLEL),
@@ -70,7 +71,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="simulations at the same time (0: one for each CPU, as far as the memory is enough)",
     )
     parser.add_argument("--plan", action="store_true", help="only print the plan")
-    parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
+    runs_folder_argument(parser)
     parser.add_argument("--run-id", help="the name of the run")
     parser.add_argument("--fresh", action="store_true", help="never continue a run")
     parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")

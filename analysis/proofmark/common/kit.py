@@ -6,31 +6,19 @@ the collection has the file ``MANIFEST.json``, and only a checkout has ``galaxy.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
-
 from proofmark import __version__
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_regular
 from proofmark.common.home import ansible_constants, expanded
 
 VARIABLE = "PROOFMARK_KIT"
 """The environment variable with the folder of the kit. The plays set it for their commands."""
 SUITES = Path("benchmarks", "suites.yml")
 COLLECTION = Path("ansible_collections", "proofmark", "kit")
-
-
-class _Info(BaseModel):
-    version: str
-
-
-class _Manifest(BaseModel):
-    """The part of ``MANIFEST.json`` that is read; ``ansible-galaxy`` defines the rest."""
-
-    collection_info: _Info
 
 
 def kit_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -124,9 +112,12 @@ def _of_this_version(folder: Path) -> Path:
     manifest = folder / "MANIFEST.json"
     if not manifest.exists():
         return folder
+    # It imports pydantic, which a completion in a checkout need not wait for.
+    from proofmark.common.files import read_regular
+
     try:
-        version = _Manifest.model_validate_json(read_regular(manifest)).collection_info.version
-    except ValidationError as error:
+        version = json.loads(read_regular(manifest))["collection_info"]["version"]
+    except (ValueError, LookupError, TypeError) as error:
         raise bad_input(manifest, "", f"unreadable: {error}", "a collection") from None
     if version != __version__:
         accepted = f"{__version__}, that of the Python package; `pip install {folder}`"

@@ -182,7 +182,7 @@ TEMPLATES: tuple[str, ...] = (
     "{file} is missing",
     "{file} is missing: the outputs are not proven",
     "the state of {node} is not proven: {file} has no report of the job",
-    "the state of {node} is not proven: {file} is missing (proofmark collect)",
+    "the state of {node} is not proven: {file} is missing (proofmark stage collect)",
     "{file} appeared after the step ended",
     "{file} changed after the step ended",
     # records: disturbed executions

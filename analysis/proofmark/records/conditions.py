@@ -80,7 +80,7 @@ class Conditions:
                     self._reasons[key] = "; ".join(self._of_job(step, mode, node.host, job))
                 yield self._reasons[key]
         if not proven:
-            what = "has no report of the job" if nodes else "is missing (proofmark collect)"
+            what = "has no report of the job" if nodes else "is missing (proofmark stage collect)"
             yield f"the state of {host} is not proven: nodes/{host}.json {what}"
         if self._needs_proof and execution.boot_id is not None:
             yield self._unproven(mode, host, boots, execution)

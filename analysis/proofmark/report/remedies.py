@@ -119,7 +119,7 @@ def _binding() -> str:
 
 
 def _unavailable() -> str:
-    return _("The program or a library is missing. Check it with `proofmark check-programs`.")
+    return _("The program or a library is missing. Check it with `proofmark stage check-programs`.")
 
 
 def _impossible() -> str:

@@ -120,7 +120,7 @@ def test_a_declared_site_gives_hosts_and_limits(
 
 
 @pytest.mark.fault("imported-run-executed")
-@pytest.mark.parametrize("words", [["rerun", "RUN", "0001-hpl"], ["execute", "RUN"]])
+@pytest.mark.parametrize("words", [["rerun", "RUN", "0001-hpl"], ["stage", "execute", "RUN"]])
 def test_no_step_of_an_imported_run_is_run(
     vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str]
 ) -> None:

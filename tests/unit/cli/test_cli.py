@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
 from tests.folders import ROOT
 from tests.processes import running
 
-from proofmark.cli.main import COMMANDS, main, parser
+from proofmark.cli.commands import COMMANDS, GROUPS, parser
+from proofmark.cli.main import main
 from proofmark.judge.judging import judge_and_write
 from proofmark.runs.run import Run
 
@@ -62,8 +64,8 @@ def judgeable(kit: Kit, value: float = 100) -> None:
 
 def executed(kit: Kit, capsys: pytest.CaptureFixture[str]) -> Run:
     run = kit.run()
-    assert called(capsys, "execute", run.folder)[0] == 0
-    assert called(capsys, "collect", run.folder)[0] == 0
+    assert called(capsys, "stage", "execute", run.folder)[0] == 0
+    assert called(capsys, "stage", "collect", run.folder)[0] == 0
     return run
 
 
@@ -73,48 +75,49 @@ class TestUsage:
         self, capsys: pytest.CaptureFixture[str], verb: str
     ) -> None:
         with pytest.raises(SystemExit) as stopped:
-            main([verb, "--help"])
+            main([*verb.split(), "--help"])
         assert stopped.value.code == 0
         assert f"example: proofmark {verb} " in capsys.readouterr().out
 
     @pytest.mark.parametrize("verb", COMMANDS)
     def test_the_examples_are_right(self, capsys: pytest.CaptureFixture[str], verb: str) -> None:
         with pytest.raises(SystemExit):
-            main([verb, "--help"])
+            main([*verb.split(), "--help"])
         example = capsys.readouterr().out.rpartition("example: proofmark ")[2].split()
-        assert example[0] == verb
+        assert " ".join(example).startswith(f"{verb} ")
         assert callable(parser().parse_args(example).run)
 
-    @pytest.mark.parametrize(
-        ("words", "name"),
-        [
-            (["provide", "runs/r"], "record-software"),
-            (["-v", "programs", "runs/r"], "check-programs"),
-            (["stage", "runs/r"], "execute --scripts"),
-        ],
-    )
-    def test_an_old_command_is_refused_with_its_new_name(
-        self, capsys: pytest.CaptureFixture[str], words: list[str], name: str
+    def test_the_help_groups_the_commands_of_persons_and_hides_those_of_playbooks(
+        self, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert main(words) == 3
-        assert capsys.readouterr().err.endswith(f"an old command; its new name is {name}\n")
+        with pytest.raises(SystemExit):
+            main(["--help"])
+        shown = capsys.readouterr().out
+        headings = re.findall(r"^(.+):$", shown, re.MULTILINE)
+        assert headings == [*GROUPS, "options"]
+        listed = re.findall(r"^  ([a-z]+) ", shown, re.MULTILINE)
+        assert listed == [name for name in COMMANDS if " " not in name]
+        assert "stage" not in listed
 
-    @pytest.mark.parametrize("command", ["modes", "scratch"])
-    @pytest.mark.parametrize(("verb", "name"), [("look", "check"), ("prove", "verify")])
-    def test_an_old_verb_is_refused_with_its_new_name(
-        self, capsys: pytest.CaptureFixture[str], command: str, verb: str, name: str
+    @pytest.mark.parametrize("name", [name for name in COMMANDS if " " in name])
+    def test_a_command_of_playbooks_is_below_one_command(
+        self, capsys: pytest.CaptureFixture[str], name: str
     ) -> None:
+        first, second = name.split()
+        with pytest.raises(SystemExit):
+            main([first, "--help"])
+        assert f" {second} " in " ".join(capsys.readouterr().out.split())
         with pytest.raises(SystemExit) as stopped:
-            main([command, verb, "runs/r"])
+            main([second])
         assert stopped.value.code == 3
-        assert f"an old verb; its new name is {name}" in capsys.readouterr().err
+        assert f"found the command '{second}'" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("words", "suggestion"),
         [
-            (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: init"),
+            (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: cases"),
             (["-v", "complare"], "'complare', did you mean 'compare'?"),
-            (["zzz"], "found the command 'zzz'; accepted: init, site, cases, plan, "),
+            (["zzz"], "found the command 'zzz'; accepted: cases, validate, plan, "),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),
         ],
@@ -415,7 +418,7 @@ class TestStatus:
     def test_it_says_how_far_a_run_is(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
         run = kit.run()
         assert "0/2 steps" in called(capsys, "status", "runs/latest-here")[1]
-        called(capsys, "execute", run.folder)
+        called(capsys, "stage", "execute", run.folder)
         code, printed, _ = called(capsys, "status", run.folder, "--json")
         status = json.loads(printed)
         assert (code, status["done"], status["steps"], status["active"]) == (0, 2, 2, False)

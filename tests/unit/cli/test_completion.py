@@ -3,39 +3,158 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.completion import text
 from tests.folders import ROOT
 
+from proofmark.cli.completion import ARGUMENTS
+
 PROGRAM = "import sys; from proofmark.cli.main import main; sys.exit(main())"
+WATCHED = f"""
+import os, sys
+log = os.open(os.environ["LOG"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+sys.addaudithook(lambda event, values: os.write(log, f"{{event}} {{values}}\\n".encode()))
+{PROGRAM}
+"""
+"""The program; a hook of Python logs what it imports, opens and starts (PEP 578)."""
+
+
+def completed(
+    line: str,
+    folder: Path,
+    program: str = PROGRAM,
+    environment: Mapping[str, str] = os.environ,
+    shell: str = "bash",
+) -> list[str]:
+    """Return the words that complete `line` in `folder`."""
+    words = folder / "completed"
+    asked = {
+        **environment,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "\v",
+        "_ARGCOMPLETE_SHELL": shell,
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(words),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    subprocess.run([sys.executable, "-c", program], env=asked, cwd=folder, check=True)
+    found = words.read_text()
+    words.unlink()
+    return [word.rstrip() for word in found.split("\v") if word]
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Path:
+    """A checkout with a site and three runs, one of which has a name for a shell."""
+    for folder in ("runs/r1/steps", "runs/r2", "runs/$(touch x)", "inventory/lab/group_vars/knl"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "runs/latest-lab").symlink_to("r2")
+    (tmp_path / "runs/notes.txt").touch()
+    (tmp_path / "inventory/lab/group_vars/all.yml").touch()
+    (tmp_path / "site").symlink_to("inventory/lab")
+    (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
+    (tmp_path / "galaxy.yml").touch()
+    return tmp_path
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("proofmark verd", {"verdict"}),
+        ("proofmark sta", {"status"}),  # and not the command of playbooks
+        ("proofmark stage exe", {"execute"}),
+        ("proofmark stage execute --f", {"--fail-fast"}),
         ("proofmark verdict --str", {"--strict"}),
         ("proofmark modes en", {"enter"}),
         ("proofmark plan --suite qui", {"quick"}),
+        ("proofmark plan --suite=qui", {"quick"}),
         ("proofmark read imb-ping", {"imb-pingpong"}),
-        ("proofmark provide", set()),
+        ("proofmark adopt out --case hpl=", {"hpl="}),
+        ("proofmark export runs/r1 --format par", {"parquet"}),
+        ("proofmark plan -i ", {"inventory/lab"}),
+        ("proofmark site ", {"lab"}),
+        ("proofmark plan -l ", {"knl"}),
+        ("proofmark plan -i inventory/lab -l k", {"knl"}),
+        ("proofmark plan -i inventory/none -l ", set()),
+        ("proofmark report ", {"runs/r1", "runs/r2", "runs/latest-lab"}),
+        ("proofmark compare runs/r1 runs/l", {"runs/latest-lab"}),
+        ("proofmark explain --run runs/r1/st", {"runs/r1/steps/"}),
+        ("proofmark report --language k", {"ko"}),
+        ("proofmark sign runs/r1 --key gal", {"galaxy.yml"}),
     ],
 )
-def test_a_word_is_completed(line: str, expected: set[str], tmp_path: Path) -> None:
-    words = tmp_path / "words"
-    environment = {
-        **os.environ,
-        "_ARGCOMPLETE": "1",
-        "_ARGCOMPLETE_IFS": "\n",
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(words),
-        "COMP_LINE": line,
-        "COMP_POINT": str(len(line)),
+def test_a_word_is_completed(kit: Path, line: str, expected: set[str]) -> None:
+    words = completed(line, kit)
+    options = {word for word in words if word.startswith("-") and not line.endswith(word)}
+    assert {word.removeprefix("--suite=") for word in words} - (options - expected) == expected
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_no_word_that_they_would_read(kit: Path, shell: str) -> None:
+    words = completed("proofmark report runs/", kit, shell=shell)
+    names = ["runs/latest-lab", "runs/r1", "runs/r2"]
+    assert words == ([f"{name}:" for name in names] if shell == "zsh" else names)
+
+
+def test_bash_completes_with_its_registration(kit: Path) -> None:
+    tools = Path(sys.executable).parent
+    line = "proofmark status runs/r"
+    (kit / "bin").mkdir()
+    command = kit / "bin/proofmark"
+    command.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c '{PROGRAM}' \"$@\"\n")
+    command.chmod(0o755)
+    script = f"""
+    eval "$({tools}/register-python-argcomplete proofmark)"
+    COMP_LINE='{line}' COMP_POINT={len(line)} COMP_TYPE=9
+    _python_argcomplete proofmark
+    printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    path = f"{kit / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=kit,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["runs/r1", "runs/r2"]
+
+
+@pytest.mark.parametrize("line", ["proofmark status ", "proofmark plan -i inventory/lab -l "])
+def test_nothing_of_a_run_is_opened_and_no_program_is_started(kit: Path, line: str) -> None:
+    for name in ("sitecustomize.py", "yaml.py", "argcomplete.py"):
+        (kit / "runs/r1" / name).write_text("raise SystemExit(1)\n")
+    log = kit / "log"
+    assert completed(line, kit, WATCHED, {**os.environ, "LOG": f"{log}"})
+    events = log.read_text().splitlines()
+    assert any(event.startswith("os.scandir") for event in events), "control: the hook works"
+    assert [event for event in events if "runs/r1" in event] == []
+    started = ("subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.system", "socket.")
+    assert [event for event in events if event.startswith(started)] == []
+
+
+@pytest.mark.parametrize("line", ["proofmark status ", "proofmark export --format "])
+def test_a_key_does_not_wait_for_slow_libraries(kit: Path, line: str) -> None:
+    log = kit / "log"
+    completed(line, kit, WATCHED, {**os.environ, "LOG": f"{log}"})
+    imports = {
+        event.split("'")[1].partition(".")[0]
+        for event in log.read_text().splitlines()
+        if event.startswith("import ")
     }
-    subprocess.run([sys.executable, "-c", PROGRAM], env=environment, cwd=ROOT, check=True)
-    assert {word.strip() for word in words.read_text().split()} == expected
+    assert "argcomplete" in imports, "control: the hook works"
+    assert imports & {"ansible", "matplotlib", "numpy", "polars", "pydantic", "yaml"} == set()
+
+
+def test_the_arguments_are_those_of_the_commands() -> None:
+    assert ARGUMENTS.read_text(encoding="utf-8") == text(), "python -m tests.completion writes them"
 
 
 def test_the_module_of_the_command_has_argcompletes_mark() -> None:

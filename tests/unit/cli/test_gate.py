@@ -9,7 +9,8 @@ import pytest
 from tests.fixtures.fleet import fleet_run
 from tests.folders import ROOT
 
-from proofmark.cli.main import BAD_INPUT, main
+from proofmark.cli.commands import BAD_INPUT
+from proofmark.cli.main import main
 
 RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}
 
@@ -25,7 +26,7 @@ def test_gate_decide_prints_one_decision_for_each_node(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], action: str
 ) -> None:
     run = fleet_run(tmp_path, RATES | {"n3": 50.0})
-    assert main(["gate-decide", f"{run.folder}", *options]) == 0
+    assert main(["stage", "gate-decide", f"{run.folder}", *options]) == 0
     decided = {each["node"]: each for each in json.loads(capsys.readouterr().out)["nodes"]}
     assert decided.keys() == RATES.keys()
     assert decided.pop("n3")["action"] == "keep"

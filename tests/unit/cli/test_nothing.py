@@ -40,7 +40,7 @@ def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, lis
         (["gate", "status", "-i", LOCAL], 0, "no gate of local holds a node or keeps one out of"),
         (["gate", "release", "-i", LOCAL], 0, "no gate of local holds a node: nothing is released"),
         (["trend", "EMPTY"], 3, "found no finished run (no run)"),
-        (["collect", "RUNS/hpl"], 0, "hpl: no job has left a report of a node"),
+        (["stage", "collect", "RUNS/hpl"], 0, "hpl: no job has left a report of a node"),
         (["compare", "RUNS/stream", "RUNS/hpl"], 0, "have no figure in common: 4 only in"),
         (["export", "RUNS/stream", "--format", "hpl", "-o", "NEW/a"], 3, "has no results of it"),
         (["export", "RUNS/stream", "--format", "nhc", "-o", "NEW"], 3, "has no results of it"),

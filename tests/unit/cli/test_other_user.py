@@ -91,7 +91,7 @@ def test_a_link_of_the_run_user_leads_root_nowhere(phi: Phi, name: str) -> None:
         "modes enter RUN --mode hemisphere-flat --confirm-reboot",
         "scratch check RUN",
         "scratch verify RUN",
-        "check-programs RUN",
+        "stage check-programs RUN",
     ],
 )
 def test_a_command_in_the_site_of_the_run_is_not_executed(phi: Phi, words: str) -> None:
@@ -165,14 +165,14 @@ def test_restore_does_not_read_the_run(phi: Phi, how: str) -> None:
 
 
 @pytest.mark.fault("foreign-run-executed")
-@pytest.mark.parametrize("words", ["execute", "rerun", "record-software"])
+@pytest.mark.parametrize("words", ["stage execute", "rerun", "stage record-software"])
 def test_programs_of_another_user_are_not_started(
     phi: Phi, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = phi.run(owner=NOBODY.pw_uid)
     more = ["1"] if words == "rerun" else []
     before = {path: path.lstat().st_mtime_ns for path in run.folder.rglob("*")}
-    assert main([words, str(run.folder), *more]) == 3
+    assert main([*words.split(), str(run.folder), *more]) == 3
     error = capsys.readouterr().err
     assert "a folder of the user nobody, whose files root would execute" in error
     assert "the same command as nobody" in error
@@ -182,7 +182,7 @@ def test_programs_of_another_user_are_not_started(
 def test_programs_of_root_are_started(phi: Phi) -> None:
     """Control: no fault is injected."""
     run = phi.run()
-    assert main(["execute", str(run.folder), "--scripts"]) == 0
+    assert main(["stage", "execute", str(run.folder), "--scripts"]) == 0
 
 
 @pytest.mark.fault("run-user-link")

@@ -20,7 +20,7 @@ from tests.fixtures.phi import NOBODY, Phi, phi_site
 from tests.folders import ROOT
 
 from proofmark.cli.command import Command, Rights
-from proofmark.cli.main import COMMANDS, _load
+from proofmark.cli.commands import COMMANDS, command_of
 from proofmark.common.errors import BadInput
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.answer import answer
@@ -61,9 +61,9 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "sign": [("sign RUN --key KEY", 3)],
     "verify": [("verify RUN --signers SIGNERS", 3)],
     "rerun": [("rerun RUN 1", 3)],
-    "record-software": [("record-software RUN", 3)],
-    "execute": [("execute RUN", 3)],
-    "collect": [("collect RUN", 0)],
+    "stage record-software": [("stage record-software RUN", 3)],
+    "stage execute": [("stage execute RUN", 3)],
+    "stage collect": [("stage collect RUN", 0)],
     "telemetry": [("telemetry RUN --once -i SITE", 0)],
     "modes": [
         ("modes check RUN -i SITE --mode hemisphere-flat", 0),
@@ -80,10 +80,10 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         ("scratch clean RUN -i SITE", 0),
     ],
     "gate": [(f"gate check {SITE} --runs RUNS", None), ("gate status -i SITE", 0)],
-    "gate-decide": [("gate-decide RUN", 0)],
-    "check-programs": [("check-programs RUN -i SITE", 0)],
+    "stage gate-decide": [("stage gate-decide RUN", 0)],
+    "stage check-programs": [("stage check-programs RUN -i SITE", 0)],
     "install": [("install RUN -i SITE --from preinstalled --check", 3)],
-    "build-program": [("build-program none", 3)],
+    "stage build-program": [("stage build-program none", 3)],
     "lock": [("lock none", 3)],
     "bundle": [("bundle none NEW", 3)],
     "cache": [("cache none NEW --key none", 3)],
@@ -236,7 +236,7 @@ def test_root_opens_nothing_of_the_run_of_another_user(
 def test_the_hook_sees_what_root_opens(phi: Phi) -> None:
     """Control: the log has the files of a run of root."""
     run = phi.run(run_id="own")
-    code, said, did = called(phi, run, "check-programs RUN -i SITE")
+    code, said, did = called(phi, run, "stage check-programs RUN -i SITE")
     assert code == 0, said
     assert f"open {run.files.plan}" in did
 
@@ -341,7 +341,7 @@ print(json.dumps({"answer": json.dumps(shown)}))
 """
 
 
-ROW = re.compile(r"^\| `([a-z-]+)`[^|]*\|([^|]*)\|([^|]*)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `([a-z -]+)`[^|]*\|([^|]*)\|([^|]*)\|", re.MULTILINE)
 
 
 def test_the_table_of_the_docs_has_all_commands_with_their_rights() -> None:
@@ -350,7 +350,7 @@ def test_the_table_of_the_docs_has_all_commands_with_their_rights() -> None:
     rows = {row[1]: (row[2].strip(), row[3].strip()) for row in ROW.finditer(page)}
     assert rows.keys() == COMMANDS.keys()
     for name, (reads, user) in rows.items():
-        command: Command = _load(name)
+        command: Command = command_of(name)
         lines = [words for words, _ in WORDS[name] if re.search(r"\bRUNS?\b", words)]
         if name == "gate":  # the folder for new runs; none is read
             lines = []

@@ -16,7 +16,8 @@ from tests.fixtures.kit import Kit, make_kit, steps_of
 from tests.fixtures.phi import NOBODY
 from tests.folders import let_all_enter
 
-from proofmark.cli.main import BAD_INPUT, main
+from proofmark.cli.commands import BAD_INPUT
+from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
 from proofmark.records.figures import figures_of
 from proofmark.runs.format import write_identity

@@ -48,7 +48,7 @@ def test_a_command_writes_its_failed_nodes(tmp_path: Path, program: str, failed:
     path = tmp_path / "failed.json"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
     option = f"--failed-nodes-fd={descriptor}"
-    code = main([option, "check-programs", f"{run.folder}", f"--program={program}"])
+    code = main([option, "stage", "check-programs", f"{run.folder}", f"--program={program}"])
     assert code == (3 if failed else 0)
     written = json.loads(path.read_text())
     assert bool(written) == failed

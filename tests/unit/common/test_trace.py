@@ -104,7 +104,7 @@ def test_the_option_writes_the_trace_into_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_kit(tmp_path).run(site=load_site(ROOT / "inventory/local", "local"))
-    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
+    assert main(["-v", "stage", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     traced = run.files.trace.read_text()
     line = r"^\S+ \S+: sh -s < missing-programs\.sh /bin/sh .*: exit code 0 after "
     assert re.search(line, traced, re.MULTILINE)
@@ -118,7 +118,7 @@ def test_a_run_whose_trace_is_a_link_gets_none(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("")
     run.files.trace.symlink_to(elsewhere)
-    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
+    assert main(["-v", "stage", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     assert elsewhere.read_text() == ""
     messages = capsys.readouterr().err
     assert f"no trace in the run: {run.files.trace}" in messages
@@ -137,5 +137,5 @@ def test_control_characters_of_a_command_do_not_reach_the_trace(
 def test_a_signed_run_gets_no_trace(tmp_path: Path) -> None:
     run = make_kit(tmp_path).run(site=load_site(ROOT / "inventory/local", "local"))
     (run.folder / SIGNATURE).write_text("signature\n")
-    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
+    assert main(["-v", "stage", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     assert not run.files.trace.exists()

@@ -158,7 +158,7 @@ class TestInterruption:
         """Run `run` until the first step with `action` waits, then kill the controller and it."""
         code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "execute", str(run.folder)],
+            [sys.executable, "-c", code, "stage", "execute", str(run.folder)],
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,

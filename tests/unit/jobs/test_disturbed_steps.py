@@ -54,11 +54,12 @@ def now(run: Run, *, active: bool = False) -> Progress:
     return progress(run, active=active)
 
 
-def started(run: Run, *words: str) -> subprocess.Popen[str]:
+def started(run: Run, command: str, *options: str) -> subprocess.Popen[str]:
     """Start a command of the kit on `run` in a process."""
-    command = [str(Path(sys.executable).parent / "proofmark"), words[0], str(run.folder)]
+    program = str(Path(sys.executable).parent / "proofmark")
+    words = [program, *command.split(), str(run.folder), *options]
     pipe = subprocess.PIPE
-    return subprocess.Popen([*command, *words[1:]], text=True, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(words, text=True, stdout=pipe, stderr=pipe)
 
 
 def test_a_run_has_not_ended_while_a_disturbed_step_is_repeated(
@@ -67,7 +68,7 @@ def test_a_run_has_not_ended_while_a_disturbed_step_is_repeated(
     """Status names the step, its execution, the disturbing process and the time."""
     run = staged(kit, GO, environment={"GO": str(kit.folder / "go")})
     (step,) = steps_of(run)
-    with hogs(), running(started(run, "execute")) as executing:
+    with hogs(), running(started(run, "stage execute")) as executing:
         until(lambda: (step / "unfinished-1" / "noise").exists())
         subprocess.run(["sleep", "1.5"], check=True)
         (kit.folder / "go").touch()
@@ -130,7 +131,7 @@ def test_the_next_command_repeats_only_what_was_disturbed(kit: Kit) -> None:
 def test_a_stop_during_a_repetition_is_no_end(kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
     run = staged(kit)
     (step,) = steps_of(run)
-    with hogs(), running(started(run, "execute")) as process:
+    with hogs(), running(started(run, "stage execute")) as process:
         until(lambda: (step / "unfinished-2").exists())
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=300)
@@ -172,7 +173,7 @@ def test_fail_fast_stops_after_the_first_step_that_fails(kit: Kit) -> None:
     kit.case(sweep={"size": [1, 2, 3]})
     kit.program('[ "$1" != 2 ] || exit 7\n' + OUTPUT.replace('"size 1"', '"size $1"'))
     run = kit.run()
-    with running(started(run, "execute", "--fail-fast")) as process:
+    with running(started(run, "stage execute", "--fail-fast")) as process:
         _, said = process.communicate(timeout=300)
     assert process.returncode == 6
     assert "stopped by fail_fast: step 0002-fake-2: exit code 7" in said

@@ -55,10 +55,10 @@ def ends(run: Run) -> list[str | None]:
 
 @contextmanager
 def begun(run: Run) -> Iterator[subprocess.Popen[str]]:
-    """Start `proofmark execute` and wait until it is in the second step."""
+    """Start `proofmark stage execute` and wait until it is in the second step."""
     code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "execute", str(run.folder)],
+        [sys.executable, "-c", code, "stage", "execute", str(run.folder)],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

@@ -81,7 +81,7 @@ def test_folders_that_only_one_machine_sees(path: str, reason: str) -> None:
 
 @pytest.mark.fault("checkout-on-one-machine")
 @pytest.mark.parametrize("connection", ["ssh", "local"])
-@pytest.mark.parametrize("command", [["execute"], ["rerun", "1"]])
+@pytest.mark.parametrize("command", [["stage execute"], ["rerun", "1"]])
 def test_a_run_in_a_folder_of_this_machine_is_not_executed(
     kit: Kit,
     monkeypatch: pytest.MonkeyPatch,
@@ -93,6 +93,6 @@ def test_a_run_in_a_folder_of_this_machine_is_not_executed(
     monkeypatch.setattr(checkout, "OF_ONE_MACHINE", (f"{kit.folder}",))
     run = kit.run(site=site_with(kit, connection=connection))
     name, *steps = command
-    main([name, f"{run.folder}", *steps])
+    main([*name.split(), f"{run.folder}", *steps])
     refused = f"proofmark: {run.folder}: found a folder below {kit.folder}, which n[1-2] cannot see"
     assert (refused in capsys.readouterr().err) == (connection == "ssh")

@@ -133,7 +133,9 @@ class TestProof:
     def test_a_node_without_a_report_is_not_proven(self, case: Case) -> None:
         found = case.conditions(verified=[("n1", "flat")], **FIRMWARE)
         reason = "n1: mode flat is not proven: no probe before or after the step reports the boot"
-        missing = "the state of n1 is not proven: nodes/n1.json is missing (proofmark collect)"
+        missing = (
+            "the state of n1 is not proven: nodes/n1.json is missing (proofmark stage collect)"
+        )
         assert case.reason(found) == f"{missing}; {reason}"
         assert case.reason(found, boot_id=None) == missing
         assert case.reason(case.conditions()) == missing

@@ -51,7 +51,7 @@ def original(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
     """Return the folder of a signed run, which no test changes."""
     made = make_kit(tmp_path_factory.mktemp("original")).run()
     execute(made, "none", lambda line: None)
-    assert main(["collect", str(made.folder)]) == 0
+    assert main(["stage", "collect", str(made.folder)]) == 0
     assert main(["report", str(made.folder)]) == 0
     assert main(["sign", str(made.folder), "--key", str(keys / "alice")]) == 0
     return made.folder

@@ -82,9 +82,12 @@ def folder_of(run: Run) -> JobFolder:
 def judged(run: Run) -> Verdict:
     """Run the commands that read the run; return its verdict."""
     with limited():
-        for command in ("status", "execute"):
-            assert main([command, str(run.folder)]) == 0
-        assert main(["collect", str(run.folder)]) in (0, 1)  # 1: a node did not prove its state
+        for command in ("status", "stage execute"):
+            assert main([*command.split(), str(run.folder)]) == 0
+        assert main(["stage", "collect", str(run.folder)]) in (
+            0,
+            1,
+        )  # 1: a node did not prove its state
         return judge_and_write(run)
 
 
@@ -227,7 +230,7 @@ def test_a_damaged_ticket_stops_its_own_job(run: Run, kit: Kit, content: str) ->
     folder.append_event(submission, JobStatus(State.WAITING))
     folder.files.ticket.write_text(content)
     shutil.rmtree(execution(steps_of(run)[0]))
-    assert main(["execute", str(run.folder)]) == 0
+    assert main(["stage", "execute", str(run.folder)]) == 0
     assert "ticket.json: found damaged" in folder.history()[-1]["reason"]
     assert end(steps_of(run)[0]) is None
 

@@ -39,8 +39,8 @@ def run(kit: Kit) -> Run:
 def test_control_the_run_is_opened_at_every_stage(run: Run) -> None:
     enter_mode(run.folder, "")
     execute(run, "none", lambda line: None)
-    for command in ("collect", "report", "verdict", "status"):
-        assert main([command, f"{run.folder}"]) in (0, 4)  # no limit: UNJUDGED
+    for command in ("stage collect", "report", "verdict", "status"):
+        assert main([*command.split(), f"{run.folder}"]) in (0, 4)  # no limit: UNJUDGED
     assert open_run(run.folder).plan.digest == run.plan.digest
 
 
@@ -71,8 +71,8 @@ def test_a_limit_that_was_lowered_is_refused_and_nothing_is_judged(
     limit = {"case": "fake", "metric": "rate", "kind": "contract", "value": 1, "at_least": 0.5}
     site["partition"]["limits"] = [{**limit, "source": "a guess"}]
     run.files.site.write_text(json.dumps(site))
-    for command in ("report", "verdict", "execute"):
-        assert main([command, f"{run.folder}"]) == 3
+    for command in ("report", "verdict", "stage execute"):
+        assert main([*command.split(), f"{run.folder}"]) == 3
         assert "inputs/site.json: found changed after the start" in capsys.readouterr().err
     assert not run.files.verdict.exists()
     other = kit.run(fresh=True, run_id="other")
@@ -144,8 +144,8 @@ def test_a_run_without_a_whole_run_json_is_refused(
     change, found = IDENTITIES[how]
     change(run.files.identity)
     flip(run.files.facts_probe)
-    for command in ("report", "verdict", "collect", "execute", "status"):
-        assert main([command, f"{run.folder}"]) == 3
+    for command in ("report", "verdict", "stage collect", "stage execute", "status"):
+        assert main([*command.split(), f"{run.folder}"]) == 3
         assert f"run.json: {found}" in capsys.readouterr().err
     assert not run.files.verdict.exists()
 

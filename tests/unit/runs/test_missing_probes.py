@@ -48,7 +48,7 @@ def reasons(run: Run) -> dict[str, str]:
 
 def test_each_node_with_both_probes_is_valid(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """Control: no fault is injected."""
-    assert main(["collect", f"{run.folder}"]) == 0
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
     assert "INVALID" not in capsys.readouterr().err
     assert reasons(run) == {}
 
@@ -95,7 +95,7 @@ def test_a_node_without_a_whole_probe_has_invalid_steps(
     change, found = FAULTS[fault]
     change(path)
     name = path.relative_to(run.folder)
-    assert main(["collect", f"{run.folder}"]) == 1
+    assert main(["stage", "collect", f"{run.folder}"]) == 1
     assert f"proofmark: n2: {name} {found}" in capsys.readouterr().err
     wrong = reasons(run)
     assert list(wrong) == ["n2"]
@@ -135,7 +135,7 @@ def second_attempt(run: Run, host: str, change: Callable[[str], str] = str) -> N
 def test_the_first_probe_of_the_next_attempt_ends_a_killed_one(run: Run) -> None:
     second_attempt(run, "n2")
     assert reasons(run) == {}
-    assert main(["collect", f"{run.folder}"]) == 0
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
 
 
 @pytest.mark.fault("probe-missing")
@@ -182,7 +182,7 @@ def test_a_node_that_measured_nothing_needs_no_probe(run: Run) -> None:
     for end in ("before", "after"):
         (job_of(run) / "attempt-1" / f"n2.{end}").unlink()
     (run.files.nodes / "n2.json").unlink()
-    assert main(["collect", f"{run.folder}"]) == 0
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
     assert reasons(run) == {}
     assert judge_run(run).coverage.missing
 

@@ -1,0 +1,198 @@
+"""The commands by what a person does, and the parser of the command line.
+
+A command is a line of `GROUPS` or `STAGES` here, and an entry of the same name in `COMMANDS` of its
+module. The module is imported when the command runs or prints its help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from importlib import import_module
+from textwrap import fill
+from typing import Any, NoReturn
+
+from proofmark import __version__
+from proofmark.cli.amounts import whole
+from proofmark.cli.command import Command
+from proofmark.common.messages import say
+
+BAD_INPUT = 3
+WIDTH = 78
+"""The length of the lines of a help."""
+
+Lines = Mapping[str, tuple[str, str]]
+"""The module and the summary of each command."""
+
+GROUPS: Mapping[str, Lines] = {
+    "plan and check": {
+        "cases": ("cases", "list the cases and suites"),
+        "validate": ("plan", "check a site, and print the cost of each suite there"),
+        "plan": ("plan", "print the steps of an acceptance and their cost"),
+        "preflight": ("preflight", "check the requirements of an acceptance; change nothing"),
+        "twin": ("twin", "simulate a suite on a model of a partition, on this machine"),
+    },
+    "run": {
+        "install": ("software", "install the programs of a run"),
+        "modes": ("modes", "change the firmware mode of the nodes of a run, and restore it"),
+        "scratch": (
+            "scratch",
+            "mount, check, unmount and clean the scratch directory on the nodes of a run",
+        ),
+        "telemetry": ("telemetry", "ask the BMCs for power and temperature while a run runs"),
+        "rerun": ("run", "run steps again; the earlier outputs stay"),
+    },
+    "look": {
+        "status": ("status", "print the progress of a run, its steps and nodes, and its end"),
+        "explain": (
+            "explain",
+            "print what a step runs, where, with which inputs, and what its verdict depends on",
+        ),
+        "report": ("report", "write the report.html of a run, and a summary of two pages"),
+        "trend": ("trend", "write one page with the figures of all runs over time"),
+    },
+    "judge": {
+        "verdict": ("judge", "judge a run"),
+        "claims": ("judge", "print which claims of the papers hold in runs"),
+        "compare": ("judge", "compare later runs with the first one"),
+        "adopt": ("adopt", "create a run from outputs that others produced"),
+        "read": ("cases", "read outputs of a case"),
+    },
+    "keep": {
+        "sign": ("sign", "write the checksums of a run and sign them with an ssh key"),
+        "verify": ("sign", "check a run against its signed checksums"),
+        "baseline": ("baseline", "accept a signed run as the reference of later runs"),
+        "tune": ("tune", "accept the best values of a search as facts of the partition"),
+        "export": ("report", "write a run in the format of another program"),
+    },
+    "clusters": {
+        "init": ("init", "write the inventory of a site from what its scheduler and nodes report"),
+        "site": ("choose", "choose the site of commands without -i, or print it"),
+        "fabric": (
+            "plan",
+            "convert a topology.conf, or the output of ibnetdiscover, to the fabric of a partition",
+        ),
+        "gate": (
+            "gate",
+            "return nodes to service by measurement; print which nodes are held or kept",
+        ),
+        "lock": ("lock", "write the lock of an environment, or of a site"),
+        "sources": ("sources", "list the sources of a lock, and which of them a folder has"),
+        "bundle": ("software", "write a bundle for an installation without a network"),
+        "cache": ("software", "push the installed packages to a signed build cache"),
+    },
+}
+"""The commands of persons by what a person does, in the order of ``--help``."""
+STAGE = "stage"
+"""The command that has the commands of playbooks; ``--help`` does not have it."""
+STAGES: Lines = {
+    "stage record-software": ("run", "record the programs of a run"),
+    "stage check-programs": ("nodes", "check the programs on the nodes of a run"),
+    "stage build-program": ("software", "compile a program of the kit"),
+    "stage execute": ("run", "run the jobs of a run and wait for their end"),
+    "stage collect": ("run", "write the facts of the nodes of a run"),
+    "stage gate-decide": ("gate", "decide which nodes of a run return to service"),
+}
+"""The commands of playbooks."""
+OF_PERSONS = {name: line for lines in GROUPS.values() for name, line in lines.items()}
+COMMANDS: Lines = {**OF_PERSONS, **STAGES}
+"""All commands."""
+
+Fill = Callable[[str, argparse.ArgumentParser], None]
+"""Adds the arguments of a command, which its name names, to its parser."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser with exit code 3 for wrong usage. argparse has 2, which means INVALID here."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        say(f"{self.prog}: {message}")
+        sys.exit(BAD_INPUT)
+
+
+class _CommandParser(_Parser):
+    """The parser of one command. It gets the arguments of the command at its first use."""
+
+    def __init__(self, *, command: str = "", arguments: Fill | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self._command, self._fill = command, arguments
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.load()
+        return super().parse_known_args(args, namespace)
+
+    def load(self) -> None:
+        """Add the arguments of the command, once."""
+        add, self._fill = self._fill, None
+        if add:
+            add(self._command, self)
+
+
+def command_of(name: str) -> Command:
+    """Import the module of a command, and return the command."""
+    module = import_module(f"proofmark.cli.{COMMANDS[name][0]}")
+    command: Command = module.COMMANDS[name]
+    return command
+
+
+def _arguments(name: str, parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a command, its function and its example to `parser`."""
+    command = command_of(name)
+    parser.epilog = f"example: proofmark {command.example}"
+    parser.set_defaults(run=command.run, rights=command.rights, traced=command.traced)
+    command.arguments(parser)
+
+
+def parser(arguments: Fill = _arguments, now: Collection[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    Args:
+        arguments: adds the arguments of a command when the command is parsed.
+        now: the commands that get their arguments at once.
+    """
+    top = _Parser(
+        prog="proofmark",
+        usage="%(prog)s [-h] [--version] [-v] COMMAND ...",
+        description="\n".join(_overview()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=__version__)
+    top.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="trace each call of ssh, schedulers, BMCs and builds, also in trace.log of the run",
+    )
+    number = whole(0, 65535)
+    top.add_argument("--failed-nodes-fd", type=number, metavar="FD", help=argparse.SUPPRESS)
+    kind: Any = _CommandParser
+    commands = top.add_subparsers(
+        metavar="COMMAND", required=True, parser_class=kind, help=argparse.SUPPRESS
+    )
+    stage = commands.add_parser(STAGE, prog=f"proofmark {STAGE}", description="For playbooks.")
+    stages = stage.add_subparsers(metavar="COMMAND", required=True, parser_class=kind)
+    for name, (_, summary) in COMMANDS.items():
+        first, _, second = name.partition(" ")
+        command = (stages if second else commands).add_parser(
+            second or first,
+            prog=f"proofmark {name}",
+            command=name,
+            arguments=arguments,
+            help=summary,
+            description=fill(f"{summary[0].upper()}{summary[1:]}.", WIDTH),
+            formatter_class=argparse.RawDescriptionHelpFormatter,  # keeps the lines of the example
+        )
+        if name in now:
+            command.load()
+    return top
+
+
+def _overview() -> Iterator[str]:
+    """Yield the lines of the help with the commands of persons."""
+    yield "From benchmark outputs to an acceptance verdict."
+    for title, lines in GROUPS.items():
+        yield f"\n{title}:"
+        for name, (_, summary) in lines.items():
+            yield fill(summary, WIDTH, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
