@@ -30,6 +30,8 @@ FAILED_NODES = "proofmark_failed_nodes"
 """The fact with the nodes that commands left out, each with its reason."""
 KIT = Path(__file__).resolve().parents[2]
 """The checkout or collection with this file; the command uses its cases and environments."""
+ONE_BY_ONE = ("linear", "debug")
+"""The strategies that run a task with ``run_once`` only once."""
 INTERNAL_ERROR = 70
 """Exit code of a command that an error of the kit ended. No task accepts it."""
 
@@ -66,6 +68,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "beside_stdin": {"type": "str", "default": ""},
             }
         )
+        self._refuse_each_host()
         argv, writes = options["argv"] + _option_words(options["options"]), options["writes"]
         command_line = " ".join(["proofmark", *argv])
         flags = ["-v"] if self._display.verbosity else []
@@ -117,6 +120,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 result["changed"] = bool(parsed["changed"])
             return result | {"json": parsed}
         return result | {"stdout": text}
+
+    def _refuse_each_host(self) -> None:
+        """Refuse a strategy that ignores ``run_once`` of the task, and calls it for each host."""
+        strategy = self._task.get_play().strategy
+        if self._task.run_once and strategy.removeprefix("ansible.builtin.") not in ONE_BY_ONE:
+            found = f"strategy: found {strategy} (DEFAULT_STRATEGY of ansible.cfg, or of the play)"
+            accepted = f"{', '.join(ONE_BY_ONE)}, because one command acts on all hosts"
+            raise AnsibleActionFail(f"{found}; accepted: {accepted}")
 
     def _groups(self, task_vars: Mapping[str, Any]) -> bytes:
         """Return the partitions of the inventory as this play resolves them, as JSON."""

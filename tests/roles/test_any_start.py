@@ -124,6 +124,27 @@ def test_a_listing_of_a_node_set_is_refused_with_the_names(kit: Kit, site: Path)
     assert "n02" in named.output and "n03" not in named.output
 
 
+@pytest.mark.parametrize(
+    ("setting", "found"),
+    [
+        ("vars_plugins_enabled = community.none", "VARIABLE_PLUGINS_ENABLED: found community.none"),
+        (
+            "precedence = all_inventory",
+            "VARIABLE_PRECEDENCE: found all_inventory; accepted: a list",
+        ),
+    ],
+)
+def test_a_setting_that_hides_the_facts_is_named(
+    kit: Kit, site: Path, tmp_path: Path, setting: str, found: str
+) -> None:
+    """The facts are there, but Ansible does not read them."""
+    (tmp_path / "ansible.cfg").write_text(f"[defaults]\n{setting}\n")
+    playbook = f"{kit.folder}/playbooks/validate.yml"
+    played = started(playbook, "-i", f"{site}", "-l", "n", folder=tmp_path)
+    assert played.code == 2
+    assert played.printed(f"{tmp_path}/ansible.cfg: {found}"), played.output
+
+
 @pytest.mark.parametrize("start", ["another folder", "a link", "an empty ansible.cfg", "writable"])
 @pytest.mark.parametrize("playbook", ["acceptance.yml", "playbooks/plan.yml"])
 def test_it_starts_anywhere(

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from tests.emulators.bmc.rollouts import ATTRIBUTES
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
+from tests.roles.alone import planned, play_alone
 from tests.roles.kit import NAP, Kit, Played
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -282,3 +283,45 @@ def test_a_scratch_that_fails_ends_with_a_verdict_that_names_the_node(
     assert played.printed(f"worst: {NODE}: scratch: {fault['code']}: ")
     assert played.printed("next: ansible-playbook acceptance.yml -i inventory/local -l local ")
     assert (kit.run() / "report.html").exists()
+
+
+class TestAlone:
+    """The role in somebody's play, with another folder and another ansible.cfg."""
+
+    def test_it_enters_a_mode_and_restores_it(self, machine: Callable[..., Machine]) -> None:
+        kit, emulator = machine()
+        run = planned(kit)
+        given = {"node_mode_run": f"{run}", "node_mode_name": "hemisphere-flat"}
+        login = {"node_mode_bmc_user": USER, "node_mode_bmc_password": PASSWORD}
+        phi = emulator.machines[NODE]
+        checked = play_alone(kit, "node_mode", {**given, **login})
+        assert (checked.code, phi.resets) == (2, 0), checked.output
+        shown = play_alone(
+            kit, "node_mode", {**given, **login, "node_mode_confirm": True}, "--check"
+        )
+        assert (shown.code, phi.resets) == (0, 0), shown.output
+        entered = play_alone(kit, "node_mode", {**given, **login, "node_mode_confirm": True})
+        assert (entered.code, phi.resets) == (0, 1), entered.output
+        assert phi.current["ClusterMode"] == "Hemisphere"
+        assert PASSWORD not in checked.output + shown.output + entered.output
+
+    @pytest.mark.parametrize(
+        ("variables", "settings", "found"),
+        [
+            ({}, "", "node_mode_run: found nothing; accepted: the folder of a run"),
+            ({"node_mode_run": "RUN"}, "strategy = host_pinned\n", "strategy: found host_pinned"),
+        ],
+    )
+    def test_a_wrong_use_is_refused_by_its_name(
+        self,
+        machine: Callable[..., Machine],
+        variables: dict[str, str],
+        settings: str,
+        found: str,
+    ) -> None:
+        kit, _ = machine()
+        run = planned(kit)
+        given = {name: value.replace("RUN", f"{run}") for name, value in variables.items()}
+        played = play_alone(kit, "node_mode", given, settings=settings)
+        assert played.code == 2
+        assert played.printed(found), played.output

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.roles.kit import Kit, Played
+import yaml
+from tests.roles.alone import planned, play_alone
+from tests.roles.kit import DECLARED, Kit, Played
+from tests.roles.test_provision import ordinary_user
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
@@ -96,3 +99,67 @@ def test_another_directory_than_the_planned_one_is_refused_and_not_created(kit: 
     assert played.code == 2
     assert played.printed("with which the run was planned")
     assert not Path(f"{kit.scratch}-2").exists()
+
+
+class TestAlone:
+    """The role in somebody's play: two hosts, another folder, another ansible.cfg."""
+
+    @pytest.fixture
+    def run(self, kit: Kit) -> Path:
+        hosts = {"one": {"ansible_connection": "local"}, "two": {"ansible_connection": "local"}}
+        children = {"compute": {"children": {"local": {"hosts": hosts}}}}
+        (kit.folder / "inventory/local/hosts.yml").write_text(
+            yaml.safe_dump({"all": {"children": children}})
+        )
+        scratch = {"scratch": {"path": f"{kit.scratch}"}}
+        kit.partition(**DECLARED | scratch, origin="emulated")
+        return planned(kit)
+
+    def test_it_verifies_the_directory_once_for_all_hosts(self, kit: Kit, run: Path) -> None:
+        played = play_alone(kit, "scratch", {"scratch_run": f"{run}"})
+        assert played.code == 0, played.output
+        assert kit.scratch.is_dir() and list(kit.scratch.iterdir()) == []
+        last = played.output.partition("Mount and verify it on every node] ")[2]
+        task, _, recap = last.partition("PLAY RECAP")
+        assert "[one]" in task and "two" in recap, "control: both are hosts of the play"
+        assert "[two]" not in task
+        again = play_alone(kit, "scratch", {"scratch_run": f"{run}"})
+        assert (again.code, again.output.count("changed=0")) == (0, 2), again.output
+
+    def test_it_can_be_used_by_another_user_than_root(self, kit: Kit) -> None:
+        command = (*ordinary_user(kit), f"XDG_STATE_HOME={kit.folder.parent}/own")
+        run = planned(kit, command=command)
+        played = play_alone(kit, "scratch", {"scratch_run": f"{run}"}, command=command)
+        assert played.code == 0, played.output
+        assert kit.scratch.owner() == "nobody"
+
+    def test_check_mode_needs_no_run(self, kit: Kit, run: Path) -> None:
+        played = play_alone(kit, "scratch", {"scratch_run": ""}, "--check", "-l", "local")
+        assert played.code == 0, played.output
+        assert played.printed("writing was not tried")
+        assert not kit.scratch.exists()
+
+    @pytest.mark.parametrize(
+        ("variables", "settings", "found"),
+        [
+            ({}, "", "scratch_run: found nothing; accepted: the folder of a run"),
+            (
+                {"scratch_run": "RUN"},
+                "strategy = free\n",
+                "strategy: found free (DEFAULT_STRATEGY of ansible.cfg, or of the play); accepted",
+            ),
+        ],
+    )
+    def test_a_wrong_use_is_refused_by_its_name(
+        self, kit: Kit, run: Path, variables: dict[str, str], settings: str, found: str
+    ) -> None:
+        given = {name: value.replace("RUN", f"{run}") for name, value in variables.items()}
+        played = play_alone(kit, "scratch", given, settings=settings)
+        assert played.code == 2
+        assert played.printed(found), played.output
+        assert not kit.scratch.exists()
+
+
+def test_check_mode_takes_the_number_of_repeats(kit: Kit) -> None:
+    played = kit.play("playbooks/plan.yml", "playbooks/scratch.yml", "--check", "-e", "repeats=2")
+    assert played.code == 0, played.output

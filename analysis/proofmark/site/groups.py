@@ -32,6 +32,11 @@ BESIDE_HOSTS = ("locks", "baselines", "allowed_signers")
 """Files of a site that are no inventory of Ansible (``ignore_patterns`` of ansible.cfg)."""
 NO_HOST = "!all"
 """The pattern of no host."""
+READS_GROUP_VARS = {
+    "VARIABLE_PLUGINS_ENABLED": ("host_group_vars", "ansible.builtin.host_group_vars"),
+    "VARIABLE_PRECEDENCE": ("groups_plugins_inventory",),
+}
+"""Settings of Ansible. Without one of these words, it does not read the folder ``group_vars``."""
 PARTITION = "partition"
 """The variable of a group with the facts of the partition."""
 
@@ -124,6 +129,18 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             return resolved_groups(manager, variables, loader)
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
+
+
+def unread_group_vars() -> list[InputError]:
+    """Return the settings of Ansible because of which it does not read ``group_vars``."""
+    config = ansible_constants().config
+    values = {name: config.get_config_value_and_origin(name) for name in READS_GROUP_VARS}
+    return [
+        InputError(f"{origin}", name, ",".join(value) or "nothing", f"a list with {words[0]}")
+        for name, words in READS_GROUP_VARS.items()
+        for value, origin in [values[name]]
+        if not {*value} & {*words}
+    ]
 
 
 def refuse_unread(manager: Any) -> None:

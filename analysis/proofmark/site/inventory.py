@@ -20,7 +20,7 @@ from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.access import Access
 from proofmark.site.choice import LINK, chosen_site, missing_inventory
 from proofmark.site.firmware import SSH
-from proofmark.site.groups import ALIASES, PARTITION, PartitionGroup, read_groups
+from proofmark.site.groups import ALIASES, PARTITION, PartitionGroup, read_groups, unread_group_vars
 from proofmark.site.partition import PREDICTED, Partition
 from proofmark.site.questions import unanswered
 from proofmark.site.storage import with_uid
@@ -240,7 +240,8 @@ def read_sites(
             mistakes += (InputError(f"{folder}", key, repr(each), ACCEPTED) for key, each in odd)
             continue
         if group.partition is None:
-            mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
+            missing = InputError(str(file), "partition", "nothing", "the partition's facts")
+            mistakes += (unread_group_vars() if file.is_dir() else []) or [missing]
             continue
         try:
             own = with_tuned(group.partition, group.tuned)
