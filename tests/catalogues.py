@@ -10,7 +10,6 @@ import ast
 import io
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -36,36 +35,26 @@ COUNTED = "count"
 """The function of `proofmark.report.text` that adds a number to a noun."""
 
 
-@dataclass(frozen=True)
-class Text:
-    """A text for people and the file with it, relative to the checkout."""
-
-    key: Key
-    file: str
-
-
 def catalogue(language: str) -> Path:
     """Return the path of the translations of a language."""
     return CATALOGUES / language / "LC_MESSAGES" / f"{DOMAIN}.po"
 
 
-def texts() -> Iterator[Text]:
+def texts() -> Iterator[Key]:
     """Yield the texts of the code, of its templates, of the cases and of the claims."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        for key in texts_of_code(path.read_text(encoding="utf-8"), path.name):
-            yield Text(key, path.relative_to(ROOT).as_posix())
+        yield from texts_of_code(path.read_text(encoding="utf-8"), path.name)
     for path in sorted(PACKAGE.rglob("*.html")):
         with path.open("rb") as file:
             for _line, _function, text, _comments in babel_extract(file, ["_"], (), OPTIONS):
                 assert isinstance(text, str), f"{path.name}: {text}"
-                yield Text(text, path.relative_to(ROOT).as_posix())
-    templates = "analysis/proofmark/common/sentence_templates.py"
-    yield from (Text(text, templates) for text in (*TEMPLATES, *WORDS))
+                yield text
+    yield from (*TEMPLATES, *WORDS)
     counters = "analysis/proofmark/site/node/data/counters.yml"
     meanings = yaml.safe_load((ROOT / counters).read_text(encoding="utf-8"))
-    yield from (Text(text, counters) for each in meanings.values() for text in each.values())
-    yield from (Text(text, "benchmarks") for text in _of_cases())
-    yield from (Text(claim.statement, "claims") for claim in CLAIMS)
+    yield from (text for each in meanings.values() for text in each.values())
+    yield from _of_cases()
+    yield from (claim.statement for claim in CLAIMS)
 
 
 def _of_cases() -> Iterator[str]:
@@ -127,14 +116,10 @@ def updated(language: str) -> Catalog:
         language_team=language,
     )
     new.fuzzy = False
-    files: dict[Key, set[str]] = {}
-    for text in texts():
-        files.setdefault(text.key, set()).add(text.file)
-    for key, found in files.items():
+    for key in dict.fromkeys(texts()):
         known = old.get(key[0] if isinstance(key, tuple) else key)
         kept = known is not None and known.pluralizable == isinstance(key, tuple)
-        message = new.add(key, known.string if known and kept else "")
-        message.locations = [(file, 0) for file in sorted(found)]
+        new.add(key, known.string if known and kept else "")
     return new
 
 
@@ -147,7 +132,7 @@ def read(language: str) -> Catalog:
 def as_po(catalog: Catalog) -> bytes:
     """Return a catalogue as the text of its file."""
     file = io.BytesIO()
-    write_po(file, catalog, width=100, sort_output=True, include_lineno=False)
+    write_po(file, catalog, width=100, sort_output=True, no_location=True)
     return file.getvalue()
 
 
