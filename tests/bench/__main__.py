@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from tests.bench.acceptance import measure, sentence
 from tests.bench.bmc import by_the_kit, emulated
 from tests.bench.overhead import GOAL_MS, beyond_the_program
-from tests.bench.pairs import compare
+from tests.bench.pairs import FIGURES, compare, prepared
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the chosen measurements; each fails if what it measures failed."""
     options = argparse.ArgumentParser(prog="make bench", description=__doc__.partition(":")[0])
     options.add_argument("--steps", type=int, default=100, help="trivial steps (default: 100)")
     options.add_argument(
@@ -26,7 +28,7 @@ def main() -> None:
     options.add_argument(
         "--nodes", type=int, default=8437, help="number of nodes of an acceptance; 0: none"
     )
-    chosen = options.parse_args()
+    chosen = options.parse_args(arguments)
     console = Console(width=110)
     with tempfile.TemporaryDirectory(prefix="proofmark-bench-") as folder:
         console.print(beyond_the_program(Path(folder), chosen.steps))
@@ -35,18 +37,19 @@ def main() -> None:
             with emulated(chosen.bmcs, 0.0) as room:
                 cost = by_the_kit(room, 256)
             console.print(
-                f"{cost.bmcs} BMCs read, staged and reset, {cost.failed} failed: "
+                f"{cost.bmcs} BMCs read, staged and reset: "
                 f"{cost.wall_s:.1f} s, {cost.cpu_ms_each:.1f} ms of CPU each, "
-                f"{cost.memory_mb:.0f} MB at most (python -m tests.bench.bmc has more methods)\n"
+                f"{cost.memory_mb:.0f} MB at most\n"
             )
         if chosen.nodes:
             console.print(f"{sentence(measure(chosen.nodes))}\n")
         if chosen.pairs:
-            console.print(compare(Path(folder), chosen.pairs))
+            console.print(compare(prepared(Path(folder) / "pairs"), FIGURES, chosen.pairs))
             console.print(
                 "The ratios are kit ÷ hand of consecutive runs. The last column is the\n"
                 "variation of the machine: each run by hand ÷ the one before it."
             )
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,11 +6,13 @@ The playbooks, roles and commands are the real ones. The nodes are stubs: a smal
 ssh and prints the reports of a node. The stage run is a stub too: ``stage execute`` does nothing,
 so there are no results. The processor time is that of all processes. The part of the stubs is
 printed.
+The bench fails if the play has another end than the verdict that no step was measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import shutil
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +28,8 @@ import yaml
 from tests.folders import ROOT
 from tests.roles.kit import SHARED
 
+INVALID = 2
+"""The exit code of the play: no step was measured."""
 NODE = r"""
 #include <stdio.h>
 #include <string.h>
@@ -78,7 +83,6 @@ class Cost:
     cpu_s: float
     stub_s: float
     memory_mb: float
-    last: str
     commands: dict[str, float]
 
 
@@ -146,7 +150,11 @@ def _python(folder: Path) -> Path:
 
 
 def measure(nodes: int, log: Path | None = None) -> Cost:
-    """Run ``acceptance.yml`` once."""
+    """Run ``acceptance.yml`` once.
+
+    Raises:
+        SystemExit: the play did not reach its end, or a node failed before the stage run.
+    """
     with tempfile.TemporaryDirectory(prefix="proofmark-many-") as name:
         folder = Path(name)
         python = make(folder, nodes)
@@ -165,13 +173,24 @@ def measure(nodes: int, log: Path | None = None) -> Cost:
         wall, cpu = time.monotonic() - start, _cpu_s() - before
         if log:
             log.write_text(done.stdout + done.stderr)
+        if mistake := mistake_of(done.returncode, folder / "kit/runs/latest-many/verdict.json"):
+            raise SystemExit(f"{done.stdout[-3000:]}{done.stderr}acceptance.yml: {mistake}")
         commands = _commands((folder / "commands").read_text())
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         stub = _stub_s(folder / "node", nodes)
         calls = 4  # programs, scratch twice, mode
-    recap = [line for line in done.stdout.splitlines() if "knl0001" in line and "ok=" in line]
-    last = recap[0].strip() if recap else done.stdout[-500:]
-    return Cost(nodes, wall, cpu, calls * stub, memory, last, commands)
+    return Cost(nodes, wall, cpu, calls * stub, memory, commands)
+
+
+def mistake_of(code: int, verdict: Path) -> str:
+    """Return how the end of the play differs from that without a measured step; "" if not."""
+    if not verdict.exists():
+        return f"found the exit code {code} and no verdict; accepted: a verdict"
+    found = json.loads(verdict.read_text())
+    stages = [f"{fault['stage']}: {fault['text']}" for fault in found.get("stage_faults", ())]
+    if (code, stages, found["coverage"]["measured"]) == (INVALID, [], 0):
+        return ""
+    return f"found the exit code {code}, {stages}; accepted: {INVALID}, no stage that failed"
 
 
 def _commands(text: str) -> dict[str, float]:
@@ -199,12 +218,12 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--nodes", type=int, default=8437)
     options.add_argument("--log", type=Path, help="the file for the output of the playbooks")
-    chosen = options.parse_args()
+    chosen = options.parse_args(arguments)
     print(sentence(measure(chosen.nodes, chosen.log)))
 
 
@@ -213,7 +232,7 @@ def sentence(cost: Cost) -> str:
     return (
         f"acceptance.yml, {cost.nodes} nodes, run stage stubbed: {cost.cpu_s:.1f} s of CPU "
         f"({cost.stub_s:.1f} s of it for the stubs of nodes), {cost.wall_s:.1f} s, "
-        f"{cost.memory_mb:.0f} MB at most; {cost.last}\n"
+        f"{cost.memory_mb:.0f} MB at most\n"
         + ", ".join(f"{name} {spent:.1f} s" for name, spent in cost.commands.items())
     )
 

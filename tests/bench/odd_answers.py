@@ -1,7 +1,7 @@
 """Mode changes while BMCs send odd answers: ``python -m tests.bench.odd_answers ANSWERS SEED``.
 
 Nodes enter modes and are restored while a seeded generator changes the answers of their BMCs. Then
-the answers are whole again, and one restore must return every node.
+the answers are whole again, and one restore must return every node. Otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -140,15 +140,23 @@ def _is_exception(text: str) -> bool:
     return name.isidentifier() and name.endswith(("Error", "Exception"))
 
 
-def main(answers: int, seed: int) -> None:
+def mistakes(report: Report) -> list[str]:
+    """Return what must not happen: exceptions, unprintable texts, nodes that did not return."""
+    left = [f"{node}: {text}" for node, text in report.left.items()]
+    return [*report.raised, *report.caught, *map(repr, report.unprintable), *left]
+
+
+def main(answers: int, seed: int, bmcs: int = 20) -> None:
     vars(slurm)["folded"] = ",".join  # the emulated scontrol reads no ranges
     client.FIRST_PAUSE_S = 0.01
     with tempfile.TemporaryDirectory(prefix="proofmark-odd-") as folder:
         os.environ["PATH"] = path_with(Path(folder) / "bin")
-        report = soak(Path(folder), bmcs=20, answers=answers, seed=seed, say=_progress)
+        report = soak(Path(folder), bmcs=bmcs, answers=answers, seed=seed, say=_progress)
     for name, value in vars(report).items():
         shown = {f"{key}": count for key, count in value.most_common()} if name in COUNTS else value
         print(f"{name}: {shown}")
+    if found := mistakes(report):
+        raise SystemExit("\n".join(found))
 
 
 def _progress(line: str) -> None:

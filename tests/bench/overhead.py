@@ -21,7 +21,7 @@ def beyond_the_program(folder: Path, steps: int) -> Table:
     """Run `steps` steps without work, and the same program as often in a plain loop."""
     kit = make_kit(folder / "trivial")
     program = kit.program(STAMP)
-    loop = 'i=0; while [ "$i" -lt "$2" ]; do "$1"; i=$((i + 1)); done'
+    loop = 'i=0; while [ "$i" -lt "$2" ]; do "$1" || exit; i=$((i + 1)); done'
     plain = subprocess.run(
         ["sh", "-c", loop, "sh", program, str(steps)], capture_output=True, text=True, check=True
     )

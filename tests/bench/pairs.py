@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -51,16 +52,15 @@ FIGURES = (
 )
 
 
-def compare(folder: Path, pairs: int) -> Table:
-    """Run each case `pairs` times by the kit and by hand; the order alternates."""
-    run = _prepared(folder / "pairs")
+def compare(run: Run, wanted: Sequence[Figure], pairs: int) -> Table:
+    """Run each step of `run` `pairs` times by the kit and by hand; the order alternates."""
     table = Table(
         "figure", "kit", "hand", "unit", "kit ÷ hand", "least – most", "hand ÷ hand", box=None
     )
     for step in run.plan.steps():
         case = benchmarks_of(run).case(step.case)
         place = run.folder / "steps" / step.id
-        figures = [figure for figure in FIGURES if figure.case == step.case]
+        figures = [figure for figure in wanted if figure.case == step.case]
         ways = (
             partial(_by_kit, place, step.output),
             partial(_by_hand, place, step.output, list(step.inputs)),
@@ -75,7 +75,7 @@ def compare(folder: Path, pairs: int) -> Table:
     return table
 
 
-def _prepared(folder: Path) -> Run:
+def prepared(folder: Path) -> Run:
     """Provide the programs as an acceptance does, and write the steps; return the run."""
     folder.mkdir()
     kit = make_kit(folder)

@@ -1,43 +1,50 @@
 """Parse, judge and report a run of many nodes: ``python -m tests.bench.scale FOLDER NODES``.
 
 The outputs are real ones with other numbers, sizes and names. They are not part of the kit.
-Wall time, processor time and peak memory are printed and never asserted.
+Wall time, processor time and peak memory are printed and never asserted. The bench fails if a
+result is INVALID or missing, or if other nodes are bad than those that are slow.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import re
+import resource
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 from tests.fixtures.finished import write_software
+from tests.fixtures.node_outputs import writer
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
+from proofmark.judge.judging import read_and_judge, write_results
+from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
+from proofmark.report.write import write_report
+from proofmark.runs import checksums
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.nodes import Node
+from proofmark.runs.run import open_run, site_of
 from proofmark.runs.start import start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.cpu import cpu_list_text
+from proofmark.site.node.parts import Mount
 from proofmark.site.node.provenance import node_provenance
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 
-SAMPLES = BENCHMARKS / "samples"
 REPEATS, SPREAD, BAD = 3, 0.01, 0.9
-
-Write = Callable[[str, float], str]
+LUSTRE = Mount(source="mgs@o2ib:/fs", target="/PFS", kind="lustre", options="rw,flock")
 
 
 def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
@@ -58,11 +65,12 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
     write_software(run, Software(packages=packages))
     numbers = np.random.default_rng(nodes)
     factors = 1 + SPREAD * numbers.standard_normal(nodes)
-    factors[:: max(1, nodes // 20)] *= BAD
+    factors[slow_places(nodes)] *= BAD
     speeds = dict(zip(hosts, factors, strict=True))
     _write_nodes(run.folder / "nodes", hosts, plan)
+    jobs = {step.id: job.id for group in plan.groups for job in group.jobs for step in job.steps}
     for step in plan.steps():
-        write = _writer(step)
+        write = writer(step)
         step_folder = run.folder / "steps" / step.id
         step_folder.mkdir(parents=True, exist_ok=True)
         for name, members in step.instances().items():
@@ -74,10 +82,15 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
                 "stdout": write(members[0], factor).replace("@now@", _clock(numbers)),
                 "stderr": "",
                 "rc": "0\n",
+                "started": f"{members[0]} 1 2026-11-21T08:00:00Z job 1\n",
+                "noise.json": "[\n]\n",
                 "when.json": '{"start": "2026-11-21T08:00:00Z", "end": "2026-11-21T08:01:00Z", '
-                f'"seconds": {seconds}, "host": "{members[0]}", "timed_out": false}}\n',
+                f'"seconds": {seconds}, "host": "{members[0]}", "timed_out": false, '
+                f'"attempt": "{jobs[step.id]}/attempt-1"}}\n',
                 "binding.json": _binding(step, members),
             }
+            if step.writes:
+                outputs["scratch.json"] = _scratch(step)
             for output, text in outputs.items():
                 _write(f"{instance}/{output}", text)
             digests = (
@@ -87,6 +100,11 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
             _write(f"{instance}/outputs.sha256", "".join(digests))
         (step_folder / "rc").write_text("0\n")
     return run.folder
+
+
+def slow_places(nodes: int) -> slice:
+    """Return the places of the slow nodes: twenty, or one of twenty."""
+    return slice(None, None, max(20, nodes // 20))
 
 
 def _write(path: str, text: str) -> None:
@@ -123,10 +141,21 @@ def _binding(step: Step, members: Sequence[str]) -> str:
     return "[\n" + "\n,".join(lines) + "\n]\n"
 
 
+def _scratch(step: Step) -> str:
+    """Return the record of the files in the scratch folder, as ``step.sh`` writes it."""
+    assert step.writes
+    folder = f"/PFS/proofmark/{step.id}"
+    counts = {"bytes": step.writes.bytes, "files": max(1, step.writes.files), "most": 10_000}
+    mount = {"kind": LUSTRE.kind, "source": LUSTRE.source, "target": LUSTRE.target}
+    return json.dumps({"scratch": folder, "real": folder, **mount, **counts})
+
+
 def _write_nodes(folder: Path, hosts: Sequence[str], plan: Plan) -> None:
     """Write the reports of the nodes, which differ only in their names."""
     probe = (PROBES / "knl-7250-quadrant-flat.txt").read_text()
     provenance = node_provenance(probe, probe, "probe")
+    facts = provenance.facts.model_copy(update={"mounts": (LUSTRE,)})
+    provenance = provenance.model_copy(update={"facts": facts})
     jobs = [
         JobOnNode(
             job=job.id, attempt=1, steps=tuple(each.id for each in job.steps), provenance=provenance
@@ -150,122 +179,76 @@ def _package() -> Package:
     )
 
 
-def _writer(step: Step) -> Write:
-    """Return the function that makes an output of `step`, of a node and its speed."""
-    return {"hpl": _hpl, "stream": _stream, "ior": _ior, "osu-bw": _osu}[step.case](step)
+class Laps:
+    """Prints the time and the processor time of each part of this process."""
+
+    def __init__(self) -> None:
+        self.last, self.spent = time.perf_counter(), _cpu_s()
+
+    def lap(self, what: str) -> None:
+        """Print what was used since the last part."""
+        now, spent = time.perf_counter(), _cpu_s()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(
+            f"  {what}: {now - self.last:.1f} s wall, {spent - self.spent:.1f} s processor; "
+            f"peak {peak:.0f} MiB",
+            flush=True,
+        )
+        self.last, self.spent = now, spent
 
 
-def _sample(name: str) -> str:
-    return (SAMPLES / name).read_text(encoding="utf-8")
-
-
-def _hpl(step: Step) -> Write:
-    text = _sample("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
-    row = re.search(r"^T/V .*?PASSED\n", text, re.MULTILINE | re.DOTALL)
-    assert row is not None
-    head = text[: text.index("Column=")]
-    tail = text[text.index("Finished ") :].replace("Finished      4", "Finished      1")
-    tail = re.sub(r"^( +)4( tests completed and passed)", r"\g<1>1\2", tail, flags=re.MULTILINE)
-    values = step.derived
-    shape = f"{values['n']} {values['nb']} {values['p']} {values['q']}"
-    block = re.sub(r"^(WR\w+) .*$", f"\\1 {shape} 1811.20 @RATE@", row[0], flags=re.MULTILINE)
-    whole = re.sub(r"time \w+ \w+ \d+ [\d:]+ \d+", "time @now@", head + block + tail)
-    whole = re.sub(r"(\|\|Ax-b\|\|_oo\S+= +)\S+", r"\1@RESIDUAL@", whole)
-    return lambda host, factor: whole.replace("@RATE@", f"{1900 * factor:.4e}").replace(
-        "@RESIDUAL@", f"{3e-3 * factor:.8e}"
-    )
-
-
-def _stream(step: Step) -> Write:
-    text = _sample("stream-5.10_N64000000_t2.txt")
-    text = text.replace("Array size = 64000000", f"Array size = {step.derived['array']}")
-    text = re.sub(r"(Threads \w+) = 2", f"\\1 = {step.threads}", text)
-    best = 360_000 if step.parameters.get("memory") == "mcdram" else 89_000
-    marked = re.sub(r"^(Copy|Scale|Add|Triad): .*", r"\1: @ ~ ~ ~", text, flags=re.MULTILINE)
-    marked = re.sub(r"order of \d+ micro", "order of ^ micro", marked)
-    return lambda host, factor: (
-        marked.replace("@", f"{best * factor:.1f}")
-        .replace("~", f"{0.06 / factor:.6f}")
-        .replace("^", f"{60_000 / factor:.0f}")
-    )
-
-
-def _ior(step: Step) -> Write:
-    text = _sample("ior-4.0.0_posix_wr_b16m_t1m_n2_fpp.txt")
-    rows = [row for row in text.splitlines() if not re.match(r"(write|read) .* 1   $", row)]
-    text = "\n".join(rows) + "\n"
-    text = text.replace("tasks               : 2", f"tasks               : {step.ranks}")
-    size = int(step.parameters["block_bytes"]) >> 20
-    text = text.replace(": 16 MiB", f": {size} MiB")
-    text = text.replace("xfersize            : 1", "xfersize            : 2")
-    text = re.sub(r"Sat Nov 21 [\d:]+ 2026", "@now@", text)
-    text = re.sub(r"^(write|read)( +)(382.84|18989) ", r"\1\2@\1@ ", text, flags=re.MULTILINE)
-    return lambda host, factor: (
-        text.replace("@write@", f"{900 * factor:.2f}")
-        .replace("@read@", f"{1400 * factor:.2f}")
-        .replace("Linux vm", f"Linux {host}")
-    )
-
-
-def _osu(step: Step) -> Write:
-    lines = _sample("osu-7.4_bw_n2.txt").splitlines()
-    rows = [line.split() for line in lines if re.match(r"\d", line)]
-    rows += [[str(1 << power), rows[-1][1]] for power in (21, 22)]  # up to the default
-    head = [line for line in lines[: lines.index("# Size      Bandwidth (MB/s)") + 1]]
-
-    def write(host: str, factor: float) -> str:
-        body = [f"{size} {float(rate) * factor:.2f}" for size, rate in rows]
-        return "\n".join([*head, *body]) + "\n"
-
-    return write
-
-
-MEASURE = """
-import sys, time, resource
-from pathlib import Path
-from proofmark.runs.run import open_run
-from proofmark.runs import checksums
-began = last = time.perf_counter()
-spent = 0.0
-
-def lap(what):
-    global last, spent
-    now = time.perf_counter()
+def _cpu_s() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    cpu = sum(each.ru_utime + each.ru_stime for each in used)
-    peak = max(each.ru_maxrss for each in used) / 1024
-    print(f"  {what}: {now - last:.1f} s wall, {cpu - spent:.1f} s processor; peak {peak:.0f} MiB")
-    last, spent = now, cpu
-
-from proofmark.judge.judging import read_and_judge, write_results
-from proofmark.report.write import write_report
-lap("start")
-run = open_run(Path(sys.argv[1]))
-records, verdict = read_and_judge(run)
-lap("parse and verdict")
-write_results(run, records, verdict)
-lap("records.parquet, verdict.json, junit.xml, rma.csv")
-write_report(run, verdict)
-lap("report.html")
-checksums.write_checksums(run.folder)
-lap("SHA256SUMS")
-print(f"  {time.perf_counter() - began:.1f} s in all; {len(verdict.results)} results "
-      f"{verdict.counts}, {len(verdict.bad.nodes)} bad nodes")
-"""
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def main() -> None:
+def measure(folder: Path) -> None:
+    """Judge and report a run, and print what each part used.
+
+    Raises:
+        SystemExit: the verdict is not that of the written outputs.
+    """
+    laps = Laps()
+    run = open_run(folder)
+    records, verdict = read_and_judge(run)
+    laps.lap("parse and verdict")
+    write_results(run, records, verdict)
+    laps.lap("records.parquet, verdict.json, junit.xml, rma.csv")
+    write_report(run, verdict)
+    laps.lap("report.html")
+    checksums.write_checksums(run.folder)
+    laps.lap("SHA256SUMS")
+    print(f"  {len(verdict.results)} results {verdict.counts}, {len(verdict.bad.nodes)} bad nodes")
+    if mistake := _mistake(verdict, sorted(site_of(run).hosts)):
+        raise SystemExit(f"{folder}: {mistake}")
+
+
+def _mistake(verdict: Verdict, hosts: Sequence[str]) -> str:
+    """Return how a verdict differs from that of the written outputs; "" if it does not."""
+    invalid, coverage = verdict.counts["INVALID"], verdict.coverage
+    if invalid or coverage.measured != coverage.expected:
+        first = next((each.reason for each in verdict.results if each.verdict == "INVALID"), "")
+        measured = f"{coverage.measured} of {coverage.expected} measured"
+        return f"found {invalid} INVALID ({first}), {measured}; accepted: all steps, none INVALID"
+    bad, slow = sorted(node.host for node in verdict.bad.nodes), hosts[slow_places(len(hosts))]
+    return "" if bad == slow else f"found the bad nodes {bad}; accepted: the slow ones, {slow}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write, judge and report runs; each run is judged in a process of its own."""
     options = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     options.add_argument("folder", type=Path)
-    options.add_argument("nodes", type=int, nargs="+")
+    options.add_argument("nodes", type=int, nargs="*")
     options.add_argument("--repeats", type=int, default=REPEATS)
     options.add_argument("--keep", action="store_true", help="keep the runs")
-    chosen = options.parse_args()
+    chosen = options.parse_args(arguments)
+    if not chosen.nodes:
+        measure(chosen.folder)
     for nodes in chosen.nodes:
         begin = time.perf_counter()
         run = make_run(chosen.folder, nodes, chosen.repeats)
         print(f"{nodes} nodes: written in {time.perf_counter() - begin:.0f} s", flush=True)
-        subprocess.run([sys.executable, "-c", MEASURE, str(run)], check=False)
+        subprocess.run([sys.executable, "-m", "tests.bench.scale", str(run)], check=True)
         if not chosen.keep:
             shutil.rmtree(run)
 

@@ -4,7 +4,8 @@ The cost of 250 to 2,000 runs of one machine with 100 figures is measured in pro
 The trials draw normal noise with a coefficient of variation of 1 % for 100 figures of 10 families:
 
 - ``steady``: no figure changes. In at most 5 % of the trials any change may be reported.
-- ``fall``: one figure falls by 5 %. In at least 95 % of the trials it is found with its date.
+- ``fall``: one figure falls by 5 %. In at least 95 % of the trials of 24 and more runs it is found
+  with its date. Otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +27,9 @@ from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.trend.change_points import Series, courses
 
 RUNS = (250, 500, 1000, 2000)
+ENOUGH = 24
+"""With fewer runs, fewer falls can be found."""
+MOST_WRONG, LEAST_RIGHT = 0.05, 0.95
 FIGURES, FAMILIES, NOISE = 100, 10, 0.01
 LENGTHS = (6, 12, 24, 60)
 AFTER = 5
@@ -81,7 +86,8 @@ def cost(count: int) -> str:
 def measure(folder: str) -> None:
     """Run the command and print what it used."""
     begin = time.perf_counter()
-    proofmark(["trend", folder])
+    if code := proofmark(["trend", folder]):
+        raise SystemExit(code)
     seconds = time.perf_counter() - begin
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(each.ru_utime + each.ru_stime for each in used)
@@ -90,20 +96,25 @@ def measure(folder: str) -> None:
     print(f"{seconds:.1f} s, {cpu:.1f} s CPU, {memory:.0f} MiB, page {page / 2**20:.2f} MiB")
 
 
-def main() -> None:
-    """Print the costs and the error rates."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the costs and the error rates; exit 1 if a rate is not accepted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--runs", type=int, nargs="*", default=RUNS)
     parser.add_argument("--measure", metavar="FOLDER", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.measure:
         measure(options.measure)
         return
-    for count in RUNS:
+    for count in options.runs:
         print(cost(count), flush=True)
+    accepted = True
     for length in LENGTHS:
         wrong, right = shares(length, options.trials)
         print(f"{length} runs: {100 * wrong:.1f} % with a false change, {100 * right:.1f} % found")
+        accepted &= wrong <= MOST_WRONG and (length < ENOUGH or right >= LEAST_RIGHT)
+    if not accepted:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+"""Each bench runs with its smallest size, and fails if what it measures fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.bench import __main__ as overview
+from tests.bench import acceptance, bmc, claims, odd_answers, overhead, pairs, scale, trend
+from tests.fixtures.kit import make_kit
+from tests.folders import ROOT
+
+from proofmark.machine.bmc import client
+from proofmark.machine.schedulers import slurm
+
+HERE = {
+    *("__main__", "acceptance", "bmc", "claims", "odd_answers", "overhead", "pairs"),
+    *("scale", "trend"),
+}
+"""The benches that this file runs."""
+ELSEWHERE = {"kills": "roles/test_kills.py", "mutants": "repository/test_mutants.py"}
+"""The benches that other tests run."""
+
+
+def test_each_bench_is_run() -> None:
+    names = {path.stem for path in (ROOT / "tests/bench").glob("*.py")}
+    assert names == HERE | ELSEWHERE.keys()
+    assert all((ROOT / "tests" / test).exists() for test in ELSEWHERE.values())
+
+
+def test_the_overhead_of_steps(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--steps=3", "--pairs=0", "--bmcs=0", "--nodes=0"]
+    overview.main(small)
+    assert "overhead of the step" in capsys.readouterr().out
+    monkeypatch.setattr(overhead, "STAMP", "exit 7")
+    with pytest.raises(subprocess.CalledProcessError):
+        overview.main(small)
+
+
+@pytest.mark.slow
+def test_an_acceptance_without_measurements(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    acceptance.main(["--nodes=2", f"--log={log}"])
+    assert "PLAY [Nodes that failed]" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "found"),
+    [
+        (2, None, "no verdict"),
+        (4, '{"coverage": {"measured": 0}}', "exit code 4"),
+        (2, '{"coverage": {"measured": 0}, "stage_faults": [{"stage": "a", "text": "b"}]}', "a: b"),
+        (2, '{"coverage": {"measured": 0}}', ""),
+    ],
+)
+def test_the_end_of_an_acceptance_is_checked(
+    tmp_path: Path, code: int, verdict: str | None, found: str
+) -> None:
+    if verdict:
+        (tmp_path / "verdict.json").write_text(verdict)
+    mistake = acceptance.mistake_of(code, tmp_path / "verdict.json")
+    assert found in mistake and bool(found) == bool(mistake)
+
+
+def test_bmcs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "FIRST_PAUSE_S", 0.01)
+    with bmc.emulated(2, 0.0) as room:
+        assert bmc.by_the_kit(room, 2).bmcs == 2
+        with pytest.raises(SystemExit, match="found 2 BMCs that failed"):
+            bmc.by_the_kit({**room, "password": "wrong"}, 2)
+
+
+def test_odd_answers_of_bmcs(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The bench changes them for its process; they are restored after the test.
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    monkeypatch.setattr(slurm, "folded", vars(slurm)["folded"])
+    monkeypatch.setattr(client, "FIRST_PAUSE_S", client.FIRST_PAUSE_S)
+    odd_answers.main(10, 1, bmcs=2)
+    report = odd_answers.Report(left={"n1": "FAILED"})
+    monkeypatch.setattr(odd_answers, "soak", lambda *_, **__: report)
+    with pytest.raises(SystemExit, match="n1: FAILED"):
+        odd_answers.main(10, 1)
+
+
+def test_claims_on_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = ["--claims", "C1.2", "--trials=1", "--factors", "1"]
+    claims.main(small)
+    monkeypatch.setattr(claims, "LEAST_WITH", 1.1)
+    with pytest.raises(SystemExit):
+        claims.main(small)
+
+
+def test_trends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    trend.main(["--trials=1", "--runs", "2"])
+    assert capsys.readouterr().out.startswith("2 runs: ")
+    monkeypatch.setattr(trend, "shares", lambda *_: (0.0, 0.9))
+    with pytest.raises(SystemExit):
+        trend.main(["--runs"])
+
+
+def test_a_run_of_many_nodes(tmp_path: Path) -> None:
+    run = scale.make_run(tmp_path, 40, repeats=1)
+    scale.measure(run)
+    output = next(run.glob("steps/*hpl/knl00002/execution-1/stdout"))
+    output.write_text("")
+    with pytest.raises(SystemExit, match="INVALID"):
+        scale.measure(run)
+
+
+def test_steps_by_the_kit_and_by_hand(tmp_path: Path) -> None:
+    kit = make_kit(tmp_path)
+    kit.case(sweep={"size": 1})
+    program = kit.program()
+    wanted = [pairs.Figure("fake", "rate")]
+    assert pairs.compare(kit.run(), wanted, 1).row_count == 1
+    program.write_text("#!/bin/sh\nexit 7\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        pairs.compare(kit.run(fresh=True), wanted, 1)
