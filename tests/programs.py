@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
@@ -152,28 +153,44 @@ def _literal(word: Mapping[str, Any]) -> Word:
     return "".join(part.get("Value", "") for part in parts)
 
 
+NAMING = (ast.List, ast.Tuple, ast.Constant, ast.JoinedStr, ast.Call)
+"""The kinds of nodes that may name a program."""
 Values = Mapping[str, Sequence[ast.expr]]
 """The expressions that are assigned to a name."""
 
 
 def in_python(text: str, *, sent: bool = False) -> Iterator[str]:
     """Yield the programs that a Python file calls; with `sent` those in the text that it sends."""
-    tree = ast.parse(text)
-    functions = list(_functions(tree))
-    parts = {
-        part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
-    }
-    inner = {node for function in functions for node in ast.walk(function)}
-    outer = [node for node in ast.walk(tree) if node not in inner]
-    shared = _assigned(outer, {})
-    for nodes, values in [
-        (outer, shared),
-        *((list(ast.walk(each)), _assigned(ast.walk(each), shared)) for each in functions),
-    ]:
-        for node in (each for each in nodes if each not in parts):
+    for nodes, values in _scopes(text):
+        for node in nodes:
             commands = _sent(node, values) if sent else _commands(node, values)
             for words in commands:
                 yield from named(words)
+
+
+@lru_cache(maxsize=1)
+def _scopes(text: str) -> list[tuple[list[ast.AST], Values]]:
+    """Return the nodes of a file that may name a program, outside and inside each function.
+
+    A file is asked twice, and its syntax tree is the cost.
+    """
+    tree = ast.parse(text)
+    functions = [list(ast.walk(each)) for each in _functions(tree)]
+    inner = {node for nodes in functions for node in nodes}
+    outer = [node for node in ast.walk(tree) if node not in inner]
+    parts = {
+        part
+        for nodes in (outer, *functions)
+        for node in nodes
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+    }
+    shared = _assigned(outer, {})
+    scopes = [(outer, shared), *((nodes, _assigned(nodes, shared)) for nodes in functions)]
+    return [
+        ([node for node in nodes if isinstance(node, NAMING) and node not in parts], values)
+        for nodes, values in scopes
+    ]
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.AST]:
