@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,6 +17,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput, NothingToRun
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import Available, in_words, lacking, refusal
+from proofmark.plan.members import members_at
 from proofmark.plan.plan import Plan
 from proofmark.site.hardware import CURRENT
 from proofmark.site.inventory import Site, read_sites
@@ -29,6 +31,7 @@ NAMES = sorted(
     for path in (ROOT / "inventory").glob("*/group_vars/*/partition.yml")
 )
 """The partitions of the shipped inventories, as the keys of `sites`."""
+ORIGIN = "provision_from"
 MOST_HOSTS = 4
 """The hosts of a partition with which plans are made: their programs are those of more hosts."""
 
@@ -90,15 +93,38 @@ def machines(site: Site) -> Machines:
     return replace(declared, symbols={**declared.symbols, "nodes": len(site.hosts)})
 
 
+_made: dict[tuple[object, ...], Plan | None] = {}
+
+
 def plans(site: Site) -> dict[str, Plan | None]:
-    """Return the plan of each suite; None if the partition runs no step of it."""
+    """Return the plan of each suite; None if the partition runs no step of it.
+
+    Origins that no case distinguishes have the same plan, which is made once.
+    """
     made: dict[str, Plan | None] = {}
     for suite in benchmarks().suites:
-        try:
-            made[suite] = make_plan(benchmarks(), suite, site, machines(site), digest=False)
-        except NothingToRun:
-            made[suite] = None
+        key = (site.name, site.partition_name, suite, *_distinguished(suite, site))
+        if key not in _made:
+            _made[key] = _plan(suite, site)
+        made[suite] = _made[key]
     return made
+
+
+def _plan(suite: str, site: Site) -> Plan | None:
+    try:
+        return make_plan(benchmarks(), suite, site, machines(site), digest=False)
+    except NothingToRun:
+        return None
+
+
+def _distinguished(suite: str, site: Site) -> Iterator[object]:
+    """Yield the cases of a suite, and what their conditions ask of the origin of the programs."""
+    origin = site.partition.provision_from
+    for name in members_at(benchmarks(), suite, site):
+        text = (ROOT / f"benchmarks/{name}.yml").read_text(encoding="utf-8")
+        compared = re.findall(rf"{ORIGIN} [!=]= '(\w+)'", text)
+        asked = text.count(ORIGIN) == len(compared)
+        yield name, tuple(origin == each for each in compared) if asked else origin
 
 
 def entries(site: Site, available: Available) -> Iterator[Entry]:
