@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -47,55 +48,74 @@ def test_a_verdict_of_fail_is_the_exit_code(failed: Kit) -> None:
     assert played.code == FAILED, played.output
 
 
-FROM_OUTSIDE = {
-    "a fact": (("-e", "stage_failed_nodes={}"), {}),
-    "a fact of the stage run": (("-e", "run_failed_nodes={}"), {}),
-    "a variable of a play": (("-e", "nodes_shown=[]"), {}),
-    "hosts": (("-e", "nodes_first=x"), {}),
-    "a name of a fact": (("-e", "failed_name=x"), {}),
-    "another name of a fact": (("-e", "failed_fact=x"), {}),
-    "a registered result": (("-e", '{"report_written": {"json": {"exit_code": 0}}}'), {}),
-    "facts": (("-e", '{"ansible_facts": {"proofmark_failed_nodes": {}}}'), {}),
-    "the failed task": (("-e", '{"ansible_failed_result": {"failed_nodes": {}}}'), {}),
-    "a file": (("-e", "@vars.yml"), {}),
-    "a file of JSON": (("-e", "@vars.json"), {}),
-    "the run of the report": (("-e", "report_run=/other"), {}),
-    "the fact of the run": (("-e", '{"plan_run": {"folder": "/other"}}'), {}),
-    "the stages": (("-e", '{"selection_stages": ["report"]}'), {}),
-    "the check of the selection": (("-e", "selection_whole=true"), {}),
-    "one address for all nodes": (("-e", "ansible_host=n1"), {}),
-    "a magic variable": (("-e", "ansible_check_mode=true"), {}),
-    "a variable of the site": (("-e", "our_variable=1"), {}),
-    "ANSIBLE_RUN_TAGS": ((), {"ANSIBLE_RUN_TAGS": "report"}),
-    "ANSIBLE_RUN_TAGS without a stage": ((), {"ANSIBLE_RUN_TAGS": "always"}),
-    "ANSIBLE_SKIP_TAGS": ((), {"ANSIBLE_SKIP_TAGS": "report"}),
-    "both": (("--tags", "report"), {"ANSIBLE_SKIP_TAGS": "always"}),
-    "--step": (("--step",), {}),
-    "--start-at-task": (("--start-at-task", "Mark the nodes that failed"), {}),
-    "another strategy": ((), {"ANSIBLE_STRATEGY": "free"}),
-    "the strategy of the debugger": ((), {"ANSIBLE_STRATEGY": "debug"}),
-    "the debugger": ((), {"ANSIBLE_ENABLE_TASK_DEBUGGER": "1"}),
-    "facts of another play": ((), {"ANSIBLE_CACHE_PLUGIN": "jsonfile"}),
-    "tags of ansible.cfg": ((), {"ANSIBLE_CONFIG": "tags.cfg"}),
-    "skipped tags of ansible.cfg": ((), {"ANSIBLE_CONFIG": "skip.cfg"}),
+VARIABLES: dict[str, Any] = {
+    "stage_failed_nodes": {},
+    "run_failed_nodes": {},
+    "nodes_shown": [],
+    "nodes_first": "x",
+    "failed_name": "x",
+    "failed_fact": "x",
+    "report_written": {"json": {"exit_code": 0}},
+    "ansible_facts": {"proofmark_failed_nodes": {}},
+    "ansible_failed_result": {"failed_nodes": {}},
+    "report_run": "/other",
+    "plan_run": {"folder": "/other"},
+    "selection_stages": ["report"],
+    "selection_whole": True,
+    "ansible_host": "n1",
+    "ansible_check_mode": True,
+    "our_variable": 1,
 }
-"""Options of ansible-playbook and its environment."""
+"""Facts, results, variables of plays and magic variables, as extra variables."""
+SETTINGS = {
+    "ANSIBLE_RUN_TAGS": "report",
+    "ANSIBLE_SKIP_TAGS": "report",
+    "ANSIBLE_STRATEGY": "free",
+    "ANSIBLE_ENABLE_TASK_DEBUGGER": "1",
+    "ANSIBLE_CACHE_PLUGIN": "jsonfile",
+}
+CONFIG = """
+[tags]
+run = report
+skip = report
+"""
+FROM_OUTSIDE: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
+    "extra variables": (("-e", json.dumps(VARIABLES)), {}, (*VARIABLES,)),
+    "a file": (("-e", "@vars.yml"), {}, ("-e stage_failed_nodes: found",)),
+    "a file of JSON": (("-e", "@vars.json"), {}, ("-e nodes_shown: found",)),
+    "the environment": ((), SETTINGS, tuple(f"{name}: found " for name in SETTINGS)),
+    "ANSIBLE_RUN_TAGS without a stage": ((), {"ANSIBLE_RUN_TAGS": "always"}, ("found TAGS_RUN",)),
+    "the strategy of the debugger": ((), {"ANSIBLE_STRATEGY": "debug"}, ("_STRATEGY debug",)),
+    "ansible.cfg": (
+        ("--step", "--start-at-task", "Mark the nodes that failed"),
+        {"ANSIBLE_CONFIG": "tags.cfg"},
+        ("found TAGS_RUN", "found TAGS_SKIP", "--step: found", "--start-at-task: found"),
+    ),
+    "both": (("--tags", "report"), {"ANSIBLE_SKIP_TAGS": "always"}, ("found TAGS_SKIP always",)),
+}
+"""Options of ansible-playbook, its environment, and what the refusal names."""
 
 
 @pytest.mark.fault("verdict-replaced-from-outside")
 @pytest.mark.parametrize("name", FROM_OUTSIDE)
 def test_nothing_from_outside_replaces_the_verdict(failed: Kit, name: str) -> None:
-    options, environment = FROM_OUTSIDE[name]
+    """A refusal names everything that is refused, so one play shows several."""
+    options, environment, found = FROM_OUTSIDE[name]
     (failed.folder / "vars.yml").write_text("stage_failed_nodes: {}\n")
     (failed.folder / "vars.json").write_text('{"nodes_shown": []}\n')
     config = (failed.folder / "ansible.cfg").read_text()
-    (failed.folder / "tags.cfg").write_text(f"{config}\n[tags]\nrun = report\n")
-    (failed.folder / "skip.cfg").write_text(f"{config}\n[tags]\nskip = report\n")
+    (failed.folder / "tags.cfg").write_text(f"{config}{CONFIG}")
     kit = replace(failed, environment={**failed.environment, **environment})
     played = kit.play("playbooks/report.yml", *options)
     assert played.code == REFUSED, played.output
-    assert "found" in played.output and "accepted" in played.output
+    assert "accepted" in played.output
+    assert [each for each in found if not played.printed(each)] == []
     assert "PLAY [" not in played.output
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_each_variable_alone_is_refused(name: str) -> None:
+    assert [*refused_extra_variables({name: VARIABLES[name]}, connection_variables())]
 
 
 HARMLESS = {
@@ -129,21 +149,22 @@ def test_other_settings_of_ansible_do_not_change_the_exit_code(failed: Kit) -> N
 
 
 @pytest.mark.fault("verdict-replaced-from-outside")
-@pytest.mark.parametrize("place", ["host_vars/localhost.yml", "group_vars/all.yml", "hosts.yml"])
-def test_the_inventory_does_not_replace_a_fact(failed: Kit, tmp_path: Path, place: str) -> None:
+def test_the_inventory_does_not_replace_a_fact(failed: Kit, tmp_path: Path) -> None:
+    """The variables of the site are in three places."""
     site = tmp_path / "local"
     shutil.copytree(failed.folder / "inventory/local", site)
-    variables = {"failed_fact": "x", "nodes_fact": "y", "report_run": "/other"}
-    file = site / place
-    content: Any = variables
-    if place == "hosts.yml":
-        content = yaml.safe_load(file.read_text())
-        content["all"]["vars"] = variables
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(yaml.safe_dump(content))
+    hosts = yaml.safe_load((site / "hosts.yml").read_text())
+    hosts["all"]["vars"] = {"report_run": "/other"}
+    for place, content in {
+        "host_vars/localhost.yml": {"failed_fact": "x"},
+        "group_vars/all.yml": {"nodes_fact": "y"},
+        "hosts.yml": hosts,
+    }.items():
+        (site / place).parent.mkdir(exist_ok=True)
+        (site / place).write_text(yaml.safe_dump(content))
     played = failed.play("playbooks/report.yml", "-i", f"{site}", "-l", "local")
     assert played.code == REFUSED, played.output
-    for name in variables:
+    for name in ("failed_fact", "nodes_fact", "report_run"):
         assert f"the inventory: {name}: found a variable; accepted: another name" in played.output
 
 
