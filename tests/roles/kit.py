@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -93,6 +94,23 @@ class Played:
         """Return the counts of the last line, by word."""
         words = self.output.rstrip().splitlines()[-1].partition(":")[2].split()
         return {key: int(count) for key, _, count in (word.partition("=") for word in words)}
+
+    @property
+    def of_hosts(self) -> dict[str, dict[str, int]]:
+        """Return the counts of each host in the recap that are not 0."""
+        lines = self.output.partition("PLAY RECAP")[2].splitlines()[1:]
+        pairs = (line.split(":", 1) for line in lines if "ok=" in line)
+        return {
+            host.strip(): {
+                word: int(count) for word, count in re.findall(r"(\w+)=([1-9]\d*)", counts)
+            }
+            for host, counts in pairs
+        }
+
+    @property
+    def failed_hosts(self) -> set[str]:
+        """Return the hosts that failed in the recap."""
+        return {host for host, counts in self.of_hosts.items() if "failed" in counts}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -52,8 +53,14 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     assert (again.code, again.recap["changed"]) == (0, 2), again.output  # report and signature
     assert kit.whens() == whens
     assert (kit.run() / "report.html").exists()
-    assert_signed(kit, signers, "PASS: 2 PASS, 0 FAIL, 0 INVALID, 0 UNJUDGED")
     assert len(list((kit.folder / "runs").glob("*Z-*"))) == 1
+    assert_signed(kit, signers, "PASS: 2 PASS, 0 FAIL, 0 INVALID, 0 UNJUDGED")
+
+    # The outputs are damaged now, and the report marks the node.
+    damaged = kit.play("playbooks/report.yml")
+    assert (damaged.code, damaged.failed_hosts) == (2, {"localhost"})
+    marks = " ".join(damaged.output.partition("PLAY [Nodes that failed]")[2].split())
+    assert re.search(r"fatal: \[localhost\]: FAILED! =>.*msg: .*INVALID nap", marks), damaged.output
 
 
 def signing_key(folder: Path) -> tuple[Path, Path]:
@@ -258,15 +265,19 @@ def test_progress_appears_in_a_pipe_while_the_steps_run(kit: Kit) -> None:
 
 
 def test_the_stages_continue_the_newest_run_of_the_site(kit: Kit) -> None:
-    """A run of another site, and a link that moves, change nothing."""
-    assert kit.play("acceptance.yml", "--tags", "plan,build,scratch").code == 0
+    """Tags select whole stages. A run of another site, and a link that moves, change nothing."""
+    first = kit.play("acceptance.yml", "--tags", "plan,build,scratch")
+    assert first.code == 0, first.output
+    assert (kit.run() / "software.json").exists() and not kit.whens()
     run = kit.run()
     (kit.folder / "runs/latest-other").symlink_to("gone")
-    played = kit.play("acceptance.yml", "--tags", "run,collect,report")
+    played = kit.play("acceptance.yml", "--skip-tags", "plan,build,scratch")
     assert played.code == 0, played.output
     assert played.output.count(f"runs/latest-local is {run}\n") == 1
     assert str(run) in played.output.partition("report: ")[2]
     assert kit.run() == run
+    assert kit.verdict()["counts"]["PASS"] == 2
+    assert len(list((kit.folder / "runs").glob("*Z-*"))) == 1
 
 
 def test_fail_fast_ends_with_a_verdict_that_says_what_did_not_run(kit: Kit) -> None:
@@ -279,5 +290,3 @@ def test_fail_fast_ends_with_a_verdict_that_says_what_did_not_run(kit: Kit) -> N
     assert (verdict["coverage"]["measured"], verdict["coverage"]["expected"]) == (1, 4)
     (stopped,) = verdict["coverage"]["stopped"]
     assert stopped.endswith("exit code 7; 3 of 4 steps left")
-    again = kit.play(*SLOW)
-    assert kit.verdict()["coverage"]["measured"] == 4, again.output

@@ -101,24 +101,11 @@ def test_an_option_that_leaves_out_tasks(kit: Kit, options: list[str], found: st
     assert found in refused(kit, "acceptance.yml", *options)
 
 
-@pytest.mark.parametrize(
-    "option", ["--list-tags", "--list-tasks", "--list-hosts", "--syntax-check"]
-)
+@pytest.mark.parametrize("option", ["--list-tags", "--list-tasks", "--syntax-check"])
 def test_an_option_that_only_lists_is_accepted(kit: Kit, option: str) -> None:
-    """Ansible sets tags of its own for some of them."""
+    """Ansible sets tags of its own for some of them. --list-hosts is in test_any_start."""
     listed = kit.play("acceptance.yml", option)
     assert listed.code == 0, listed.output
-
-
-def test_whole_stages_are_selected_by_their_tags(kit: Kit) -> None:
-    """The control: the first stages make the run, and the other stages continue it."""
-    first = kit.play("acceptance.yml", "--tags", "plan,build,scratch")
-    assert first.code == 0, first.output
-    assert (kit.run() / "software.json").exists() and not kit.whens()
-    rest = kit.play("acceptance.yml", "--skip-tags", "plan,build,scratch")
-    assert rest.code == 0, rest.output
-    assert kit.verdict()["counts"]["PASS"] == 2
-    assert len(list((kit.folder / "runs").glob("*Z-*"))) == 1
 
 
 @pytest.mark.fault("empty-acceptance")
