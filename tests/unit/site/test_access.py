@@ -220,7 +220,7 @@ def test_a_dynamic_inventory_is_read(tmp_path: Path) -> None:
 DOCUMENTED = (ROOT / "docs/connections.md").read_text(encoding="utf-8")
 COUNTS, REFUSED, IGNORED = (
     set(re.findall(r"`(ansible_\w+)[`:]", " ".join(re.findall(r"(?m)^\| (.*)\|", section))))
-    for section in re.split(r"\n### Settings [^\n]*\n", DOCUMENTED)[1:]
+    for section in re.split(r"\n#+ Settings [^\n]*\n", DOCUMENTED)[1:]
 )
 """The variables of the three tables."""
 WITHOUT_A_VALUE = {"ansible_connection": "docker", "ansible_become_method": "su"}
