@@ -41,3 +41,10 @@ def test_plan_and_validate_and_the_check_of_install_refuse_it(tmp_path: Path) ->
         check_provider("spack", LONG)
     with pytest.raises(BadInput, match="provision_prefixes"):
         missing_specs(ProvisionRequest(tmp_path, "local", {}, LONG), "debian12")
+
+
+@pytest.mark.fault("path-with-blank")
+def test_a_folder_with_a_blank_is_refused_before_the_build(tmp_path: Path) -> None:
+    request = ProvisionRequest(tmp_path, "local", {}, Path("/srv/my kit"))
+    with pytest.raises(BadInput, match=r"provision_prefixes.*/srv/my kit.*without blanks"):
+        missing_specs(request, "debian12")

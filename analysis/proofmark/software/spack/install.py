@@ -31,7 +31,7 @@ from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
 from proofmark.software.spack.mirror import located_sources, search_sources
 from proofmark.software.spack.one_at_a_time import one_at_a_time
-from proofmark.software.spack.path_length import check_length
+from proofmark.software.spack.path_length import check_blanks, check_length
 
 SPACK_JOBS = 16
 """Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""
@@ -97,10 +97,11 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     """Return the specs that `install` would install; change nothing and run no Spack.
 
     Raises:
-        BadInput: see `choose_lock`, `check_length` and `located_sources`; or a package is not in
-            the lock.
+        BadInput: see `choose_lock`, `check_length`, `check_blanks` and `located_sources`; or a
+            package is not in the lock.
     """
     check_length(request.prefixes)
+    check_blanks(request.prefixes)
     lock = choose_lock(request, system).lock
     installation = installation_in(request.prefixes, request.sources)
     cached = buildcache.cached_manifests(request.sources.cache)

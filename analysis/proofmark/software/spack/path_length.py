@@ -1,4 +1,4 @@
-"""The longest folder under which Spack can install.
+"""The folders under which Spack can install: short ones, without blanks.
 
 Spack begins a script whose first line is too long for the system with another first line, which
 calls ``sbang`` in the root of the store. It refuses a store in which the path of ``sbang`` is
@@ -38,3 +38,14 @@ def check_length(prefixes: Path) -> None:
             f"{SHEBANG_LIMIT}; set provision_prefixes to a shorter folder that every node sees"
         )
         raise bad_input("provision_prefixes", "", f"{prefixes}, {length} characters", accepted)
+
+
+def check_blanks(prefixes: Path) -> None:
+    """Refuse a folder whose path configure and make would divide.
+
+    Raises:
+        BadInput: its path has a blank.
+    """
+    if any(letter.isspace() for letter in str(prefixes)):
+        accepted = "a path without blanks; set provision_prefixes to a folder that every node sees"
+        raise bad_input("provision_prefixes", "", f"{prefixes}", accepted)
