@@ -154,3 +154,35 @@ def test_wrong_words_are_refused(
     assert main(["adopt", str(vendor), *words, "--runs", str(vendor.parent / "runs")]) == 3
     assert message in capsys.readouterr().err
     assert not (vendor.parent / "runs").exists()
+
+
+@pytest.mark.xfail(strict=True, reason="rows and checks are paired by position")
+def test_the_summary_shows_each_limit_with_its_own_outcome(
+    vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A limit for a placement selects no planned step: a file has no placement."""
+    shutil.copy(SAMPLES / "stream-5.10_N2000000_serial.txt", vendor / "n2" / "stream.log")
+    site = tmp_path / "inventory" / "vendor"
+    shutil.copytree(ROOT / "inventory" / "example-xeon", site)
+    facts = site / "group_vars" / "xeon" / "partition.yml"
+    base = "case: stream, value: 1, unit: MB/s, at_least: 1"
+    limits = [
+        f"{{{base}, metric: triad, where: {{placement: close}}, source: first}}",
+        f"{{{base}, metric: copy, source: second}}",
+        f"{{{base}, metric: triad, where: {{threads: 2}}, source: third}}",
+    ]
+    facts.write_text(facts.read_text().replace("limits: []", f"limits: [{', '.join(limits)}]"))
+    for number in (1, 2):
+        (vendor / f"n{number}").rename(vendor / f"xeon00{number}")
+    words = ("--case", "stream=*.log", "--node", "(xeon[0-9]+)/", "-i", str(site), "-l", "xeon")
+    run = tmp_path / "runs" / "r1"
+    assert main(["adopt", str(vendor), *words, "--runs", str(run.parent), "--run-id", "r1"]) == 0
+    assert main(["report", "--summary", str(run)]) == 0
+    text = (run / "summary.html").read_text()
+    rows = text[text.index("Limits of the contract") :].partition("</table>")[0]
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows.split("<tr")[2:]]
+    assert [(row[0], row[3], row[4]) for row in cells] == [
+        ("stream triad, placement=close", "none", "UNJUDGED"),
+        ("stream triad, threads=2", "1 PASS", "UNJUDGED"),
+        ("stream copy", "2 PASS", "PASS"),
+    ]
