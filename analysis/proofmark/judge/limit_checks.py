@@ -15,7 +15,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.references.compare import Judgement, applies
 from proofmark.plan.plan import Plan, Step
-from proofmark.plan.selection import selection
+from proofmark.plan.selection import possible_steps
 from proofmark.site.partition import Limit
 
 NO_ROW = "its row is missing in the output"
@@ -28,14 +28,22 @@ class LimitCheck:
     """A limit of the contract for figures of the plan.
 
     Attributes:
-        name: case, metric, the other conditions of the limit, and its source.
+        limit: the limit.
         judged: the number of figures that were compared with it.
         not_evaluated: why it was not compared with other planned figures, with their nodes.
     """
 
-    name: str
+    limit: Limit
     judged: int
     not_evaluated: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Case, metric, the other conditions of the limit, and its source."""
+        limit = self.limit
+        where = [f"{key}={value}" for key, value in limit.where.items()]
+        where += [f"mode={limit.mode}"] if limit.mode else []
+        return " ".join([limit.case, limit.metric, *where, f"({limit.source})"])
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -73,9 +81,7 @@ def check_limits(
     seen = {execution.step for execution in figures.records.executions}
     checks = []
     for limit, answers in zip(limits, judgements, strict=True):
-        ids = {*selection(limit, limit.case, plan, benchmarks).steps}
-        if plan.imported:  # the figures of a file are not known before it is read
-            ids = {step.id for step in to_run if step.case == limit.case}
+        ids = possible_steps(limit, limit.case, plan, benchmarks)
         if not ids:
             continue
         judged = sum(answer.evaluated for _, answer in answers)
@@ -97,7 +103,7 @@ def check_limits(
             left_out = (*covered.not_run, *covered.not_needed)
             why = [line for line in left_out if line.partition(":")[0] in ids]
             reasons.append("; ".join([NO_STEP, *why[:1]]))
-        checks.append(LimitCheck(_name(limit), judged, tuple(reasons)))
+        checks.append(LimitCheck(limit, judged, tuple(reasons)))
     return tuple(checks)
 
 
@@ -155,9 +161,3 @@ def _rows(limit: Limit, figures: Aggregates) -> dict[str, set[int]]:
     ):
         rows.setdefault(records.executions[execution].step, set()).add(measurand)
     return rows
-
-
-def _name(limit: Limit) -> str:
-    where = [f"{key}={value}" for key, value in limit.where.items()]
-    where += [f"mode={limit.mode}"] if limit.mode else []
-    return " ".join([limit.case, limit.metric, *where, f"({limit.source})"])

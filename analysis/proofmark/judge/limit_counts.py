@@ -10,8 +10,9 @@ from proofmark.cases.models import Benchmarks, Reference
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.references.compare import applying_references, ordered_references
 from proofmark.judge.results import Results
+from proofmark.judge.worst_figures import WorstFigure, worst_figure
 from proofmark.plan.plan import Plan
-from proofmark.plan.selection import selection
+from proofmark.plan.selection import possible_steps
 from proofmark.site.partition import Limit
 
 
@@ -26,6 +27,7 @@ class LimitCount:
             suite.
         outcomes: the number of valid figures by the outcome of their judgement.
         invalid: the number of INVALID figures that it would judge.
+        worst: its worst figure; None if none was compared.
     """
 
     case: str
@@ -33,6 +35,7 @@ class LimitCount:
     steps: int
     outcomes: Mapping[str, int]
     invalid: int
+    worst: WorstFigure | None
 
     @property
     def judged(self) -> int:
@@ -57,11 +60,13 @@ def limit_counts(
         LimitCount(
             case,
             reference,
-            len(selection(reference, case, plan, benchmarks).steps),
-            Counter(judgement.outcome for _, judgement in results.by_reference.get(place, ())),
+            len(possible_steps(reference, case, plan, benchmarks)),
+            Counter(judgement.outcome for _, judgement in judgements),
             invalid[place],
+            worst_figure(results.aggregates, judgements),
         )
         for place, (case, reference) in enumerate(references)
+        for judgements in [results.by_reference.get(place, ())]
     ]
     # Limits of the contract come first. A reference of a case is listed if the suite has its steps.
     listed = [count for count in counts if count.steps or isinstance(count.reference, Limit)]

@@ -1,14 +1,12 @@
-"""The figure of each contract limit that is nearest to the limit, or that misses it most."""
+"""The figure of a limit that is nearest to the limit, or that misses it most."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from proofmark.cases.models import Benchmarks
-from proofmark.judge.references.compare import Judgement, ordered_references
-from proofmark.judge.results import Results
-from proofmark.site.partition import Limit
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.references.compare import Judgement
 
 
 @dataclass(frozen=True)
@@ -31,31 +29,24 @@ class WorstFigure:
     outcome: str
 
 
-def worst_figures(
-    results: Results, benchmarks: Benchmarks, limits: Sequence[Limit]
-) -> list[WorstFigure | None]:
-    """Return the worst figure of each of `limits`, in their order; None if none was compared.
+def worst_figure(
+    figures: Aggregates, judgements: Iterable[tuple[int, Judgement]]
+) -> WorstFigure | None:
+    """Return the worst figure of a limit; None if none was compared.
 
     Args:
-        results: the judged figures of a run.
-        benchmarks: the cases of the run.
-        limits: the contract limits of its site.
+        figures: the figures of a run.
+        judgements: the figures that the limit applies to, with the judgement.
     """
-    references = ordered_references(benchmarks, limits)
-    first = len(references) - len(limits)
-    return [_worst(results, first + number) for number in range(len(limits))]
-
-
-def _worst(results: Results, place: int) -> WorstFigure | None:
-    compared = [pair for pair in results.by_reference.get(place, ()) if pair[1].evaluated]
+    compared = [pair for pair in judgements if pair[1].evaluated]
     if not compared:
         return None
     figure, judgement = min(compared, key=lambda pair: margin(pair[1]))
-    record, value = results.aggregates.record(figure), judgement.value or 0.0
+    record, value = figures.record(figure), judgement.value or 0.0
     bounds = (judgement.at_least, judgement.at_most)
     low, high = (None if bound is None else bound * value for bound in bounds)
     # The median of paired ratios can differ from the ratio of the medians.
-    measured = float(results.aggregates.median[figure])
+    measured = float(figures.median[figure])
     return WorstFigure(
         measured, record.unit, (low, high), record.node, record.step, judgement.outcome
     )

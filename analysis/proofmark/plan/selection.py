@@ -65,6 +65,19 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
     )
 
 
+def possible_steps(
+    reference: Reference, case: str, plan: Plan, benchmarks: Benchmarks
+) -> frozenset[str]:
+    """Return the steps of `plan` that can have figures for `reference` of `case`.
+
+    The figures of a file are not known before it is read: with imported outputs a contract limit
+    can have figures in each step of its case.
+    """
+    if plan.imported and reference.kind == "contract":
+        return frozenset(step.id for step in plan.steps_to_run() if step.case == case)
+    return frozenset(selection(reference, case, plan, benchmarks).steps)
+
+
 def selecting_suites(
     reference: Reference, case: str, suites: Suites, system: str, benchmarks: Benchmarks
 ) -> list[str]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from proofmark.common.translation import _, translated
 from proofmark.judge.limit_checks import LimitCheck
 from proofmark.judge.limit_counts import LimitCount
-from proofmark.judge.worst_figures import WorstFigure, worst_figures
+from proofmark.judge.worst_figures import WorstFigure
 from proofmark.report.limits import accepted
 from proofmark.report.run_data import RunData
 from proofmark.report.sheet import Allowance, Part, SheetColumn, clipped
 from proofmark.report.text import number, pairs
-from proofmark.site.partition import Limit
 
 _ORDER = ("FAIL", "INVALID", "UNJUDGED", "PASS")
 
@@ -23,14 +22,12 @@ class LimitRow:
     """A limit of the contract that the suite has figures for.
 
     Attributes:
-        count: its figures by outcome.
-        worst: its worst figure; None if none was compared.
-        check: whether it was evaluated for every planned figure; None if it is not known.
+        count: its figures by outcome, and its worst figure.
+        check: whether it was evaluated for every planned figure.
     """
 
     count: LimitCount
-    worst: WorstFigure | None
-    check: LimitCheck | None
+    check: LimitCheck
 
     @property
     def outcome(self) -> str:
@@ -40,21 +37,15 @@ class LimitRow:
             return "FAIL"
         if self.count.invalid:
             return "INVALID"
-        open_ = outcomes.get("UNJUDGED") or (self.check and self.check.not_evaluated)
+        open_ = outcomes.get("UNJUDGED") or self.check.not_evaluated
         return "UNJUDGED" if open_ or not self.count.judged else "PASS"
 
 
 def limit_rows(run_data: RunData) -> list[LimitRow]:
     """Return the contract limits of this suite: FAIL first, then INVALID, UNJUDGED and PASS."""
-    limits = run_data.site.partition.limits
-    worst = worst_figures(run_data.verdict.results, run_data.benchmarks, limits)
-    counts = [each for each in run_data.limits if isinstance(each.reference, Limit)]
-    checks = iter(run_data.verdict.limits)
-    # The verdict has a check of each limit for which the plan has steps, in the same order.
     rows = [
-        LimitRow(count, figure, next(checks, None))
-        for count, figure in zip(counts, worst, strict=True)
-        if count.steps
+        LimitRow(next(each for each in run_data.limits if each.reference == check.limit), check)
+        for check in run_data.verdict.limits
     ]
     return sorted(rows, key=lambda row: _ORDER.index(row.outcome))
 
@@ -81,7 +72,7 @@ def limits_part(run_data: RunData, allowance: Allowance) -> Part:
 
 
 def _row(row: LimitRow, most: int, *, several: bool) -> tuple[str, ...]:
-    reference, worst = row.count.reference, row.worst
+    reference, worst = row.count.reference, row.count.worst
     mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
     where = ", ".join(filter(None, (mode, pairs(reference.where))))
     name = f"{row.count.case} {reference.metric}"
@@ -96,12 +87,13 @@ def _row(row: LimitRow, most: int, *, several: bool) -> tuple[str, ...]:
 
 def _accepted(row: LimitRow) -> str:
     """Return the bounds in the unit of the measured figure; as ratios if nothing was measured."""
-    if row.worst is None:
+    worst = row.count.worst
+    if worst is None:
         return accepted(row.count)
-    low, high = row.worst.accepted
+    low, high = worst.accepted
     bounds = [
-        *([f"≥ {number(low)} {row.worst.unit}"] if low is not None else []),
-        *([f"≤ {number(high)} {row.worst.unit}"] if high is not None else []),
+        *([f"≥ {number(low)} {worst.unit}"] if low is not None else []),
+        *([f"≤ {number(high)} {worst.unit}"] if high is not None else []),
     ]
     return ", ".join(bounds)
 
