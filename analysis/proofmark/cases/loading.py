@@ -12,7 +12,6 @@ from proofmark.cases.models import (
     HINTS,
     LAYOUT_AXES,
     NAMING_AXES,
-    RENAMED_AXES,
     RESOLVED_AXES,
     SUITES_FILE,
     UNIT_OF,
@@ -76,7 +75,7 @@ def _cross_checks(
 ) -> Iterator[InputError]:
     """Yield the mistakes that a check of one file alone cannot find: unknown names."""
     common = {*AXES, *RESOLVED_AXES, *LAYOUT_AXES, *NAMING_AXES, HINTS}
-    axes = sorted({*common, *case.used_names()} - RENAMED_AXES.keys())
+    axes = sorted({*common, *case.used_names()})
     for axis in case.sweep:
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
     for suite, uses in case.suites.items():
@@ -220,8 +219,6 @@ def _unknown(
     if word in names:
         return
     found = f"{problem} {word!r}{nearest(word, names)}"
-    if RENAMED_AXES.get(word) in names:
-        found = f"an old axis; its new name is {RENAMED_AXES[word]}"
     yield InputError(str(file), key, found, ", ".join(names))
 
 

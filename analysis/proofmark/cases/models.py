@@ -16,7 +16,7 @@ from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
 from proofmark.common.limits import MAX_REPEATS, MAX_ROUNDS
-from proofmark.common.strict_model import RenamedKeys, StrictModel
+from proofmark.common.strict_model import StrictModel
 
 SUITES_FILE = "suites.yml"
 DEFAULT_SUITE = "quick"
@@ -47,8 +47,6 @@ use in a suite, and the number of nodes that run the step at the same time, each
 in which they differ are never compared."""
 UNSET = "default"
 """The value of a layout axis, or of hints, that changes nothing."""
-RENAMED_AXES = {"apart": DISTANCE}
-"""New names of sweep axes by old names."""
 LOAD, SENSOR = "load", "sensor"
 """The parameter of a figure that was measured beside a load: the case of the load. The parameter of
 a figure of a sensor: what measured it."""
@@ -386,7 +384,7 @@ class FactRule(StrictModel):
     accepted: Text
 
 
-class Case(RenamedKeys):
+class Case(StrictModel):
     """One benchmark: its command, sweep and output, and how the output is read and judged.
 
     ``copies`` is the number of commands that are started at the same time, each with its share of
@@ -404,11 +402,6 @@ class Case(RenamedKeys):
     partition that ``proofmark validate`` checks. ``defaults`` are the values of names that the
     facts of the partition need not have.
     """
-
-    RENAMED = {
-        "accepts": "constraints",
-        "together": "concurrent",
-    }
 
     title: Text
     package: Slug

@@ -39,12 +39,12 @@ from proofmark.machine.remote_shell import PROBE
 from proofmark.plan.resets import resets_s
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.claims import claims_of
-from proofmark.runs.journal import RESTORED, Journal, journals
+from proofmark.runs.journal import Journal, journals
 from proofmark.runs.lock import Busy, lock
 from proofmark.runs.run import enter_mode
 from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.runs.stage_faults import noting_faults
-from proofmark.runs.state import RunState, adopt, begin, find, planned
+from proofmark.runs.state import RunState, begin, find, planned, site_folder
 from proofmark.site.inventory import Site
 
 FAILED = 1
@@ -110,7 +110,7 @@ def _enter(options: Namespace) -> int:
     goal = target_mode(site, _mode_argument(options.mode))
     nodes = opened.waiting(goal.mode)
     name = f"mode {goal.mode}"
-    with _working(options, _begun(opened), lock(opened.folder), site, name) as rollout:
+    with _working(options, begin(opened), lock(opened.folder), site, name) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}")
         if nodes:
             enter_mode(opened.folder, goal.mode)
@@ -124,7 +124,7 @@ def _verify(options: Namespace) -> int:
     goal = target_mode(site, options.mode or site.partition.current_mode)
     nodes = opened.waiting(goal.mode)
     name = f"mode {goal.mode}"
-    with _working(options, _begun(opened), lock(opened.folder), site, name) as rollout:
+    with _working(options, begin(opened), lock(opened.folder), site, name) as rollout:
         # One process starts the probes of all nodes. A thread for each node needs more CPU time.
         probes, unreachable = run_text(site, nodes, PROBE, timeout_s=firmware.timeout_s)
 
@@ -205,7 +205,11 @@ def _opened(options: Namespace) -> tuple[NamedRun, Site]:
 
 
 def _state(options: Namespace) -> RunState | None:
-    """Return the state of the run; its folder need not exist any more."""
+    """Return the state of the run; its folder need not exist any more.
+
+    Raises:
+        BadInput: another site, or a run that changed nodes and whose state is not here.
+    """
     folder: Path = options.folder.resolve()
     site = site_name(options)
     state = find(site, folder)
@@ -214,31 +218,11 @@ def _state(options: Namespace) -> RunState | None:
     opened = open_names(folder)
     if opened.names.site != site:
         raise bad_input("-i", "", f"the site {site}", f"{opened.names.site}, the site of the run")
-    try:
-        return adopt(opened, _old_reasons(opened)) or state
-    except BadInput as error:
-        if state is None:
-            raise
-        say(f"proofmark: {error}; not read")
-        return state
-
-
-def _begun(opened: NamedRun) -> RunState:
-    """Return the state of a run whose plan has not changed; the first call creates it."""
-    state = find(opened.names.site, opened.folder, replace=True)
-    if state is None or not journals(state.folder):
-        try:
-            adopt(opened, _old_reasons(opened))
-        except BadInput as error:
-            say(f"proofmark: {error}; not read")
-    return begin(opened)
-
-
-def _old_reasons(opened: NamedRun) -> list[str]:
-    """Return the reasons with which version 0.1.0 drained nodes for this run."""
-    modes = {group.mode for group in opened.names.groups} | {RESTORED}
-    words = [*(f"to {mode}" for mode in sorted(modes)), *Outcome]
-    return [f"proofmark:{opened.id} {word}" for word in words]
+    if copies := journals(folder):
+        found = f"journals of {len(copies)} nodes, without their state in {site_folder(site)}"
+        accepted = "the state of the user who changed the nodes, on the same controller"
+        raise bad_input(opened.files.journal, "", found, accepted)
+    return state
 
 
 @contextmanager

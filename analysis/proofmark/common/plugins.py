@@ -7,8 +7,7 @@ points specification").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import isabstract
@@ -30,14 +29,12 @@ class Plugins(Generic[Base]):
         package: the package of the kit that contains them; also the group of the entry points.
         file: where a user names a plug-in, for messages.
         key: the key there.
-        renamed: new names of plug-ins by their old names.
     """
 
     base: type[Base]
     package: str
     file: str
     key: str = ""
-    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return the names of all plug-ins of this kind."""
@@ -54,10 +51,7 @@ class Plugins(Generic[Base]):
             return self._of_module(name)
         points = self._entry_points()
         if name not in points:
-            if name in self.renamed:
-                problem = f"{name!r}, an old name; its new name is {self.renamed[name]!r}"
-            else:
-                problem = f"{name!r}{nearest(name, self.names())}"
+            problem = f"{name!r}{nearest(name, self.names())}"
             raise bad_input(self.file, self.key, problem, ", ".join(self.names()))
         point, accepted = points[name], f"a concrete subclass of {self.base.__qualname__}"
         try:

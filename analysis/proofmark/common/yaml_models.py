@@ -15,7 +15,6 @@ from pydantic_core import ErrorDetails
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.files import read_bytes
 from proofmark.common.limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NODES
-from proofmark.common.strict_model import new_names
 from proofmark.common.text import size
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -156,9 +155,7 @@ def _mistake(
 
 
 def unknown_key(key: str, words: Sequence[str]) -> str:
-    """Return the problem with a key that is not among `words`: its new name, or the nearest one."""
-    if renamed := sorted(new_names(key).intersection(words)):
-        return f"an old key; its new name is {renamed[0]}"
+    """Return the problem with a key that is not among `words`, with the nearest one."""
     return f"unknown key{nearest(key, words)}"
 
 

@@ -22,7 +22,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_json, read_regular, write_whole, write_whole_bytes
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.files import RunFiles
-from proofmark.runs.journal import Journal, journals
+from proofmark.runs.journal import journals
 from proofmark.runs.owner import as_owner, user_name
 from proofmark.runs.run import Run
 from proofmark.runs.run_names import NamedRun
@@ -199,16 +199,13 @@ def planned(run: NamedRun) -> RunState:
     return _known(site, run.folder) or RunState(folder, site, run.folder, run.names.partition)
 
 
-def find(site: str, run: Path, *, replace: bool = False) -> RunState | None:
+def find(site: str, run: Path) -> RunState | None:
     """Return the state of the run in the folder `run`; None if it has none.
-
-    With `replace`, the state of another run with this id is removed if that run was removed and
-    none of its nodes waits for the restore.
 
     Raises:
         BadInput: another run has this id, or the folder of the state is not safe.
     """
-    return _known(site_folder(site), run, replace=replace)
+    return _known(site_folder(site), run)
 
 
 def proofs_of(run: Run) -> Path:
@@ -225,45 +222,6 @@ def proofs_of(run: Run) -> Path:
         except BadInput:
             continue  # the state of another run
     return own / "runs" / run.id
-
-
-def adopt(run: NamedRun, reasons: Iterable[str]) -> RunState | None:
-    """Take the journals of a run of an earlier version into the state, once.
-
-    That version kept the journals in the folder of the run. They are accepted only if no other user
-    can have changed them.
-
-    Args:
-        run: the run.
-        reasons: the reasons with which that version drained nodes.
-
-    Returns:
-        The state; None if the run has no journals.
-
-    Raises:
-        BadInput: another user owns the folder of the run or a journal.
-    """
-    folder = run.files.journal
-    if not os.path.lexists(folder):
-        return None
-    texts: dict[str, bytes] = {}
-    for path in (run.folder, folder, *sorted(folder.glob("*.jsonl"))):
-        status = path.lstat()
-        known = stat.S_ISDIR if path in (run.folder, folder) else stat.S_ISREG
-        if not known(status.st_mode) or status.st_uid not in (0, os.geteuid()):
-            found = f"a journal of an earlier version, owned by {user_name(status.st_uid)}"
-            accepted = (
-                f"a journal of {user_name(os.geteuid())}; check its lines, then: chown -R "
-                f"{user_name(os.geteuid())} {run.folder}"
-            )
-            raise bad_input(path, "", found, accepted)
-        if path.suffix == ".jsonl":
-            texts[path.name] = read_regular(path)
-    state = begin(run)
-    for name, content in texts.items():
-        _copy(state.files.journal / name, content)
-        Journal(state.folder, Path(name).stem).result("adopted", reasons=list(reasons))
-    return state
 
 
 def _known(site: Path, run: Path, *, replace: bool = False) -> RunState | None:

@@ -8,14 +8,14 @@ from pydantic import Field
 
 from proofmark.cases.models import Slug
 from proofmark.common.limits import MAX_CPUS, MAX_STEPS, MAX_WAIT_S
-from proofmark.common.strict_model import RenamedKeys, StrictModel
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
 
 _WORDS = r"^[A-Za-z0-9_.,:= ]*$"
 """The characters of values that a line of a job script contains."""
 
 
-class Queue(RenamedKeys):
+class Queue(StrictModel):
     """How jobs are submitted. A value that is not set is left to the scheduler's default.
 
     Attributes:
@@ -46,13 +46,6 @@ class Queue(RenamedKeys):
         options: further lines of the job script's header, without the scheduler's prefix.
     """
 
-    RENAMED = {
-        "jobs_at_once": "max_jobs",
-        "longest_s": "max_walltime_s",
-        "wait_s": "queue_timeout_s",
-        "patience_s": "stall_timeout_s",
-    }
-
     name: str = ""
     account: str = ""
     reservation: str = ""
@@ -75,7 +68,7 @@ class Queue(RenamedKeys):
     options: list[str] = []
 
 
-class LaunchSettings(RenamedKeys):
+class LaunchSettings(StrictModel):
     """How ranks are launched, if the default of the package's MPI does not work at the site.
 
     Attributes:
@@ -88,8 +81,6 @@ class LaunchSettings(RenamedKeys):
         binding: ``launcher``: the launcher binds the ranks if it can. ``wrapper``: the wrapper in
             run.sh always binds them.
     """
-
-    RENAMED = {"binds": "binding"}
 
     launcher: Slug | Literal[""] = ""
     mpi: str = Field(default="", pattern=r"^[a-z0-9_]*$")

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.cases.models import Slug, Text
 from proofmark.common.nodesets import unfold
-from proofmark.common.strict_model import RenamedKeys, StrictModel
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
 from proofmark.site.limits import KNOWN_RATES, link
 
@@ -36,7 +36,7 @@ def bytes_per_s(rate: float | str | None) -> float | None:
     return row.bytes_per_s if row else rate if isinstance(rate, float) else None
 
 
-class Level(RenamedKeys):
+class Level(StrictModel):
     """A level of switches. Nodes on the same switch are near each other.
 
     Attributes:
@@ -49,10 +49,6 @@ class Level(RenamedKeys):
         uplink_rate: of one direction of one of these links, like `Fabric.rate`. If it is not
             declared, it is the rate of the link of a node.
     """
-
-    RENAMED = {
-        "each": "hosts_per_switch",
-    }
 
     name: Slug
     hosts_per_switch: Count | None = None

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from proofmark.common.errors import nearest
 from proofmark.common.limits import MAX_ATTEMPTS, MAX_NODES, MAX_PARALLEL, MAX_WAIT_S
-from proofmark.common.strict_model import RenamedKeys
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.bmc_vendors.model import SETTINGS, vendor, vendors
 
 Scalar = str | int | bool
@@ -19,7 +19,7 @@ Count = Annotated[int, Field(gt=0, le=MAX_PARALLEL)]
 SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s"]
 
 
-class Firmware(RenamedKeys):
+class Firmware(StrictModel):
     """How the modes of a partition are set, under which names, and with which time limits.
 
     Attributes:
@@ -45,16 +45,6 @@ class Firmware(RenamedKeys):
         max_failures: number of nodes of a batch that may fail before the change of modes stops.
         max_attempts: number of attempts if a BMC is busy or closes the connection.
     """
-
-    RENAMED = {
-        "reach": "remote_shell",
-        "boot_limit_s": "boot_timeout_s",
-        "settle_s": "reset_timeout_s",
-        "tries": "max_attempts",
-        "at_once": "max_parallel",
-        "batch": "batch_size",
-        "failures": "max_failures",
-    }
 
     back_end: str
     vendor: str = ""

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.host_names import HostTable, canonical, clashes
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
-from proofmark.common.strict_model import RenamedKeys
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.access import Access
 from proofmark.site.choice import LINK, chosen_site, missing_inventory
@@ -27,7 +27,7 @@ from proofmark.site.storage import with_uid
 from proofmark.site.tuned import TUNED, Tuned, with_tuned
 
 
-class Site(RenamedKeys):
+class Site(StrictModel):
     """The hosts of one partition under a limit, and how they are reached.
 
     Attributes:
@@ -43,8 +43,6 @@ class Site(RenamedKeys):
         aliases: further names that a host may report, by host: the variable `ALIASES` of the host,
             and the name of this machine for a host with the connection ``local``.
     """
-
-    RENAMED = {"reach": "remote_shell"}
 
     name: str
     inventory: Path

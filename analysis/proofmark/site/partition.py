@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.models import Reference, Slug
 from proofmark.common.errors import nearest
-from proofmark.common.strict_model import RenamedKeys, StrictModel
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
@@ -57,7 +57,7 @@ class Limit(Reference):
     kind: Literal["contract"] = "contract"
 
 
-class Partition(RenamedKeys):
+class Partition(StrictModel):
     """The facts of one partition: the variable ``partition`` of its group.
 
     Attributes:
@@ -80,11 +80,6 @@ class Partition(RenamedKeys):
         limits: contractual limits of the site.
         rated: the hardware that the vendor states, for the limits that are derived from it.
     """
-
-    RENAMED = {
-        "starting": "launch",
-        "stand_ins": "host_cpus",
-    }
 
     hardware: Annotated[
         Annotated[Literal["discovered"], Tag("discovered")] | Annotated[Hardware, Tag("declared")],

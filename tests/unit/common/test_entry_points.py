@@ -152,11 +152,6 @@ def test_a_site_adds_its_own_provider(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (installed.origin, list(installed.packages)) == ("site-modules", ["fake"])
 
 
-def test_an_old_name_is_refused_with_the_new_one() -> None:
-    with pytest.raises(BadInput, match="found 'record', an old name; its new name is 'manual'"):
-        BACK_ENDS.get("record")
-
-
 def test_without_the_package_there_is_no_such_launcher() -> None:
     """The control: the name comes from the entry points alone."""
     with pytest.raises(BadInput, match="'own'"):

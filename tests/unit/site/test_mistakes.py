@@ -82,11 +82,6 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
         "partition.firmware.back_end: found 'redfsh', did you mean 'redfish'?; accepted: ",
         "manual",
     ),
-    "old-back-end": (
-        add("  firmware: {back_end: record}\n"),
-        "partition.firmware.back_end: found 'record', an old name; its new name is 'manual'",
-        "redfish",
-    ),
     "address-of-a-bmc": (
         add(f"{REDFISH}bmc: '{{nod}}-bmc'}}\n"),
         "partition.firmware.bmc: found 'nod' ('nod' is not defined for expression 'nod'), did you",

@@ -114,7 +114,7 @@ look_at_files() { # look_at_files STEP CODE: after a failure every node tries th
 }
 
 has_result() { # has_result STEP: on a planned node, or by a job
-	[ ! -e "steps/$1/rc" ] || return 0 # a per-node step, or a step of an older format
+	[ ! -e "steps/$1/rc" ] || return 0 # a per-node step
 	for started in "steps/$1"/execution-*/started; do
 		[ -e "$started" ] || continue
 		read -r _ _ _ by _ <"$started"

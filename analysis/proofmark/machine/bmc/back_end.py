@@ -98,7 +98,6 @@ BACK_ENDS = Plugins(
     "proofmark.machine.bmc.backends",
     "partition",
     "firmware.back_end",
-    renamed={"record": "manual"},
 )
 """All back ends; those of a site are entry points of this group."""
 
