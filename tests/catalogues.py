@@ -21,6 +21,7 @@ from tests.folders import BENCHMARKS, PACKAGE, ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.telemetry import TELEMETRY
+from proofmark.common.message_table import MESSAGES
 from proofmark.common.sentence_templates import TEMPLATES, WORDS
 from proofmark.common.translation import CATALOGUES, DOMAIN, ENGLISH, LANGUAGES
 from proofmark.judge.claims import CLAIMS
@@ -49,7 +50,7 @@ def texts() -> Iterator[Key]:
             for _line, _function, text, _comments in babel_extract(file, ["_"], (), OPTIONS):
                 assert isinstance(text, str), f"{path.name}: {text}"
                 yield text
-    yield from (*TEMPLATES, *WORDS)
+    yield from (*MESSAGES.values(), *TEMPLATES, *WORDS)
     counters = "analysis/proofmark/site/node/data/counters.yml"
     meanings = yaml.safe_load((ROOT / counters).read_text(encoding="utf-8"))
     yield from (text for each in meanings.values() for text in each.values())

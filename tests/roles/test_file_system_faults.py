@@ -142,7 +142,7 @@ def test_a_client_that_hangs_is_named_and_the_other_nodes_measure(
     verdict = judged(hang)
     assert invalid(verdict) == {("2", "knl0002"), ("3", "knl0002")}
     (fault,) = verdict.file_systems
-    assert str(fault).endswith("on knl0002: the client of this node, or its network")
+    assert fault.message.endswith("on knl0002: the client of this node, or its network")
     assert set(fault.others) == {"knl0001", "knl0003"}
     assert verdict.coverage.measured == verdict.coverage.expected == 9
     (result, *_) = verdict.of("INVALID")
@@ -157,7 +157,9 @@ def test_a_server_that_stops_is_the_cause_on_all_nodes(
     assert {size for size, _ in invalid(verdict)} == {"2", "3"}
     (fault,) = verdict.file_systems
     assert fault.nodes == ("knl0001", "knl0002", "knl0003")
-    assert str(fault).endswith("on all nodes (knl[0001-0003]): its servers, or the network to them")
+    assert fault.message.endswith(
+        "on all nodes (knl[0001-0003]): its servers, or the network to them"
+    )
 
 
 @pytest.mark.fault("full-file-system")

@@ -67,8 +67,9 @@ def _print_verdict(answer: Verdict) -> None:
             _("not judged: {requirement}").format(requirement=localized(line))
             for line in answer.unmet
         ),
-        *coverage.missing,
-        *map(localized, (*coverage.stopped, *coverage.not_run, *coverage.not_needed)),
+        *(each.message for each in coverage.missing),
+        *map(localized, coverage.stopped),
+        *(localized(each.message) for each in (*coverage.not_run, *coverage.not_needed)),
     ]
     for line in notes:
         print_line(line)

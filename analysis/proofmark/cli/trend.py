@@ -13,6 +13,7 @@ from proofmark.cli.command import Command, language_argument
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
+from proofmark.common.message import Message
 from proofmark.common.messages import say
 from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.translation import in_language
@@ -77,7 +78,8 @@ def _read(folders: list[Path]) -> tuple[list[PastRun], list[LeftOut]]:
             if isinstance(each, LeftOut):
                 left_out.append(each)
             elif each.run in runs:
-                left_out.append(LeftOut(folder, f"a copy of the run in {runs[each.run].folder}"))
+                copy = Message("past-copy", folder=f"{runs[each.run].folder}")
+                left_out.append(LeftOut(folder, copy))
             else:
                 runs[each.run] = each
             if time.monotonic() - said >= PROGRESS_S:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from proofmark.common.message import OF_OTHERS, English, Message, rendered
 from proofmark.common.sentence_templates import TEMPLATES
 from proofmark.common.translation import ENGLISH, language, translated
 
@@ -12,10 +13,6 @@ LONGEST = 400
 """The largest number of characters of a sentence that is compared with the templates."""
 
 _FIELD = re.compile(r"\{(\w+)\}")
-
-
-class English(str):
-    """A text in English on a page of another language; the page marks its language."""
 
 
 def localized(sentence: str) -> str:
@@ -29,6 +26,8 @@ def localized(sentence: str) -> str:
     A sentence without a template is returned as `English`. On an English page each sentence is
     returned as it is.
     """
+    if isinstance(sentence, Message) and sentence.code not in OF_OTHERS:
+        return rendered(sentence)
     if language() == ENGLISH or not sentence:
         return sentence
     known = _localized(language(), sentence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from proofmark.common.errors import bad_input
+from proofmark.common.message import Message
 from proofmark.plan.plan import Group, Job, Step
 from proofmark.plan.search import Figures, Search, available, decide
 from proofmark.runs.attempts import attempts, has_result
@@ -119,21 +120,22 @@ class ReadySteps:
 
     def _unwritten(self, candidates: Sequence[tuple[Job, list[Step]]]) -> Iterator[str]:
         """Yield the steps whose files are not written yet. Write which will not be written."""
-        not_run: dict[str, str] = {}
-        not_needed: dict[str, str] = {}
+        not_run: dict[str, Message] = {}
+        not_needed: dict[str, Message] = {}
         for step in (step for _, steps in candidates for step in steps if step.reads):
             if why := self.run.plan.not_needed.get(step.reads):
-                not_needed[step.id] = f"its files are those of {step.reads}: {why}"
+                not_needed[step.id] = Message("same-files", step=step.reads, text=why)
             elif not has_result(self.run.files.step(step.reads)):
                 yield step.id
             elif problem := write_problem(self.run, step.reads):
-                not_run[step.id] = f"not run: {step.reads}, which writes its files, {problem}"
+                failed = Message("writer-failed", step=step.reads, problem=problem)
+                not_run[step.id] = failed
         for name, reason in not_run.items():
             self._say(f"{name}: {reason}")
         if not_run or not_needed:
             self._add(not_run=not_run, not_needed=not_needed)
 
-    def _add(self, **decisions: Mapping[str, str]) -> None:
+    def _add(self, **decisions: Mapping[str, Message]) -> None:
         add_decisions(self.run.files, **decisions)
         self.run = with_decisions(self.run)
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from proofmark.cases.models import Stability
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.message import Message
 from proofmark.jobs.launcher import LAUNCHERS, Launch, Launcher, launcher
 from proofmark.jobs.layout_script import layout_functions
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
@@ -49,24 +50,25 @@ FOLDER = "@FOLDER@"
 """Placeholder in the script of a per-node step: the folder of the output of the node."""
 
 
-def repeated_commands(plan: Plan, software: Software) -> dict[str, str]:
+def repeated_commands(plan: Plan, software: Software) -> dict[str, Message]:
     """Return the steps that repeat the command of another step of their job, with the reason.
 
     Two choices of a variant may have the same environment: if a BLAS selects the right kernel by
     default, "right" is the same as "as-installed".
     """
     firsts: dict[tuple[str, ...], Step] = {}
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Message] = {}
     for group in plan.groups:
         for job in group.jobs:
             for step in (step for step in job.steps if step.variants):
                 first = firsts.setdefault((job.id, *_command(step, software)), step)
                 if first is not step:
-                    reasons[step.id] = f"runs the command of {first.id}: " + ", ".join(
+                    same = ", ".join(
                         f"{variant} {choice} is {first.variants[variant]}"
                         for variant, choice in step.variants.items()
                         if choice != first.variants[variant]
                     )
+                    reasons[step.id] = Message("same-command", step=first.id, same=same)
     return reasons
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records
+from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
 from proofmark.records.table import table
 
 UNSTEADY = 2 / 3
@@ -173,12 +174,8 @@ def aggregate(records: Records) -> Aggregates:
     by_execution = np.sort(figure * max(1, len(records.executions)) + records.execution)
     order = _ordered(records)
     order = order[_counting(records)[records.execution[order]]]
-    order, disturbed = _undisturbed(
-        records, order, figure, {each.disturbed for each in records.executions}, 1.0
-    )
-    order, unsteady = _undisturbed(
-        records, order, figure, {each.unsteady for each in records.executions}, UNSTEADY
-    )
+    order, disturbed = _undisturbed(records, order, figure, DISTURBED, 1.0)
+    order, unsteady = _undisturbed(records, order, figure, RATE_CHANGED, UNSTEADY)
     left_out = disturbed + unsteady
     _, begins, group = np.unique(figure[order], return_index=True, return_inverse=True)
     rank = np.empty(len(begins), dtype=np.int64)
@@ -215,7 +212,7 @@ def by_repeat(records: Iterable[Record]) -> dict[int, float]:
 
 
 def _undisturbed(
-    records: Records, order: Numbers, figure: Numbers, texts: set[str], below: float
+    records: Records, order: Numbers, figure: Numbers, code: str, below: float
 ) -> tuple[Numbers, Numbers]:
     """Leave out the disturbed records of figures of which enough records are undisturbed.
 
@@ -223,7 +220,7 @@ def _undisturbed(
         records: all records of the run.
         order: numbers of the records that count.
         figure: the number of the figure of each record; shape (records,).
-        texts: the reasons of the disturbed executions.
+        code: the code of the reason of the disturbed records.
         below: the records of a figure are left out if their share is below this number.
 
     Returns:
@@ -231,7 +228,7 @@ def _undisturbed(
         out.
     """
     counts = np.zeros(len(figure), dtype=np.int64)
-    reasons = [n for n, text in enumerate(records.reasons) if text and text in texts]
+    reasons = [number for number, each in enumerate(records.reasons) if each.code == code]
     if not reasons:
         return order, counts
     bad = np.isin(records.reason[order], reasons)

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
-from proofmark.plan.plan import Plan
+from proofmark.plan.plan import Plan, Step
 
 _LISTED = 20
 """The largest number of pairs of a round that are named."""
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """A planned step without a complete measurement.
+
+    Attributes:
+        step: the id of the step.
+        message: the step, its nodes, and why it has no measurement.
+        nodes: its nodes without a measurement; empty if that is not the reason.
+        mode: the mode of the machine that it needs; empty if that is not the reason.
+    """
+
+    step: str
+    message: Message
+    nodes: tuple[str, ...] = ()
+    mode: str = ""
 
 
 @dataclass(frozen=True)
@@ -31,14 +50,22 @@ class Coverage:
     expected: int
     measured: int
     duplicate: int
-    missing: tuple[str, ...]
-    not_run: tuple[str, ...] = ()
-    stopped: tuple[str, ...] = ()
-    not_needed: tuple[str, ...] = ()
+    missing: tuple[Uncovered, ...]
+    not_run: tuple[Uncovered, ...] = ()
+    stopped: tuple[Message, ...] = ()
+    not_needed: tuple[Uncovered, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        lists = ("missing", "not_run", "not_needed")
+        return {
+            **vars(self),
+            **{name: [each.message for each in getattr(self, name)] for name in lists},
+        }
 
 
 def coverage(
-    plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[str] = ()
+    plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[Message] = ()
 ) -> Coverage:
     """Return the coverage of a plan.
 
@@ -49,31 +76,26 @@ def coverage(
         stopped: the jobs that ended early, each with the reason.
     """
     expected = measured = 0
-    missing: list[str] = []
+    missing: list[Uncovered] = []
     for step in plan.steps_to_run():
         folders = step.folders()
         unseen = [folder for folder in folders if folder not in seen]
         expected += len(folders)
         measured += len(folders) - len(unseen)
-        if unseen and step.scope == "job":
-            missing.append(f"{step.id}: {folded(step.nodes)}" if len(step.nodes) > 1 else step.id)
-        elif unseen and step.round:
-            pairs = [folder.partition("/")[2] for folder in unseen]
-            more = f" and {len(pairs) - _LISTED} more pairs" if len(pairs) > _LISTED else ""
-            missing.append(f"{step.id}: {', '.join(pairs[:_LISTED])}{more}")
-        elif unseen:
-            instances = step.instances()
-            hosts = {host for folder in unseen for host in instances[folder.partition("/")[2]]}
-            missing.append(f"{step.id}: {folded(hosts)}")
+        if unseen:
+            missing.append(_missing(step, unseen))
     modes = {group.mode for group in plan.to_run()}
     not_run = tuple(
-        f"{step.id}: NOT RUN: needs mode {group.mode}"
+        Uncovered(step.id, Message("mode-missing", step=step.id, mode=group.mode), mode=group.mode)
         for group in plan.needed()
         if group.mode not in modes
         for job in group.jobs
         for step in job.steps
     )
-    not_needed = tuple(f"{step}: NOT NEEDED: {why}" for step, why in plan.not_needed.items())
+    not_needed = tuple(
+        Uncovered(step, Message("step-not-needed", step=step, reason=why))
+        for step, why in plan.not_needed.items()
+    )
     return Coverage(
         expected=expected,
         measured=measured,
@@ -83,3 +105,20 @@ def coverage(
         stopped=tuple(stopped),
         not_needed=not_needed,
     )
+
+
+def _missing(step: Step, unseen: Sequence[str]) -> Uncovered:
+    """Return a step without a record in the folders `unseen`, with their nodes."""
+    instances = step.instances()
+    names = [folder.partition("/")[2] for folder in unseen]
+    nodes = dict.fromkeys(
+        host for name in names for host in (instances[name] if step.scope != "job" else step.nodes)
+    )
+    shown = folded(nodes)
+    if step.scope != "job" and step.round:
+        more = f" and {len(names) - _LISTED} more pairs" if len(names) > _LISTED else ""
+        shown = f"{', '.join(names[:_LISTED])}{more}"
+    if step.scope == "job" and len(step.nodes) < 2:
+        return Uncovered(step.id, Message("not-measured-step", step=step.id), tuple(nodes))
+    message = Message("not-measured-on", step=step.id, nodes=shown)
+    return Uncovered(step.id, message, tuple(nodes))

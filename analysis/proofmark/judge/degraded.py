@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofmark.common.host_names import HostTable
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.plan.plan import Plan
 
@@ -30,11 +31,11 @@ class Degraded:
     nodes: int
     of: int
     missing: tuple[str, ...] = ()
-    steps: Mapping[str, str] = field(default_factory=dict)
+    steps: Mapping[str, Message] = field(default_factory=dict)
     limit: str = ""
 
     @property
-    def label(self) -> str:
+    def label(self) -> Message:
         """The label of the run: ``degraded: 8,301 of 8,305 nodes``."""
         return label(self.nodes, self.of)
 
@@ -49,9 +50,9 @@ class Degraded:
         }
 
 
-def label(nodes: int, of: int) -> str:
+def label(nodes: int, of: int) -> Message:
     """Return the label of a figure or a run of `nodes` nodes."""
-    return f"degraded: {nodes:,} of {of:,} nodes"
+    return Message("degraded", nodes=f"{nodes:,}", all=f"{of:,}")
 
 
 def degraded(

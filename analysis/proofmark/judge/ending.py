@@ -142,7 +142,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
     The FAIL figure furthest from its limit comes first.
     """
     yield from (_short(str(fault)) for fault in verdict.stage_faults)
-    yield from (_short(localized(str(fault))) for fault in verdict.faults)
+    yield from (_short(localized(fault.message)) for fault in verdict.faults)
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
         yield _described(result, several=several)
@@ -153,7 +153,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
             yield _described(result, several=several)
         seen.add(key)
     coverage = verdict.coverage
-    for line in coverage.stopped or coverage.missing:
+    for line in coverage.stopped or [each.message for each in coverage.missing]:
         yield _("not measured: {step}").format(step=_short(localized(line)))
     if coverage.duplicate:
         yield _("duplicate figures of one step: {count}").format(count=coverage.duplicate)

@@ -30,15 +30,14 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
             reasons.setdefault(nodes[0], f"INVALID {figure}: {result.reason}")
     for fault in verdict.file_systems:
         for host in fault.nodes if fault.others else ():
-            reasons[host] = str(fault)
+            reasons[host] = fault.message
     for each in verdict.stage_faults:
         for host in hosts_of(each.nodes):
             reasons.setdefault(host, f"{each.stage}: {each.code}: {each.text}")
-    for line in verdict.coverage.missing:
-        step, _, names = line.partition(": ")
-        if all(len(nodes) == 1 for nodes in places[step].values()):
-            for node in hosts_of(names) if names else places[step][""]:
-                reasons.setdefault(node, f"{step}: not measured")
+    for missing in verdict.coverage.missing:
+        if all(len(nodes) == 1 for nodes in places[missing.step].values()):
+            for node in missing.nodes:
+                reasons.setdefault(node, f"{missing.step}: not measured")
     return {node: one_line(reason)[:LONGEST] for node, reason in reasons.items()}
 
 

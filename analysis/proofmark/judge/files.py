@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, TextIO
 from xml.sax.saxutils import escape
 
+from proofmark.common.message import Message, fields_json
 from proofmark.common.text import one_line
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.intervals import interval
@@ -26,7 +27,7 @@ _MARK = f"@{secrets.token_hex(8)}@"  # random: in no name and in no output
 _MARKED = re.compile(rf'"{_MARK}(\w+)"')
 _DIFFERENT = (
     *("step", "attempt", "node", "value", "repeat", "values", "interval", "confidence"),
-    *("reason", "single_run"),
+    *("reason", "reason_fields", "single_run"),
 )
 """Keys whose values differ between like results."""
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -78,6 +79,7 @@ class VerdictLineTemplate:
         values = self._value[first : first + self._count[figure]]
         bounds = interval(values)
         ratio = self._median[figure] / centre
+        reason = self._fleet.reason_alike(figure)
         differing = {
             "step": self._steps[execution],
             "attempt": self._executions[execution].attempt,
@@ -88,7 +90,8 @@ class VerdictLineTemplate:
             "single_run": json.dumps(len(values) == 1),
             "interval": [bounds.low, bounds.high] if bounds else "null",
             "confidence": bounds.confidence if bounds else "null",
-            "reason": json.dumps(self._fleet.reason_alike(figure)),
+            "reason": json.dumps(reason),
+            "reason_fields": json.dumps(fields_json(reason)),
             "ratio": ratio,
         }
         return "".join(
@@ -150,7 +153,7 @@ def _junit_lines(results: Results) -> Iterator[str]:
         if (measurand, single) not in pieces:
             marked = replace(results[figure].record, node=_MARK)
             pieces[measurand, single] = _testcase(
-                replace(results[figure], record=marked, reason=_MARK)
+                replace(results[figure], record=marked, reason=Message("output", problem=_MARK))
             ).split(_MARK)
         head, middle, tail = pieces[measurand, single]
         yield f"{head}{nodes[node]}{middle}{_text(results.fleet.reason_alike(figure))}{tail}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from proofmark.cases.models import Benchmarks, Reference
 from proofmark.common.expressions import variables_in
+from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.references.compare import Judgement, traits
 from proofmark.records.columns import Record
@@ -22,14 +23,14 @@ PARAMETER = "parameter"
 FILE_SYSTEM = "file_system"
 NETWORK = "network"
 FACTS = "facts"
-REASONS: Mapping[str, str] = {
-    MODE: "the firmware mode of the nodes is not recorded",
-    CORES: "the number of cores of the node is not recorded",
-    SYSTEM: "the machine, the program and the placement of the figure are not recorded",
-    PARAMETER: "a parameter that the limit needs is not recorded",
-    FILE_SYSTEM: "the file system that the program used is not recorded",
-    NETWORK: "the network between the nodes is not recorded",
-    FACTS: "the hardware of the node is not recorded",
+REASONS: Mapping[str, Message] = {
+    MODE: Message("imported-mode"),
+    CORES: Message("imported-cores"),
+    SYSTEM: Message("imported-system"),
+    PARAMETER: Message("imported-parameter"),
+    FILE_SYSTEM: Message("imported-file-system"),
+    NETWORK: Message("imported-network"),
+    FACTS: Message("imported-facts"),
 }
 """Why a figure stays UNJUDGED, by the proof that is missing."""
 
@@ -58,13 +59,13 @@ class ImportedRules:
         """
         if missing := _to_compare(record, reference):
             limits = (reference.at_least, reference.at_most)
-            words = (reference.kind, reference.source, "UNJUDGED", REASONS[missing])
-            return Judgement(*words, None, None, *limits)
+            of = (reference.kind, reference.source, "UNJUDGED", REASONS[missing])
+            return Judgement(*of, None, None, *limits)
         judgement = compared()
         missing = self._to_pass(record)
         if judgement.outcome != "PASS" or not missing:
             return judgement
-        reason = f"{REASONS[missing]}; {judgement.reason}"
+        reason = joined((REASONS[missing], judgement.reason))
         return replace(judgement, outcome="UNJUDGED", reason=reason, ratio=None, ratios=())
 
     def _to_pass(self, record: Record) -> str:
@@ -84,7 +85,7 @@ def missing_proof(judgement: Judgement) -> str:
     """Return the key of `REASONS` of a judgement that a missing proof prevented, or ""."""
     if judgement.outcome != "UNJUDGED":
         return ""
-    found = (proof for proof, why in REASONS.items() if judgement.reason.startswith(why))
+    found = (proof for proof, why in REASONS.items() if judgement.reason.main_code == why.code)
     return next(found, "")
 
 

@@ -1,12 +1,11 @@
-"""The cause of an INVALID figure, as a code: the next step depends on it."""
+"""The cause of an INVALID figure: the next step depends on it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from enum import Enum
 
-from proofmark.records.columns import Execution
+from proofmark.common.message import Message
 
 
 class InvalidCause(Enum):
@@ -22,36 +21,47 @@ class InvalidCause(Enum):
     BINDING = "binding"
     IMPOSSIBLE = "impossible"
     NETWORK = "network"
+    NETWORK_UNPROVEN = "network-unproven"
     OTHER = "other"
 
 
-def invalid_cause(reason: str, executions: Iterable[Execution]) -> InvalidCause:
-    """Return the cause of a figure with this reason, which `executions` measured."""
-    if reason and any(reason in (each.disturbed, each.unsteady) for each in executions):
-        return InvalidCause.DISTURBED
-    return next(
-        (cause for pattern, cause in _REASONS if pattern.search(reason)), InvalidCause.OTHER
-    )
+def invalid_cause(reason: Message) -> InvalidCause:
+    """Return the cause of a figure that is INVALID for `reason`."""
+    codes = set(reason.codes())
+    return next((cause for cause, known in _CODES.items() if codes & known), InvalidCause.OTHER)
 
 
-_REASONS: tuple[tuple[re.Pattern[str], InvalidCause], ...] = (
-    (re.compile(r"No space left on device|Disk quota exceeded"), InvalidCause.NO_SPACE),
-    (re.compile(r": \S+/\S+ (?:\+\d+|\S+ → \S+)"), InvalidCause.ERROR_COUNTERS),
-    (re.compile(r"\(.* (?:cannot be executed|not found)\)"), InvalidCause.NO_PROGRAM),
-    (
-        re.compile(r"^timed out after|^killed by|left processes behind|^exit code"),
-        InvalidCause.NO_END,
+_CODES: Mapping[InvalidCause, frozenset[str]] = {
+    InvalidCause.DISTURBED: frozenset({"disturbed", "rate-changed"}),
+    InvalidCause.NO_SPACE: frozenset({"no-space", "output-no-space", "scratch-full-on"}),
+    InvalidCause.ERROR_COUNTERS: frozenset(
+        {"counter-rose", "counter-changed", "counter-rose-at", "counter-changed-at"}
     ),
-    (
-        re.compile(r"^file system of|scratch folder|^the files |on another than /"),
-        InvalidCause.FILE_SYSTEM,
+    InvalidCause.NO_PROGRAM: frozenset(
+        {"no-program", "no-program-said", "no-execution", "no-execution-said"}
     ),
-    (re.compile(r"mode \S+ is not proven|was in mode|; mode \S+ has"), InvalidCause.MODE),
-    (
-        re.compile(r"^rank |ranks? reported|threads? (?:reported|ran)|memory policy"),
-        InvalidCause.BINDING,
+    InvalidCause.NO_END: frozenset(
+        {"timed-out", "killed", "processes-left", "exit-code", "exit-code-said"}
     ),
-    (re.compile(r"physical bound"), InvalidCause.IMPOSSIBLE),
-    (re.compile(r"counters of (?:the|its) networks|carried .* MB"), InvalidCause.NETWORK),
-)
-"""The first pattern that matches counts."""
+    InvalidCause.FILE_SYSTEM: frozenset(
+        {"scratch-elsewhere", "scratch-empty", "scratch-mount", "scratch-mount-root"}
+        | {"scratch-mount-changed", "scratch-link-changed", "scratch-same", "scratch-files"}
+        | {"scratch-bytes", "scratch-failed", "other-mount"}
+    ),
+    InvalidCause.MODE: frozenset(
+        {"mode-without-boot", "mode-of-other-boot", "mode-not-readable", "mode-not-proven"}
+        | {"other-mode", "other-shape"}
+    ),
+    InvalidCause.BINDING: frozenset(
+        {"rank-twice", "ranks-silent", "rank-unplanned", "rank-cpus", "rank-host", "rank-memory"}
+        | {"rank-threads-missing", "rank-threads", "thread-unplanned", "threads-silent"}
+        | {"thread-cpus"}
+    ),
+    InvalidCause.IMPOSSIBLE: frozenset({"above-bound", "below-bound"}),
+    InvalidCause.NETWORK: frozenset({"other-network"}),
+    InvalidCause.NETWORK_UNPROVEN: frozenset(
+        {"networks-unread", "networks-unrecorded", "node-networks-unread"}
+        | {"node-networks-unrecorded"}
+    ),
+}
+"""The codes of each cause. The first cause with a code of the reason counts."""

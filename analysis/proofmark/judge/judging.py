@@ -112,7 +112,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     slow_ends = verdict.links.hosts if verdict.links else {}
     measured, judged = verdict.measured(), verdict.judged()
     bad = bad_nodes(of_nodes, measured, nodes, places, slow_ends, judged, verdict.lost)
-    unmeasured = {line.partition(":")[0] for line in verdict.coverage.missing}
+    unmeasured = {each.step for each in verdict.coverage.missing}
     hosts = site.partition_hosts or site.hosts
     lacking = degraded(run.plan, hosts, measured, unmeasured)
     found = replace(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.models import Benchmarks
+from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.coverage import Coverage
@@ -17,10 +17,6 @@ from proofmark.judge.references.compare import Judgement, applies
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.selection import possible_steps
 from proofmark.site.partition import Limit
-
-NO_ROW = "its row is missing in the output"
-NO_OUTPUT = "no output has a row for it"
-NO_STEP = "no step for it runs"
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class LimitCheck:
 
     limit: Limit
     judged: int
-    not_evaluated: tuple[str, ...]
+    not_evaluated: tuple[Message, ...]
 
     @property
     def name(self) -> str:
@@ -46,9 +42,9 @@ class LimitCheck:
         return " ".join([limit.case, limit.metric, *where, f"({limit.source})"])
 
     @property
-    def sentences(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[Message, ...]:
         """Each reason with the name of the limit."""
-        return tuple(f"limit of {self.name} not evaluated: {why}" for why in self.not_evaluated)
+        return tuple(Message("limit-open", limit=self.name, text=why) for why in self.not_evaluated)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -85,24 +81,27 @@ def check_limits(
         if not ids:
             continue
         judged = sum(answer.evaluated for _, answer in answers)
-        hosts: dict[str, set[str]] = {}
+        hosts: dict[Message, set[str]] = {}
         for figure, answer in answers:
             if not answer.evaluated:
                 node = figures.records.nodes[figures.node[figure]]
-                reason = re.sub(rf"\b{re.escape(node)}\b", "the node", answer.reason)
+                reason = answer.reason.without_nodes([node])
                 hosts.setdefault(reason, set()).update(hosts_of(node))
         running = [step for step in to_run if step.id in ids]
         if plan.imported:
             if without := _nodes_without_row(limit, figures, running):
-                hosts.setdefault(NO_OUTPUT, set()).update(without)
+                hosts.setdefault(Message("rows-missing"), set()).update(without)
         else:
             for folder, nodes in _without_row(limit, figures, running, seen):
-                hosts.setdefault(f"{NO_ROW} ({folder})", set()).update(nodes)
-        reasons = [f"{reason}: {folded(nodes)}" for reason, nodes in hosts.items()]
+                hosts.setdefault(Message("row-missing", step=folder), set()).update(nodes)
+        reasons = [
+            Message("limit-open-on", text=reason, nodes=folded(nodes))
+            for reason, nodes in hosts.items()
+        ]
         if not running and not judged:
             left_out = (*covered.not_run, *covered.not_needed)
-            why = [line for line in left_out if line.partition(":")[0] in ids]
-            reasons.append("; ".join([NO_STEP, *why[:1]]))
+            why = [each.message for each in left_out if each.step in ids]
+            reasons.append(joined([Message("step-missing"), *why[:1]]))
         checks.append(LimitCheck(limit, judged, tuple(reasons)))
     return tuple(checks)
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from proofmark.cases.models import RESOLVED_AXES, SENSOR, Required
 from proofmark.cases.telemetry import TELEMETRY
+from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds
 from proofmark.judge.references.compare import traits
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import VIRTUAL
 
-NOT_MEASURED = "no output has a matching row"
+NOT_MEASURED = Message("no-row")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class _Found:
 
 def unjudged(
     required: Sequence[Required], figures: Aggregates, results: Results, kinds: Kinds
-) -> Iterator[str]:
+) -> Iterator[Message]:
     """Yield each required metric that has neither PASS nor FAIL on a class of nodes, and why.
 
     A class is one on which the case was measured. An emulated figure only has to be valid, because
@@ -66,7 +67,8 @@ def unjudged(
         for metric in each.metrics:
             for of, found in _classes(each, metric, figures, results, kinds).items():
                 if not found.judged:
-                    yield f"{each.case} {metric} on {of}: {_reason(found.figures, results)}"
+                    what = {"case": each.case, "metric": metric, "hardware": f"{of}"}
+                    yield Message("required-open", text=_reason(found.figures, results), **what)
 
 
 def _classes(
@@ -103,7 +105,7 @@ def _classes(
     return classes
 
 
-def _reason(figures: Sequence[int], results: Results) -> str:
+def _reason(figures: Sequence[int], results: Results) -> Message:
     """Return the reason of the first figure with a reference, else of the first figure."""
     if not figures:
         return NOT_MEASURED

@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.expected.counterparts import Counterparts, ExpectedValue
@@ -52,12 +53,12 @@ class Result:
     record: Record
     values: tuple[float, ...]
     verdict: str
-    reason: str
+    reason: Message
     references: tuple[Judgement, ...]
     interval: Interval | None = None
     retest: bool = False
     steps: tuple[str, ...] = ()
-    degraded: str = ""
+    degraded: Message = NOTHING
     expected: ExpectedValue | None = None
     cause: InvalidCause | None = None
     shown_by: tuple[str, ...] = ()
@@ -95,7 +96,7 @@ class Results(Sequence[Result]):
     answers: Mapping[int, tuple[Judgement, ...]]
     fleet: Fleet
     by_reference: Mapping[int, Sequence[tuple[int, Judgement]]] = field(default_factory=dict)
-    degraded: Mapping[str, str] = field(default_factory=dict)
+    degraded: Mapping[str, Message] = field(default_factory=dict)
     baseline: BaselineComparison | None = None
     expected: Counterparts | None = None
 
@@ -113,25 +114,26 @@ class Results(Sequence[Result]):
         record, values = self.aggregates.record(figure), self.aggregates.values(figure)
         executions = self.aggregates.executions(figure)
         steps = tuple(dict.fromkeys(each.step for each in executions))
-        fewer = self.degraded.get(record.step, "")
+        fewer = self.degraded.get(record.step, NOTHING)
         if not record.valid:
             result = Result(record, values, "INVALID", record.reason, (), None, False, steps, fewer)
-            return replace(result, cause=invalid_cause(record.reason, executions))
+            return replace(result, cause=invalid_cause(record.reason))
         fleet = self.fleet.judge(figure)
         accepted = self.baseline.judge(figure) if self.baseline else ()
         answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []), *accepted)
         expected = self.expected.of(figure) if self.expected else None
         bounds = interval(values)
         result = _with_verdict(
-            Result(record, values, "", "", answers, bounds, False, steps, fewer, expected)
+            Result(record, values, "", NOTHING, answers, bounds, False, steps, fewer, expected)
         )
         if result.verdict == "FAIL":
             result = _with_confirmation(result, self.aggregates.by_execution(figure))
         disturbed = int(self.aggregates.disturbed[figure])
         if not disturbed:
             return result
-        left_out = f"{disturbed} of {disturbed + len(values)} repeats were disturbed and left out"
-        return replace(result, reason=f"{result.reason}; {left_out}")
+        every = disturbed + len(values)
+        left_out = Message("repeats-left-out", disturbed=disturbed, repeats=every)
+        return replace(result, reason=joined((result.reason, left_out)))
 
     def disturbers(self) -> Shares:
         """Return what took CPU time from the ranks of the disturbed executions, the worst first."""
@@ -194,12 +196,15 @@ def result_json(result: Result) -> dict[str, Any]:
         "interval": result.interval and [result.interval.low, result.interval.high],
         "confidence": result.interval and result.interval.confidence,
         "verdict": result.verdict,
-        "reason": result.reason,
+        **result.reason.as_json("reason"),
         "retest": result.retest,
         **({"retest_reason": result.retest_reason} if result.retest else {}),
         **({"expected": result.expected.as_json()} if result.expected else {}),
         "references": [
-            {name: getattr(judgement, name) for name in Judgement.__slots__}
+            {
+                **{name: getattr(judgement, name) for name in Judgement.__slots__},
+                "reason_code": judgement.reason.main_code,
+            }
             for judgement in result.references
         ],
     }
@@ -211,9 +216,9 @@ def _with_verdict(result: Result) -> Result:
     outcomes = {answer.outcome for answer in answers}
     verdict = next((word for word in ("FAIL", "PASS") if word in outcomes), "UNJUDGED")
     if verdict == "UNJUDGED":
-        reason = "; ".join(answer.reason for answer in answers) or "no reference applies"
+        reason = joined(answer.reason for answer in answers) or Message("no-reference")
     else:
-        reason = "; ".join(answer.reason for answer in answers if answer.outcome == verdict)
+        reason = joined(answer.reason for answer in answers if answer.outcome == verdict)
     retest = verdict == "FAIL" and all(answer.within_noise(result.values) for answer in answers)
     return replace(result, verdict=verdict, reason=reason, retest=retest)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.models import TOGETHER
+from proofmark.common.message import Message
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Execution
 
@@ -41,18 +42,20 @@ class RoundOverlap:
     unknown: int
     overlap: float | None
 
-    def sentences(self) -> Iterator[str]:
+    def messages(self) -> Iterator[Message]:
         """Yield what is wrong with the round; nothing if all pairs measured together."""
-        name = f"{self.step}, execution {self.attempt}"
+        of: dict[str, str | int] = {
+            "step": self.step,
+            "execution": self.attempt,
+            "pairs": self.pairs,
+        }
         if self.apart:
             listed = ", ".join(self.apart[:_LISTED])
             more = f" and {len(self.apart) - _LISTED} more" if len(self.apart) > _LISTED else ""
-            yield (
-                f"{name}: {len(self.apart)} of {self.pairs} pairs measured less than {LEAST:.0%} "
-                f"of the time together with the others, or a clock is wrong: {listed}{more}"
-            )
+            shown = {"share": f"{LEAST:.0%}", "listed": f"{listed}{more}"}
+            yield Message("round-apart", apart=len(self.apart), **shown, **of)
         if self.unknown:
-            yield f"{name}: {self.unknown} of {self.pairs} pairs have no times"
+            yield Message("round-unknown", unknown=self.unknown, **of)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""

@@ -6,7 +6,6 @@ UNJUDGED: no reference applies. All four are counted. Agreement with like nodes 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +15,7 @@ import numpy as np
 
 from proofmark.cases.models import Benchmarks, Reference
 from proofmark.common.errors import bad_input
+from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.baseline.of_run import BaselineOfRun
@@ -57,9 +57,7 @@ from proofmark.records.columns import EMULATED, Numbers, Record, Records
 from proofmark.runs.expected import Expected
 from proofmark.runs.stage_faults import StageFault
 from proofmark.site.partition import PREDICTED, Limit
-from proofmark.site.rated import RATED, Rated
-
-_KEY = re.compile(rf"{re.escape(RATED)}\.[a-z_]+")
+from proofmark.site.rated import Rated
 
 
 @dataclass(frozen=True)
@@ -102,13 +100,13 @@ class Verdict:
     targets: tuple[SlowTarget, ...] = ()
     file_systems: tuple[FileSystemFault, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
-    required: tuple[str, ...] = ()
+    required: tuple[Message, ...] = ()
     rehearsed: int = 0
     rounds: tuple[RoundOverlap, ...] = ()
     over_time: OverTime = field(default_factory=OverTime)
     slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
-    lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lost: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
     disagreements: tuple[Disagreement, ...] = ()
     imported: bool = False
     stage_faults: tuple[StageFault, ...] = ()
@@ -138,15 +136,16 @@ class Verdict:
         return self.results.expected
 
     @property
-    def unmet(self) -> tuple[str, ...]:
+    def unmet(self) -> tuple[Message, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
-        limits = (sentence for check in self.limits for sentence in check.sentences)
+        limits = (message for check in self.limits for message in check.messages)
         return (*limits, *self.required)
 
     @property
     def missing_keys(self) -> tuple[str, ...]:
         """The keys of the inventory that would enable the judgements in `unmet`."""
-        return tuple(dict.fromkeys(key for line in self.unmet for key in _KEY.findall(line)))
+        found = (str(each.fields["key"]) for line in self.unmet for each in _unknown_facts(line))
+        return tuple(dict.fromkeys(found))
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of ``proofmark verdict``: `exit_code`.
@@ -211,11 +210,11 @@ class Verdict:
             "run": self.run,
             "counts": dict(self.counts),
             "single_runs": self.results.single_runs,
-            "coverage": vars(self.coverage),
+            "coverage": self.coverage.as_json(),
             "degraded": self.degraded and self.degraded.as_json(),
             **({"imported": True} if self.imported else {}),
             "unmet": list(self.unmet),
-            "faults": [str(fault) for fault in self.faults],
+            "faults": [fault.message for fault in self.faults],
             **(
                 {"stage_faults": [fault.model_dump() for fault in self.stage_faults]}
                 if self.stage_faults
@@ -250,10 +249,17 @@ class NodeFault:
     """A fault of a node that no figure has."""
 
     node: str
-    reason: str
+    reason: Message
 
-    def __str__(self) -> str:
-        return f"{self.node}: {self.reason}"
+    @property
+    def message(self) -> Message:
+        """The fault with the node."""
+        return Message("node-fault", node=self.node, text=self.reason)
+
+
+def _unknown_facts(message: Message) -> Iterator[Message]:
+    """Yield the messages about a fact of the hardware that a key of the inventory can state."""
+    return (each for each in message.nested() if each.code in ("fact-unknown", "fact-hidden"))
 
 
 class Measured(Protocol):
@@ -308,7 +314,7 @@ def judge(
     limits: Sequence[Limit],
     nodes: Nodes | None = None,
     family_level: float = FAMILY_LEVEL,
-    stopped: Sequence[str] = (),
+    stopped: Sequence[Message] = (),
     rated: Rated = NOTHING_RATED,
     distance: Distance | None = None,
     paths: Paths | None = None,

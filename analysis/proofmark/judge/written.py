@@ -11,14 +11,16 @@ from pydantic import BaseModel, ValidationError
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_bytes
 from proofmark.common.limits import MAX_VERDICT_BYTES
+from proofmark.common.message import Message, Term
 from proofmark.common.strict_model import StrictModel
-from proofmark.common.translation import ENGLISH, in_language
 from proofmark.judge.claims.of_runs import answers_of
-from proofmark.judge.ending import MEANING, counts_line
+from proofmark.judge.ending import MEANING
 from proofmark.judge.files import write_verdict
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.runs.run import Run
+
+_COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged": "UNJUDGED"}
 
 
 class _Coverage(BaseModel):
@@ -47,12 +49,16 @@ class WrittenVerdict(BaseModel):
     faults: list[str]
 
     @property
-    def line(self) -> str:
-        """The verdict with its counts in English, as in the last lines of an acceptance."""
+    def line(self) -> Message:
+        """The verdict with its counts, as in the last lines of an acceptance."""
         code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed, self.faults)
-        measured = f"{self.coverage.measured} of {self.coverage.expected} steps measured"
-        with in_language(ENGLISH):
-            return f"{MEANING[code]}: {counts_line(self.counts)}; {measured}"
+        return Message(
+            "past-verdict",
+            text=Term(MEANING[code]),
+            **{key: self.counts.get(word, 0) for key, word in _COUNTS.items()},
+            measured=self.coverage.measured,
+            expected=self.coverage.expected,
+        )
 
     @property
     def missing(self) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.search import Search
@@ -92,8 +93,8 @@ class Plan(StrictModel):
     at_once: int = Field(default=1, ge=1, exclude_if=lambda jobs: jobs == 1)
     imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
     allowed_modes: list[str] = Field(default=[], exclude=True)
-    repeated: dict[str, str] = Field(default={}, exclude=True)
-    not_needed: dict[str, str] = Field(default={}, exclude=True)
+    repeated: dict[str, Message] = Field(default={}, exclude=True)
+    not_needed: dict[str, Message] = Field(default={}, exclude=True)
 
     def nodes(self) -> list[str]:
         """Return the nodes of all jobs, each once."""

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Literal
 
 from proofmark.cases.models import SearchRule
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.strict_model import StrictModel
 
 PASSES = 2
@@ -91,14 +92,14 @@ class Decision:
 
     Attributes:
         needed: the ids of all steps that it needs or needed, finished or not.
-        ended: why it ended; empty if it waits for a needed step.
+        ended: why it ended; `NOTHING` if it waits for a needed step.
         best: the best candidate; None if the search waits or no candidate is valid.
         value: the figure of the best candidate, in the unit of the metric.
         noise: the relative noise of a figure: the median of half the range of the repeats.
     """
 
     needed: tuple[str, ...]
-    ended: str = ""
+    ended: Message = NOTHING
     best: Candidate | None = None
     value: float = 0.0
     noise: float = 0.0
@@ -118,7 +119,7 @@ def decide(search: Search, figures: Figures) -> Decision:
     ``no-growth``: the first value that gives no gain that counts ends the search.
     """
     if not search.candidates:
-        return Decision((), "the search ended: every point repeats the command of another step")
+        return Decision((), Message("search-repeats"))
     if search.rule.stop == "no-growth":
         return _grow(search, figures)
     return _descend(search, figures)
@@ -135,10 +136,9 @@ def _descend(search: Search, figures: Figures) -> Decision:
         counts = state.gain(winner, best) > search.rule.least_gain + state.noise
         quiet = 1 if counts else quiet + 1
         best, turn = winner, turn + 1
-    no_more = f"no axis gives a gain of more than {state.threshold}"
-    return state.ended(
-        best, no_more if quiet >= len(axes) else f"each axis was varied {PASSES} times"
-    )
+    if quiet >= len(axes):
+        return state.ended(best, Message("search-no-axis", threshold=state.threshold))
+    return state.ended(best, Message("search-varied", times=PASSES))
 
 
 def _grow(search: Search, figures: Figures) -> Decision:
@@ -149,12 +149,13 @@ def _grow(search: Search, figures: Figures) -> Decision:
             return Decision(state.needed)
         last = f"{axis} {candidate.values[axis]}"
         if state.value(candidate) is None:
-            return state.ended(best, f"{last} has no valid figure")
+            return state.ended(best, Message("search-invalid", last=last))
         gain = state.gain(candidate, best)
         best = max(best, candidate, key=state.score)
         if candidate is not search.candidates[0] and gain <= search.rule.least_gain + state.noise:
-            return state.ended(best, f"{last} gives no gain of more than {state.threshold}")
-    return state.ended(best, "there is no further value")
+            why = Message("search-no-gain", last=last, threshold=state.threshold)
+            return state.ended(best, why)
+    return state.ended(best, Message("search-no-value"))
 
 
 class _State:
@@ -209,15 +210,16 @@ class _State:
             return 0.0 if new is None else float("inf")
         return new / old - 1 if self._search.better == "higher" else 1 - new / old
 
-    def ended(self, best: Candidate, why: str) -> Decision:
+    def ended(self, best: Candidate, why: Message) -> Decision:
         search, value = self._search, self.value(best)
         used = sum(candidate.steps[0] in self._used for candidate in search.candidates)
-        ended = f"the search of {', '.join(search.rule.axes)} ended"
-        counts = f"{used} of {len(search.candidates)} points measured"
+        axes, points = ", ".join(search.rule.axes), len(search.candidates)
         if value is None:
-            return Decision(self.needed, f"{ended}: no point has a valid figure; {counts}")
+            empty = Message("search-empty", axes=axes, used=used, points=points)
+            return Decision(self.needed, empty)
         chosen = ", ".join(f"{axis} {choice}" for axis, choice in best.values.items())
-        reason = f"{ended}: best {chosen}, {value:.5g} {search.unit}; {why}; {counts}"
+        found = {"best": chosen, "value": f"{value:.5g} {search.unit}", "text": why}
+        reason = Message("search-ended", axes=axes, used=used, points=points, **found)
         return Decision(self.needed, reason, best, value, self.noise)
 
 

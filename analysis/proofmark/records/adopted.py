@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from proofmark.cases.reader.engine import Reading
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.records.hosts import HostNames
 from proofmark.runs.adopted import AdoptedFile
@@ -21,8 +22,8 @@ def imported_error(
     nodes: Sequence[str],
     readings: Sequence[Reading],
     names: HostNames,
-) -> str:
-    """Return why an imported output is INVALID as a whole, or an empty string.
+) -> Message:
+    """Return why an imported output is INVALID as a whole, or `NOTHING`.
 
     Args:
         file: the adopted file; None if ``adopted.json`` does not list it.
@@ -32,15 +33,15 @@ def imported_error(
         names: the further names of the nodes.
     """
     if file is None:
-        return "adopted.json does not list this output"
+        return Message("not-adopted")
     if file.problem:
-        return file.problem
+        return Message("adopted-unread", problem=file.problem)
     if sha256(content).hexdigest() != file.sha256:
-        return "stdout changed after it was adopted"
+        return Message("adopted-changed")
     printed = [reading.node for reading in readings if reading.node]
     if not printed or not names.wrong_host(nodes, printed):
-        return ""
-    return f"the output names node {printed[0][:80]!r}, it was adopted for {folded(nodes)}"
+        return NOTHING
+    return Message("adopted-for-node", node=repr(printed[0][:80]), nodes=folded(nodes))
 
 
 def repeats_in_output(readings: Sequence[Reading]) -> list[list[Reading]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence, Set
 from proofmark.cases.models import MEMORY
 from proofmark.common.host_names import short_name
 from proofmark.common.json_text import parse_json
+from proofmark.common.message import NOTHING, Message
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step
 from proofmark.records.hosts import HostNames
@@ -35,8 +36,8 @@ class BindingCheck:
         self.names = names or HostNames()
         self._passed: set[bytes | tuple[bytes, ...] | None] = set()
 
-    def invalid_reason(self, hosts: Sequence[str], binding: bytes) -> str:
-        """Return how `binding`, reported from `hosts`, differs from the plan, or an empty string.
+    def invalid_reason(self, hosts: Sequence[str], binding: bytes) -> Message:
+        """Return how `binding`, reported from `hosts`, differs from the plan, or `NOTHING`.
 
         Args:
             hosts: the nodes of the measurement.
@@ -45,10 +46,10 @@ class BindingCheck:
         names = self._reported(hosts)
         anonymous = _anonymous(names, binding)
         if anonymous in self._passed:
-            return ""
+            return NOTHING
         key = None if anonymous is None else tuple(sorted(_entries(anonymous)))
         if key in self._passed:
-            return ""
+            return NOTHING
         try:
             report = read_binding(parse_json(binding))
         except UNREADABLE as error:
@@ -97,8 +98,8 @@ def binding_error(
     report: BindingReport,
     host_cpus: HostCpuMap | None = None,
     names: HostNames | None = None,
-) -> str:
-    """Return the first difference between the planned and the reported binding, or "".
+) -> Message:
+    """Return the first difference between the planned and the reported binding, or `NOTHING`.
 
     Args:
         step: the step, with the planned CPUs of each rank.
@@ -110,45 +111,46 @@ def binding_error(
     names = names or HostNames()
     counts = Counter(entry.rank for entry in report.ranks)
     if repeated := [rank for rank, count in sorted(counts.items()) if count > 1]:
-        return f"rank {repeated[0]} reported its binding {counts[repeated[0]]} times"
+        return Message("rank-twice", rank=repeated[0], times=counts[repeated[0]])
     if wrong := names.wrong_host(hosts, report.all_hosts):
         return wrong
     if not step.cpus:
-        return ""
+        return NOTHING
     if len(report.ranks) != len(step.cpus):
-        return f"{len(report.ranks)} of {len(step.cpus)} ranks reported their binding"
+        return Message("ranks-silent", reported=len(report.ranks), ranks=len(step.cpus))
     planned_ranks = host_rank_cpus(step, host_cpus)
     domains = set(host_numa_domains(step, host_cpus))
     for entry in sorted(report.ranks, key=lambda entry: entry.rank):
         rank, memory = entry.rank, entry.memory
         if not 0 <= rank < len(planned_ranks):
-            return f"rank {rank} is not one of the {len(planned_ranks)} planned ranks"
+            return Message("rank-unplanned", rank=rank, ranks=len(planned_ranks))
         planned = planned_ranks[rank]
         if entry.cpus.cpus != planned.as_reported().cpus:
-            found = cpu_list_text(entry.cpus.cpus)
-            return f"rank {rank} ran on CPUs {found}, planned on {_listed(planned.cpus)}"
+            found, wanted = cpu_list_text(entry.cpus.cpus), _listed(planned.cpus)
+            return Message("rank-cpus", rank=rank, found=found, planned=wanted)
         host = report.hosts[entry.cpus.node]
         if not names.accepts(hosts[planned.node], host):
-            return f"rank {rank} ran on {host}, planned on {hosts[planned.node]}"
+            return Message("rank-host", rank=rank, node=host, planned=hosts[planned.node])
         if domains and not _is_bound(memory, domains):
-            found = memory or "unknown"
-            return f"rank {rank} had the memory policy {found}, planned bind:{_listed(domains)}"
+            wanted = f"bind:{_listed(domains)}"
+            return Message("rank-memory", rank=rank, found=memory or "unknown", planned=wanted)
         if memory.startswith("bind:") and not domains and MEMORY in step.parameters:
-            return f"rank {rank} had the memory policy {memory}, planned memory of all domains"
+            wanted = "memory of all domains"
+            return Message("rank-memory", rank=rank, found=memory, planned=wanted)
         if step.bind_threads and (wrong := _own_cpus_error(rank, planned.cpus, report)):
             return wrong
-    return _thread_error(planned_ranks[0].cpus, report) if step.launch == "threads" else ""
+    return _thread_error(planned_ranks[0].cpus, report) if step.launch == "threads" else NOTHING
 
 
-def _own_cpus_error(rank: int, cpus: Sequence[int], report: BindingReport) -> str:
+def _own_cpus_error(rank: int, cpus: Sequence[int], report: BindingReport) -> Message:
     """Compare the CPUs that threads of an MPI rank have for themselves with its planned CPUs."""
     found = report.own_cpus.get(rank, frozenset())
-    planned = f"planned one on each of {_listed(cpus)}"
+    planned = _listed(cpus)
     if missing := set(cpus) - found:
-        return f"rank {rank} had no thread of its own on CPUs {_listed(missing)}, {planned}"
+        return Message("rank-threads-missing", rank=rank, missing=_listed(missing), planned=planned)
     if others := found - set(cpus):
-        return f"rank {rank} had threads on CPUs {_listed(others)}, {planned}"
-    return ""
+        return Message("rank-threads", rank=rank, found=_listed(others), planned=planned)
+    return NOTHING
 
 
 def _is_bound(memory: str, domains: Set[int]) -> bool:
@@ -160,28 +162,29 @@ def _is_bound(memory: str, domains: Set[int]) -> bool:
         return False
 
 
-def _thread_error(cpus: Sequence[int], report: BindingReport) -> str:
-    """Return the first difference between the planned CPU of a thread and its report, or "".
+def _thread_error(cpus: Sequence[int], report: BindingReport) -> Message:
+    """Return the first difference between the planned CPU of a thread and its report.
 
     OpenMP reports nothing if there is one thread only.
     A runtime before OpenMP 5.0 (GCC 8) reports no thread. Then the report of the kernel counts.
     """
     if len(cpus) < 2:
-        return ""
+        return NOTHING
     if not report.threads and report.own_cpus:
         return _own_cpus_error(0, cpus, report)
     reported: dict[int, set[str]] = {number: set() for number in range(len(cpus))}
     for entry in report.threads:
         if not 0 <= entry.thread < len(cpus):
-            return f"thread {entry.thread} is not one of the {len(cpus)} planned threads"
+            return Message("thread-unplanned", thread=entry.thread, threads=len(cpus))
         reported[entry.thread].add(entry.cpus)
     if missing := [number for number, texts in reported.items() if not texts]:
-        return f"{len(cpus) - len(missing)} of {len(cpus)} threads reported their CPU"
+        seen = len(cpus) - len(missing)
+        return Message("threads-silent", reported=seen, threads=len(cpus))
     for number, texts in reported.items():
         for text in sorted(texts):
             if cpu_list(text) != {cpus[number]}:
-                return f"thread {number} ran on CPUs {text}, planned on {cpus[number]}"
-    return ""
+                return Message("thread-cpus", thread=number, found=text, planned=cpus[number])
+    return NOTHING
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -12,6 +12,7 @@ from proofmark.cases.reader.engine import Reading
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import render
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.units import measure
 from proofmark.plan.plan import Step
 from proofmark.site.ceilings import Ceilings
@@ -36,16 +37,17 @@ class Bounds:
     least: Bound | None
     greatest: Bound | None
 
-    def error(self, metric: str, value: float, unit: str) -> str:
-        """Return why `value` is impossible, or an empty string."""
+    def error(self, metric: str, value: float, unit: str) -> Message:
+        """Return why `value` is impossible, or `NOTHING`."""
         for bound, side in ((self.greatest, "above"), (self.least, "below")):
             if bound is None:
                 continue
             if value > bound.value if side == "above" else value < bound.value:
                 shown = f"{bound.value:.3g} {unit}".strip()
-                found = f"{metric} {value:.6g} {unit}".strip()
-                return f"{found} is {side} the physical bound {shown}: {bound.source}"
-        return ""
+                found = f"{value:.6g} {unit}".strip()
+                fields = {"metric": metric, "value": found, "bound": shown}
+                return Message(f"{side}-bound", source=bound.source, **fields)
+        return NOTHING
 
 
 class StepBounds:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.common.message import NOTHING, Message
 from proofmark.runs.noise_file import Shares
 from proofmark.site.partition import PREDICTED
 
@@ -50,7 +51,7 @@ class Record:
     parameters: Mapping[str, Scalar]
     environment_hash: str
     valid: bool
-    reason: str
+    reason: Message
 
 
 class Measurand(NamedTuple):
@@ -94,8 +95,8 @@ class Execution(NamedTuple):
     repeat: int
     steal: float = float("nan")
     others: float = float("nan")
-    disturbed: str = ""
-    unsteady: str = ""
+    disturbed: Message = NOTHING
+    unsteady: Message = NOTHING
     start: float = float("nan")
     ended: float = float("nan")
     seconds: float = float("nan")
@@ -113,7 +114,7 @@ class RecordBuilder:
     executions: list[Execution] = field(default_factory=list)
     measurands: dict[Measurand, int] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
-    reasons: dict[str, int] = field(default_factory=dict)
+    reasons: dict[Message, int] = field(default_factory=dict)
     execution: list[int] = field(default_factory=list)
     measurand: list[int] = field(default_factory=list)
     node: list[int] = field(default_factory=list)
@@ -145,7 +146,7 @@ class RecordBatch(NamedTuple):
     executions: list[list[Any]]
     measurands: list[Measurand]
     nodes: list[str]
-    reasons: list[str]
+    reasons: list[Message]
     execution: Numbers
     measurand: Numbers
     node: Numbers
@@ -178,7 +179,7 @@ class Records(Sequence[Record]):
     executions: Sequence[Execution]
     measurands: Sequence[Measurand]
     nodes: Sequence[str]
-    reasons: Sequence[str]
+    reasons: Sequence[Message]
     execution: Numbers
     measurand: Numbers
     node: Numbers
@@ -191,7 +192,7 @@ class Records(Sequence[Record]):
         executions: list[Execution] = []
         measurands: dict[Measurand, int] = {}
         nodes: dict[str, int] = {}
-        reasons: dict[str, int] = {}
+        reasons: dict[Message, int] = {}
         renumbered: list[RecordBatch] = [RecordBuilder().batch()]
         for batch in batches:
             # Index -1, the reason of valid records, is the last entry: -1 again.
@@ -259,7 +260,7 @@ class Records(Sequence[Record]):
             self.nodes[self.node[index]],
             execution,
             None if value != value else value,
-            "" if reason < 0 else self.reasons[reason],
+            NOTHING if reason < 0 else self.reasons[reason],
             valid=reason < 0,
         )
 
@@ -269,7 +270,7 @@ class Records(Sequence[Record]):
         node: str,
         execution: Execution,
         value: float | None,
-        reason: str = "",
+        reason: Message = NOTHING,
         *,
         valid: bool = True,
     ) -> Record:

@@ -17,6 +17,7 @@ from proofmark.cases.reader.engine import Reading
 from proofmark.common.expressions import render
 from proofmark.common.files import read_bytes
 from proofmark.common.json_text import parse_json
+from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.runs.binding_file import UNREADABLE
 
@@ -27,8 +28,8 @@ MIN_OVERLAP = 0.5
 
 def concurrency_error(
     step: Step, concurrent: Concurrent, folder: Path, readings: Sequence[Reading], file: str
-) -> str:
-    """Return why the copies of `step` did not measure at the same time, or an empty string.
+) -> Message:
+    """Return why the copies of `step` did not measure at the same time, or `NOTHING`.
 
     Raises:
         BadInput: the case's expression for the seconds cannot be computed.
@@ -38,16 +39,16 @@ def concurrency_error(
         ends = {int(each["copy"]): float(each["end"]) for each in entries}
         starts = {int(each["copy"]): float(each["start"]) for each in entries}
     except (OSError, *UNREADABLE):
-        return f"{FILE}, the start and end of each copy, is missing or damaged"
+        return Message("copies-unknown", file=FILE)
     if not all(map(math.isfinite, [*starts.values(), *ends.values()])):
-        return f"{FILE} is damaged: a time that is not finite"
+        return Message("file-damaged", file=FILE, problem="a time that is not finite")
     if sorted(ends) != list(range(1, step.copies + 1)):
-        return f"{len(ends)} of {step.copies} copies reported when they ran"
+        return Message("copies-silent", reported=len(ends), copies=step.copies)
     seconds = dict.fromkeys(ends, 0.0)
     for reading in readings:
         copy = reading.parameters.get(concurrent.copy_)
         if not isinstance(copy, int) or copy not in seconds or not reading.value:
-            return f"the output has a value of an unknown copy: {concurrent.copy_} {copy}"
+            return Message("copies-other", axis=concurrent.copy_, copy=f"{copy}")
         names: Mapping[str, object] = {
             **step.derived,
             **reading.parameters,
@@ -60,11 +61,14 @@ def concurrency_error(
     overlap = min(ends.values()) - max(begins.values())
     longest = max(ends[copy] - begins[copy] for copy in ends)
     if overlap < MIN_OVERLAP * longest:
-        return (
-            f"the {step.copies} copies measured at the same time for {max(0.0, overlap):.2f} s "
-            f"of {longest:.2f} s, less than {MIN_OVERLAP:.0%}"
+        return Message(
+            "copies-apart",
+            copies=step.copies,
+            overlap=f"{max(0.0, overlap):.2f}",
+            longest=f"{longest:.2f}",
+            share=f"{MIN_OVERLAP:.0%}",
         )
-    return ""
+    return NOTHING
 
 
 def spread(concurrent: Concurrent, readings: Sequence[Reading]) -> list[Reading]:

@@ -15,6 +15,7 @@ from functools import cache
 
 from proofmark.common.errors import BadInput
 from proofmark.common.host_names import HostTable, canonical, short_name
+from proofmark.common.message import NOTHING, Message, joined
 from proofmark.plan.plan import Step
 from proofmark.records.scratch_files import mount_of
 from proofmark.runs.attempts import Attempt
@@ -52,18 +53,17 @@ class Conditions:
         own_boot = self._partition.origin == "measured" or self._partition.host_cpus is not None
         self._needs_proof = self._partition.firmware is not None and own_boot
         self._expected_shape = cache(self._shape_of_mode)
-        self._reasons: dict[tuple[str, int, str, str], str] = {}
+        self._reasons: dict[tuple[str, int, str, str], Message] = {}
 
     def invalid_reason(
         self, step: Step, mode: str, hosts: Iterable[str], execution: Attempt
-    ) -> str:
-        """Return why an execution of `step` on `hosts` is INVALID, or an empty string."""
-        reasons: dict[str, None] = {}
-        for host in hosts:
-            reasons.update(dict.fromkeys(self._of_host(step, mode, host, execution)))
-        return "; ".join(filter(None, reasons))
+    ) -> Message:
+        """Return why an execution of `step` on `hosts` is INVALID, or `NOTHING`."""
+        return joined(
+            reason for host in hosts for reason in self._of_host(step, mode, host, execution)
+        )
 
-    def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[str]:
+    def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[Message]:
         nodes = self._nodes_of(host)
         damage = [why for node in nodes for why in node.damage(step.id, execution)]
         yield from damage
@@ -77,11 +77,11 @@ class Conditions:
                 boots |= job.boots
                 key = (node.host, number, step.id, mode)
                 if key not in self._reasons:
-                    self._reasons[key] = "; ".join(self._of_job(step, mode, node.host, job))
+                    self._reasons[key] = joined(self._of_job(step, mode, node.host, job))
                 yield self._reasons[key]
         if not proven:
-            what = "has no report of the job" if nodes else "is missing (proofmark stage collect)"
-            yield f"the state of {host} is not proven: nodes/{host}.json {what}"
+            code = "state-not-proven" if nodes else "state-missing"
+            yield Message(code, node=host, file=f"nodes/{host}.json")
         if self._needs_proof and execution.boot_id is not None:
             yield self._unproven(mode, host, boots, execution)
 
@@ -98,41 +98,41 @@ class Conditions:
         covering = [job for job in jobs if job.covers(step.id, execution)]
         return covering[-1].provenance.facts.mounts if covering else ()
 
-    def _unproven(self, mode: str, host: str, boots: set[str], execution: Attempt) -> str:
-        """Return why the mode of `host` is not proven for an execution; empty if it is.
+    def _unproven(self, mode: str, host: str, boots: set[str], execution: Attempt) -> Message:
+        """Return why the mode of `host` is not proven for an execution; `NOTHING` if it is.
 
         `boots` are the boot ids that the probes of the execution report.
         """
-        problem = f"{host}: mode {mode} is not proven"
+        of_node = {"node": host, "mode": mode}
         if not boots:
-            return f"{problem}: no probe before or after the step reports the boot"
+            return Message("mode-without-boot", **of_node)
         if host == execution.host and execution.boot_id not in boots:
-            reported = ", ".join(sorted(boots))
-            return f"{problem}: it ran in boot {execution.boot_id}, the probes report {reported}"
+            found = {"boot": f"{execution.boot_id}", "boots": ", ".join(sorted(boots))}
+            return Message("mode-of-other-boot", **of_node, **found)
         proof = self._proof_of(host)
         if proof.damage:
-            return f"{problem}: {proof.damage}"
+            return Message("mode-not-readable", **of_node, problem=proof.damage)
         for boot in sorted(boots):
             verified = proof.modes.get(boot, set())
             if mode not in verified:
-                found = f"verified in it: {', '.join(sorted(verified)) or 'no mode'}"
-                return f"{problem} for boot {boot}; {found}"
-        return ""
+                modes = ", ".join(sorted(verified)) or "no mode"
+                return Message("mode-not-proven", **of_node, boot=boot, modes=modes)
+        return NOTHING
 
     def _proof_of(self, host: str) -> _Proof:
         return self._proofs.get(self._proven.find(host) or host) or _Proof({})
 
-    def _of_job(self, step: Step, mode: str, host: str, job: JobOnNode) -> Iterator[str]:
+    def _of_job(self, step: Step, mode: str, host: str, job: JobOnNode) -> Iterator[Message]:
         facts = job.provenance.facts
         if job.provenance.invalid:
             yield job.provenance.invalid
         yield from self._other_mode(mode, host, facts)
         yield from self._other_file_system(step, host, facts)
 
-    def _other_mode(self, mode: str, host: str, facts: NodeFacts) -> Iterator[str]:
+    def _other_mode(self, mode: str, host: str, facts: NodeFacts) -> Iterator[Message]:
         verified = self._proof_of(host).modes.get(facts.boot_id or "", set())
         if len(verified) == 1 and mode not in verified:
-            yield f"{host} was in mode {', '.join(verified)}, planned in {mode}"
+            yield Message("other-mode", node=host, found=", ".join(verified), planned=mode)
         expected = self._expected_shape(mode)
         if expected is None or not facts.numa:
             return
@@ -141,7 +141,8 @@ class Conditions:
             tuple(sorted(each.memory_bytes for each in facts.numa if not each.cpus)),
         )
         if not same_numa_shape(observed, expected):
-            yield f"{host} reported {observed}; mode {mode} has {expected}"
+            shapes = {"found": f"{observed}", "expected": f"{expected}"}
+            yield Message("other-shape", node=host, mode=mode, **shapes)
 
     def _shape_of_mode(self, mode: str) -> NumaShape | None:
         """Return the NUMA domains of a node in `mode`; None if the inventory does not declare them.
@@ -155,7 +156,7 @@ class Conditions:
         except BadInput:
             return None
 
-    def _other_file_system(self, step: Step, host: str, facts: NodeFacts) -> Iterator[str]:
+    def _other_file_system(self, step: Step, host: str, facts: NodeFacts) -> Iterator[Message]:
         if not step.uses_scratch:
             return
         planned = self._partition.scratch
@@ -171,7 +172,8 @@ class Conditions:
         if differs or (planned.off_root and mount.target == "/"):
             expected = " ".join(filter(None, (planned.type, planned.source))) or "another than /"
             found = f"{mount.kind} ({mount.source})"
-            yield f"{host} had {found} at {planned.path}, planned on {expected}"
+            where = {"path": planned.path, "planned": expected}
+            yield Message("other-mount", node=host, found=found, **where)
 
 
 @dataclass(frozen=True)

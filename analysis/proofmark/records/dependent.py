@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+from proofmark.common.message import NOTHING, Message
 from proofmark.runs.attempts import Attempt, interrupted
 from proofmark.runs.files import StepFiles
 
 
-def not_run(folder: str, reason: str) -> Attempt:
+def not_run(folder: str, reason: Message) -> Attempt:
     """Return an execution that did not take place, for INVALID records with `reason`.
 
     Args:
@@ -29,10 +30,9 @@ def not_run(folder: str, reason: str) -> Attempt:
     )
 
 
-def read_before(step: StepFiles) -> str:
-    """Return why the page cache of a node may have the files of a reading step, or ""."""
+def read_before(step: StepFiles) -> Message:
+    """Return why the page cache of a node may have the files of a reading step, or `NOTHING`."""
     number = interrupted(step)
     if not number:
-        return ""
-    times = "once" if number == 1 else f"{number} times"
-    return f"interrupted {times} before: the nodes may have the files in their page cache"
+        return NOTHING
+    return Message("read-before-once") if number == 1 else Message("read-before", times=number)

@@ -13,11 +13,15 @@ from itertools import pairwise
 import numpy as np
 
 from proofmark.cases.models import Case, Stability
+from proofmark.common.message import NOTHING, Message
 from proofmark.records.columns import VIRTUAL, Records, intern
 from proofmark.site.adopted import IMPORTED
 
+DISTURBED, RATE_CHANGED = "disturbed", "rate-changed"
+"""The codes of the reasons of disturbed and of unsteady executions."""
 
-def tick_reason(steal: float, others: float, stability: Stability) -> str:
+
+def tick_reason(steal: float, others: float, stability: Stability) -> Message:
     """Return why an execution without samples was disturbed, by the CPU time of the whole node.
 
     Only the thresholds that the case itself states apply: a program that is not meant to use all
@@ -28,14 +32,15 @@ def tick_reason(steal: float, others: float, stability: Stability) -> str:
         others: the share of the used CPU time that other processes had; NaN if it is not known.
         stability: the thresholds of the case.
     """
-    for key, share, cause in (
-        ("max_steal", steal, "a hypervisor withheld"),
-        ("max_others", others, "other processes used"),
+    for key, share, code in (
+        ("max_steal", steal, "stolen-ticks"),
+        ("max_others", others, "others-ticks"),
     ):
         limit: float = getattr(stability, key)
         if key in stability.model_fields_set and share > limit:
-            return f"disturbed: {cause} {share:.1%} of the CPU time, more than {limit:.0%}"
-    return ""
+            cause = Message(code, share=f"{share:.1%}", limit=f"{limit:.0%}")
+            return Message(DISTURBED, text=(cause,))
+    return NOTHING
 
 
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
@@ -70,7 +75,7 @@ def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
 
 def changed_repeats(
     series: Sequence[tuple[int, int, float]], stability: Stability
-) -> Iterator[tuple[int, str]]:
+) -> Iterator[tuple[int, Message]]:
     """Yield the executions within which the rate of the machine changed, each with the reason.
 
     Args:
@@ -86,9 +91,13 @@ def changed_repeats(
         change = abs(after - before) / max(after, before)
         if change <= stability.max_change:
             continue
-        why = (
-            f"disturbed: {stability.metric} changed from {before:g} to {after:g} "
-            f"within the repeat, by {change:.0%}, more than {stability.max_change:.0%}"
+        why = Message(
+            RATE_CHANGED,
+            metric=str(stability.metric),
+            before=f"{before:g}",
+            after=f"{after:g}",
+            change=f"{change:.0%}",
+            limit=f"{stability.max_change:.0%}",
         )
         yield this, why
         if place == len(ordered):

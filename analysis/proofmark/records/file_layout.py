@@ -11,6 +11,7 @@ import re
 
 from proofmark.common.files import read_bytes
 from proofmark.common.limits import MAX_LAYOUT_BYTES
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import one_line
 from proofmark.plan.file_layout import FileLayout
 from proofmark.site.file_systems import LayoutTool, kinds
@@ -27,26 +28,26 @@ def layout_content(folder: str) -> bytes:
         return b""
 
 
-def layout_error(layout: FileLayout | None, content: bytes) -> str:
-    """Return why files do not have `layout`, or "".
+def layout_error(layout: FileLayout | None, content: bytes) -> Message:
+    """Return why files do not have `layout`, or `NOTHING`.
 
     Args:
         layout: the requested layout; None: any.
         content: ``layout.txt`` of the execution.
     """
     if layout is None:
-        return ""
+        return NOTHING
     text = content.decode("utf-8", "replace")
     if not text.strip():
-        return f"{FILE} is missing or empty: the layout of the files is not known"
+        return Message("layout-unknown", file=FILE)
     found = [layout_of(tool, text) for tool in kinds()[layout.kind].steps]
     best = max(found, key=lambda values: len(values.keys() & layout.values.keys()))
     for axis, planned in layout.values.items():
         if axis not in best:
-            return f"{FILE} has no {axis}: {one_line(text[:200])}"
+            return Message("layout-without", file=FILE, axis=axis, text=one_line(text[:200]))
         if other := sorted(best[axis] - {planned}):
-            return f"files had the {axis} {other[0]}, planned {planned}"
-    return ""
+            return Message("layout-other", axis=axis, found=other[0], planned=planned)
+    return NOTHING
 
 
 def layout_of(tool: LayoutTool, text: str) -> dict[str, set[int]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
+from proofmark.records.validity import says_no_space
 from proofmark.runs.files_report import FilesReport
 
 
-def file_system_reason(reports: Mapping[str, FilesReport]) -> str:
-    """Return what failed in the scratch folder, and on which nodes; empty if nothing failed.
+def file_system_reason(reports: Mapping[str, FilesReport]) -> Message:
+    """Return what failed in the scratch folder, and on which nodes; `NOTHING` if nothing failed.
 
     Args:
         reports: the reports after the failure, by node.
@@ -20,8 +22,13 @@ def file_system_reason(reports: Mapping[str, FilesReport]) -> str:
             problems.setdefault(report.problem, []).append(host)
     sound = [host for host, report in reports.items() if not report.problem]
     if not problems:
-        return ""
+        return NOTHING
     folder = next(iter(reports.values())).folder
-    parts = [f"{problem} on {folded(hosts)}" for problem, hosts in problems.items()]
-    rest = f"; {folded(sound)} could write there" if sound else ""
-    return f"file system of {folder}: {'; '.join(parts)}{rest}"
+    parts = [_failed(problem, folded(hosts)) for problem, hosts in problems.items()]
+    rest = [Message("scratch-worked-on", nodes=folded(sound))] if sound else []
+    return Message("scratch-failed", folder=folder, problems=(*parts, *rest))
+
+
+def _failed(problem: str, nodes: str) -> Message:
+    code = "scratch-full-on" if says_no_space(problem) else "scratch-failed-on"
+    return Message(code, problem=problem, nodes=nodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from proofmark.common.host_names import HostTable, same_host
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 
 
@@ -31,8 +32,8 @@ class HostNames:
             return True
         return self._table.find(reported) == known
 
-    def wrong_host(self, nodes: Sequence[str], reported: Iterable[str]) -> str:
-        """Return which of the `reported` names is not one of the planned `nodes`, or ""."""
+    def wrong_host(self, nodes: Sequence[str], reported: Iterable[str]) -> Message:
+        """Return which of the `reported` names is not one of the planned `nodes`, or `NOTHING`."""
         names = list(dict.fromkeys(reported))
         if len(nodes) * len(names) <= 4:  # the usual case; the table costs more
             wrong = [name for name in names if not any(self.accepts(node, name) for node in nodes)]
@@ -42,7 +43,7 @@ class HostNames:
             wrong = [
                 name for name, node in found.items() if not node or not self.accepts(node, name)
             ]
-        return f"ran on {wrong[0]}, planned on {folded(nodes)}" if wrong else ""
+        return Message("wrong-host", node=wrong[0], nodes=folded(nodes)) if wrong else NOTHING
 
     def _names_of(self, node: str) -> tuple[str, ...]:
         return self._aliases.get(self._table.find(node) or node, ())

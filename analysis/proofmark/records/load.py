@@ -8,6 +8,7 @@ from typing import Any
 from proofmark.common.files import read_bytes
 from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_BINDING_BYTES
+from proofmark.common.message import NOTHING, Message
 from proofmark.plan.step import StepLoad
 from proofmark.records.binding import binding_error
 from proofmark.records.hosts import HostNames
@@ -22,8 +23,8 @@ def load_error(
     hosts: Sequence[str],
     host_cpus: HostCpuMap | None,
     names: HostNames,
-) -> str:
-    """Return why the load did not run beside the whole execution, or an empty string.
+) -> Message:
+    """Return why the load did not run beside the whole execution, or `NOTHING`.
 
     Args:
         load: the load of the step.
@@ -39,15 +40,15 @@ def load_error(
         ranks, running = int(report["ranks"]), _flag(report["running"])
         binding = read_binding(report["binding"])
     except FileNotFoundError:
-        return f"the load {case} was not started"
+        return Message("load-not-started", case=case)
     except (OSError, *UNREADABLE) as error:
         return damage(path.name, error)
     if ranks < load.step.ranks:
-        return f"the load {case} did not start: {ranks} of {load.step.ranks} ranks began"
+        return Message("load-incomplete", case=case, began=ranks, ranks=load.step.ranks)
     if not running:
-        return f"the load {case} ended before the program"
+        return Message("load-ended", case=case)
     wrong = binding_error(load.step, hosts or load.step.nodes, binding, host_cpus, names)
-    return f"the load {case}: {wrong}" if wrong else ""
+    return Message("load-binding", case=case, problem=wrong) if wrong else NOTHING
 
 
 def _flag(value: Any) -> bool:

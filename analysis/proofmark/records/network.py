@@ -14,6 +14,7 @@ from pathlib import Path
 
 from proofmark.common.files import read_text
 from proofmark.common.limits import MAX_PROBE_BYTES
+from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.text import one_line
 from proofmark.plan.step import Step
 from proofmark.records.hosts import HostNames
@@ -45,10 +46,10 @@ class NetworkCheck:
         self._required = required
         self._listed = cache(_listed)
 
-    def invalid_reason(self, step: Step, nodes: Sequence[str], execution: Attempt) -> str:
+    def invalid_reason(self, step: Step, nodes: Sequence[str], execution: Attempt) -> Message:
         """Return the reason if another network carried the messages of an execution.
 
-        The reason is an empty string if the named network carried them.
+        The reason is `NOTHING` if the named network carried them.
 
         An execution that was started by hand has no samples: it is not checked.
 
@@ -58,18 +59,17 @@ class NetworkCheck:
             execution: one execution of it.
         """
         if not step.network_bytes or not execution.job_attempt:
-            return ""
+            return NOTHING
         match = _ATTEMPT.fullmatch(execution.job_attempt)
         try:
             folder = match and self._around(
                 self._files.job(match[1]).folder / match[2] / "network", step.id, execution
             )
         except (OSError, ValueError) as error:
-            return f"the counters of the networks cannot be read: {one_line(str(error))[:200]}"
+            return Message("networks-unread", problem=one_line(str(error))[:200])
         if folder is None:
-            return self._missing("the counters of the networks were not recorded")
-        reasons = (self._of_node(step, node, folder) for node in nodes)
-        return "; ".join(filter(None, reasons))
+            return self._missing(Message("networks-unrecorded"))
+        return joined(self._of_node(step, node, folder) for node in nodes)
 
     def _around(self, parent: Path, step: str, execution: Attempt) -> Path | None:
         """Return the folder of the samples before and after `execution`; None if there is none.
@@ -97,32 +97,36 @@ class NetworkCheck:
         hosts = (name.removesuffix(_AFTER) for name in names)
         return next((host for host in hosts if self._names.accepts(node, host)), None)
 
-    def _missing(self, reason: str) -> str:
-        return reason if self._required else ""
+    def _missing(self, reason: Message) -> Message:
+        return reason if self._required else NOTHING
 
-    def _of_node(self, step: Step, node: str, folder: Path) -> str | None:
+    def _of_node(self, step: Step, node: str, folder: Path) -> Message:
         host = self._host(folder, node)
         if host is None:
-            return self._missing(f"{node}: the counters of its networks were not recorded")
+            return self._missing(Message("node-networks-unrecorded", node=node))
         try:
             before, after = _samples(folder, host)
         except (OSError, ValueError) as error:
-            return f"{node}: the counters of its networks cannot be read: {one_line(str(error))}"
+            return Message("node-networks-unread", node=node, problem=one_line(str(error)))
         return _other_network(step, node, self._network, before, after)
 
 
 def _other_network(
     step: Step, node: str, network: Network, before: Sequence[Sample], after: Sample
-) -> str | None:
+) -> Message:
     division = divided(carried(before, after), network, after)
     other = sum(each.bytes for each in division.others)
     if other < max(LEAST_SHARE * step.network_bytes, LEAST_OF_INTENDED * division.intended):
-        return None
+        return NOTHING
     largest = max(division.others, key=lambda each: each.bytes)
-    return (
-        f"{node}: {largest.name} ({largest.kind}) carried {largest.bytes / 1e6:.1f} MB, and "
-        f"{network} {division.intended / 1e6:.1f} MB, of at least "
-        f"{step.network_bytes / 1e6:.1f} MB to and from the node"
+    return Message(
+        "other-network",
+        node=node,
+        network=f"{largest.name} ({largest.kind})",
+        bytes=f"{largest.bytes / 1e6:.1f}",
+        planned=f"{network}",
+        intended=f"{division.intended / 1e6:.1f}",
+        least=f"{step.network_bytes / 1e6:.1f}",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.cases.models import Stability
+from proofmark.common.message import NOTHING, Message
 from proofmark.runs.noise_file import NodeNoise
 
 EXPLAINS = 0.5
@@ -21,52 +22,53 @@ _NAMED = 3
 """The largest number of processes and nodes that a reason names."""
 
 
-def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> str:
-    """Return why an execution on `nodes` was disturbed, or an empty string.
+def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> Message:
+    """Return why an execution on `nodes` was disturbed, or `NOTHING`.
 
     One disturbed node, and on it one disturbed rank, disturbs the execution.
     """
     disturbed = [(node, causes) for node in nodes if (causes := [*_causes(node, stability)])]
     if not disturbed:
-        return ""
+        return NOTHING
+    if len(nodes) == 1:
+        return Message("disturbed", text=_disturbance(*disturbed[0]))
     shown = [
-        (f"{node.host}: " if len(nodes) > 1 else "") + _disturbance(node, causes)
+        Message("disturbed-node", node=node.host, text=_disturbance(node, causes))
         for node, causes in disturbed[:_NAMED]
     ]
-    more = f"; and {len(disturbed) - _NAMED} more nodes" if len(disturbed) > _NAMED else ""
-    return "disturbed: " + "; ".join(shown) + more
+    if len(disturbed) > _NAMED:
+        shown.append(Message("disturbed-more", nodes=len(disturbed) - _NAMED))
+    return Message("disturbed", text=tuple(shown))
 
 
-def _disturbance(node: NodeNoise, causes: Iterable[str]) -> str:
+def _disturbance(node: NodeNoise, causes: Iterable[Message]) -> tuple[Message, ...]:
     names = ", ".join(
         f"{name} ({_percent(seconds, node.seconds)} of a CPU)"
         for name, seconds in node.others[:_NAMED]
     )
-    got = f"the ranks got {_percent(node.share)} of their CPUs"
-    return "; ".join([got, *causes]) + (f"; other processes: {names}" if names else "")
+    others = [Message("other-processes", names=names)] if names else []
+    return Message("ranks-got", share=_percent(node.share)), *causes, *others
 
 
-def _causes(node: NodeNoise, stability: Stability) -> Iterator[str]:
+def _causes(node: NodeNoise, stability: Stability) -> Iterator[Message]:
     if node.seconds < stability.least_seconds:
         return
     if node.worst_steal_s > stability.max_steal * node.seconds:
         share = _percent(node.worst_steal_s, node.seconds)
-        yield f"a hypervisor withheld {share} of a CPU, more than {_percent(stability.max_steal)}"
+        yield Message("stolen", share=share, limit=_percent(stability.max_steal))
     busy = node.ranks_s >= BUSY * node.rank_seconds * node.cpus
     if busy and node.others_s > stability.max_others * node.seconds * node.cpus:
         share = _percent(node.others_s, node.seconds * node.cpus)
-        yield f"others used {share} of these CPUs, more than {_percent(stability.max_others)}"
+        yield Message("others-used", share=share, limit=_percent(stability.max_others))
     lost = node.others_s + node.steal_s
     delay, limit = node.worst_delay_s, stability.max_delay * node.rank_seconds
     if delay > limit and lost >= EXPLAINS * delay:
         share = _percent(delay, node.rank_seconds)
-        yield f"a thread waited {share} of the time, more than {_percent(stability.max_delay)}"
+        yield Message("thread-waited", share=share, limit=_percent(stability.max_delay))
     burst = node.burst
     if burst > stability.max_burst and node.burst_others >= EXPLAINS * burst:
-        yield (
-            f"a thread waited {_percent(burst)} of a second, more than "
-            f"{_percent(stability.max_burst)}"
-        )
+        most = _percent(stability.max_burst)
+        yield Message("thread-burst", share=_percent(burst), limit=most)
 
 
 def _percent(part: float, whole: float = 1.0) -> str:

@@ -13,6 +13,7 @@ from proofmark.cases.reader.command import Request
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
 from proofmark.common.host_names import HostTable
+from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded, is_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
@@ -47,7 +48,7 @@ from proofmark.records.scratch_files import scratch_content, scratch_error
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
 from proofmark.records.telemetry import bmc_readings, sensor_readings
-from proofmark.records.validity import invalid_reason
+from proofmark.records.validity import invalid_reason, says_no_space
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.attempts import Attempt, attempts, imported_attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
@@ -117,9 +118,9 @@ def _tasks(run: Run) -> Iterator[Task]:
 
 
 class Disturbance(NamedTuple):
-    """Why an execution was disturbed, or an empty string; and what took CPU time from its ranks."""
+    """Why an execution was disturbed, or `NOTHING`; and what took CPU time from its ranks."""
 
-    reason: str = ""
+    reason: Message = NOTHING
     shares: Shares = ()
 
 
@@ -189,7 +190,7 @@ class _StepReader:
         self._request = None if imported else Request(step.arguments, step.ranks)
         self._planned = step.planned
         self._binding_check = BindingCheck(step, about.partition.host_cpus, about.names)
-        self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
+        self._measurands: dict[tuple[object, ...], tuple[int, Message]] = {}
         between = len(step.nodes) > 1 and step.scope != "each-node" and not about.emulated
         self._step_bounds = StepBounds(step, self._case, between_nodes=between)
         self._machines: dict[tuple[int, Ceilings], int] = {}
@@ -204,7 +205,7 @@ class _StepReader:
             attempt: the execution.
         """
         step, case = self._step, self._case
-        content, unread = b"", ""
+        content, unread = b"", NOTHING
         try:
             content = read_bytes(f"{attempt.path}/{step.output}")
         except FileNotFoundError:
@@ -245,7 +246,7 @@ class _StepReader:
         attempt: Attempt,
         repeat: int,
         readings: Sequence[Reading],
-        invalid: str,
+        invalid: Message,
         disturbed: Disturbance = UNDISTURBED,
     ) -> None:
         """Add an execution and its readings.
@@ -257,7 +258,7 @@ class _StepReader:
             attempt: the execution.
             repeat: the number of the repeat.
             readings: the readings of its output.
-            invalid: why the execution is INVALID, or an empty string.
+            invalid: why the execution is INVALID, or `NOTHING`.
             disturbed: why it was disturbed, and by what.
         """
         step, builder = self._step, self.builder
@@ -306,7 +307,7 @@ class _StepReader:
 
     def _invalid_reason(
         self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt, content: bytes
-    ) -> str:
+    ) -> Message:
         conditions = self._about.conditions
         all_nodes = dict.fromkeys([attempt.host, *nodes])
         step, known = self._step, {self._step.output: content}
@@ -319,54 +320,54 @@ class _StepReader:
             or self._failed(
                 invalid_reason(step, attempt, self._binding_check, hosts, known), attempt
             )
-            or (read_before(self._about.run.files.step(step.id)) if step.reads else "")
+            or (read_before(self._about.run.files.step(step.id)) if step.reads else NOTHING)
             or conditions.invalid_reason(step, self._mode, all_nodes, attempt)
             or self._wrong_files(attempt, known)
             or layout_error(step.layout, known.get(LAYOUT, b""))
             or self._wrong_network(hosts, attempt)
         )
 
-    def _failed(self, reason: str, attempt: Attempt) -> str:
+    def _failed(self, reason: Message, attempt: Attempt) -> Message:
         """Return the reason of a failed execution, with the problem of its scratch folder."""
         if not reason or not self._step.uses_scratch:
             return reason
         reports = files_reports(self._about.run.files, self._step.id, attempt)
-        return "; ".join(filter(None, (reason, file_system_reason(reports))))
+        return joined((reason, file_system_reason(reports)))
 
-    def _wrong_files(self, attempt: Attempt, known: Mapping[str, bytes]) -> str:
+    def _wrong_files(self, attempt: Attempt, known: Mapping[str, bytes]) -> Message:
         about, step = self._about, self._step
         if step.writes is None:
-            return ""
+            return NOTHING
         mounts = about.conditions.mounts(step, attempt)
         return scratch_error(step, known[SCRATCH_FILES], about.partition, mounts)
 
-    def _wrong_load(self, hosts: Sequence[str], attempt: Attempt) -> str:
+    def _wrong_load(self, hosts: Sequence[str], attempt: Attempt) -> Message:
         about, load = self._about, self._step.load
         if load is None:
-            return ""
+            return NOTHING
         return load_error(load, attempt, hosts, about.partition.host_cpus, about.names)
 
-    def _wrong_network(self, hosts: Sequence[str], attempt: Attempt) -> str:
+    def _wrong_network(self, hosts: Sequence[str], attempt: Attempt) -> Message:
         check, step = self._about.network_check, self._step
-        return check.invalid_reason(step, hosts or step.nodes, attempt) if check else ""
+        return check.invalid_reason(step, hosts or step.nodes, attempt) if check else NOTHING
 
-    def _disturbance(self, attempt: Attempt) -> tuple[Disturbance, str]:
-        """Return why an execution was disturbed, and why that is not known; or ""."""
+    def _disturbance(self, attempt: Attempt) -> tuple[Disturbance, Message]:
+        """Return why an execution was disturbed, and why that is not known, or `NOTHING`."""
         stability = self._case.stability
         try:
             nodes = read_noise(attempt.path)
         except (OSError, *UNREADABLE) as error:
             return UNDISTURBED, damage(StepFiles(Path(attempt.path)).noise.name, error)
         if nodes:
-            return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), ""
-        return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), ""
+            return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), NOTHING
+        return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), NOTHING
 
-    def _sensed(self, attempt: Attempt) -> tuple[list[Interval], str]:
-        """Return what the sensors of real nodes showed, and why that cannot be read, or ""."""
+    def _sensed(self, attempt: Attempt) -> tuple[list[Interval], Message]:
+        """Return what the sensors of real nodes showed, and why it is not known, or `NOTHING`."""
         if self._about.partition.host_cpus is not None:
-            return [], ""  # the sensors of a virtual node are those of the machine below it
+            return [], NOTHING  # the sensors of a virtual node are those of the machine below it
         try:
-            return read_telemetry(attempt.path), ""
+            return read_telemetry(attempt.path), NOTHING
         except (OSError, *UNREADABLE) as error:
             return [], damage(StepFiles(Path(attempt.path)).telemetry.name, error)
 
@@ -379,7 +380,7 @@ class _StepReader:
             self._bounds[key] = self._step_bounds.of(reading, ceilings, nodes)
         return self._bounds[key]
 
-    def _measurand(self, reading: Reading) -> tuple[int, str]:
+    def _measurand(self, reading: Reading) -> tuple[int, Message]:
         """Return the number of the measurand, and how the output contradicts the plan."""
         key = (reading.benchmark, reading.metric, reading.unit, *reading.parameters.items())
         known = self._measurands.get(key)
@@ -415,17 +416,19 @@ def _node(reading: Reading, attempt: Attempt, planned: Sequence[str]) -> str:
     return named or _node_set(tuple(planned))
 
 
-def _reason(reading: Reading, invalid: str, contradiction: str, attempt: Attempt) -> str | None:
+def _reason(
+    reading: Reading, invalid: Message, contradiction: Message, attempt: Attempt
+) -> Message | None:
     """Return why a reading is INVALID; None for a valid one.
 
     Args:
         reading: one value of an output.
-        invalid: why the execution is INVALID; empty if it is valid.
-        contradiction: how the output contradicts the plan; empty if it does not.
+        invalid: why the execution is INVALID; `NOTHING` if it is valid.
+        contradiction: how the output contradicts the plan; `NOTHING` if it does not.
         attempt: the execution.
     """
     if not reading.valid:
-        return f"{invalid}; {reading.reason}" if invalid else reading.reason
+        return joined((invalid, _of_output(reading.reason)))
     if invalid or contradiction:
         return invalid or contradiction
     if not reading.node or reading.node == attempt.host:
@@ -433,17 +436,22 @@ def _reason(reading: Reading, invalid: str, contradiction: str, attempt: Attempt
     hosts = {*attempt.binding_report.hosts, attempt.host}
     if reading.node in hosts:
         return None
-    return (
-        f"the output names node {reading.node[:80]!r}, the step ran on {', '.join(sorted(hosts))}"
-    )
+    fields = {"node": repr(reading.node[:80]), "nodes": ", ".join(sorted(hosts))}
+    return Message("output-of-node", **fields)
 
 
-def _contradiction(planned: Mapping[str, Scalar], reading: Reading) -> str:
-    """Return the first parameter that the output has other than planned, or an empty string."""
+def _of_output(problem: str) -> Message:
+    """Return the problem of an output as a message."""
+    code = "output-no-space" if says_no_space(problem) else "output"
+    return Message(code, problem=problem)
+
+
+def _contradiction(planned: Mapping[str, Scalar], reading: Reading) -> Message:
+    """Return the first parameter that the output has other than planned, or `NOTHING`."""
     for name, printed in reading.parameters.items():
         if name in planned and not _same(planned[name], printed):
-            return f"planned {name} {planned[name]}, the output has {printed}"
-    return ""
+            return Message("output-of-plan", name=name, planned=planned[name], printed=printed)
+    return NOTHING
 
 
 def _same(planned: Scalar, printed: Scalar) -> bool:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from proofmark.common.files import read_bytes
 from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_SMALL_BYTES
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import one_line, size
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.runs.binding_file import UNREADABLE, damage
@@ -73,8 +74,8 @@ def scratch_content(folder: str) -> bytes:
 
 def scratch_error(
     step: Step, content: bytes, partition: Partition, recorded: Sequence[Mount]
-) -> str:
-    """Return why the files of an execution are not those that `step` must write, or "".
+) -> Message:
+    """Return why the files of an execution are not those that `step` must write, or `NOTHING`.
 
     Args:
         step: the step.
@@ -83,19 +84,19 @@ def scratch_error(
         recorded: the mounts that the node reported before the job; empty if it did not.
     """
     if step.writes is None:
-        return ""
+        return NOTHING
     if not content:
-        return f"{FILE} is missing: it is not known where the program wrote"
+        return Message("scratch-unknown", file=FILE)
     try:
         seen = read_scratch_files(content)
     except UNREADABLE as error:
         return damage(FILE, error)
     planned = _planned(step, partition)
     if not PurePosixPath(seen.folder).is_relative_to(planned.path):
-        return f"the scratch folder was {one_line(seen.folder)}, planned in {planned.path}"
+        return Message("scratch-elsewhere", found=one_line(seen.folder), planned=planned.path)
     if not seen.files:
-        return f"no file appeared in the scratch folder {seen.folder}: the program wrote elsewhere"
-    return _other_mount(planned, seen, partition, recorded) or _too_small(step.writes, seen) or ""
+        return Message("scratch-empty", folder=seen.folder)
+    return _other_mount(planned, seen, partition, recorded) or _too_small(step.writes, seen)
 
 
 def _planned(step: Step, partition: Partition) -> FileSystem:
@@ -109,45 +110,42 @@ def _planned(step: Step, partition: Partition) -> FileSystem:
 
 def _other_mount(
     planned: FileSystem, seen: ScratchFiles, partition: Partition, recorded: Iterable[Mount]
-) -> str | None:
+) -> Message:
     found = mount_text(seen.mount.kind, seen.mount.source)
-    wrote = f"the files of {planned.path} were on {found}"
+    wrote = {"path": planned.path, "found": found}
     if planned.type not in (None, seen.mount.kind) or planned.source not in (
         None,
         seen.mount.source,
     ):
         expected = " ".join(filter(None, (planned.type, planned.source)))
-        return f"{wrote}, planned on {expected}"
+        return Message("scratch-mount", planned=expected, **wrote)
     if partition.scratch.off_root and planned.name == "scratch" and seen.mount.target in ("", "/"):
-        return f"{wrote}, planned on another than /"
+        return Message("scratch-mount-root", **wrote)
     before = mount_of(planned.path, recorded)
     # An emulated node reports the mounts of the node that it emulates.
     if planned.source is not None or partition.origin != "measured" or before is None:
-        return None
+        return NOTHING
     if (before.kind, before.source) != (seen.mount.kind, seen.mount.source):
-        link = "" if seen.real.startswith(f"{planned.path}/") else f", below {seen.real}"
-        return (
-            f"{wrote}{link}, but the node reported {before.kind} ({before.source}) there before "
-            "the job; type and source of the file system in the inventory state the intended one"
-        )
+        reported = {"before": f"{before.kind} ({before.source})", **wrote}
+        if PurePosixPath(planned.path) in PurePosixPath(seen.real).parents:
+            return Message("scratch-mount-changed", **reported)
+        return Message("scratch-link-changed", real=seen.real, **reported)
     for other in partition.file_systems:
         if other.name != planned.name and mount_of(other.path, recorded) == before:
-            return (
-                f"the file systems {planned.name} and {other.name} are the same {found}; "
-                "source in the inventory allows this"
-            )
-    return None
+            return Message("scratch-same", name=planned.name, other=other.name, found=found)
+    return NOTHING
 
 
-def _too_small(least: WrittenFiles, seen: ScratchFiles) -> str | None:
+def _too_small(least: WrittenFiles, seen: ScratchFiles) -> Message:
     if seen.files >= seen.most:  # the script counted no further
-        return None
+        return NOTHING
+    where = seen.folder
     if seen.files < least.files:
-        return f"{seen.files} of at least {least.files} files appeared in {seen.folder}"
+        return Message("scratch-files", found=seen.files, least=least.files, folder=where)
     if seen.bytes < least.bytes:
         found = f"{size(seen.bytes)} ({seen.bytes} bytes)"
-        return f"the files in {seen.folder} reached {found} of at least {least.bytes} bytes"
-    return None
+        return Message("scratch-bytes", folder=where, found=found, least=least.bytes)
+    return NOTHING
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from proofmark.common.message import NOTHING, fields_json
 from proofmark.records.columns import Measurand, Numbers, Records
 
 SCHEMA: Mapping[str, Any] = {
@@ -29,8 +31,10 @@ SCHEMA: Mapping[str, Any] = {
     "environment_hash": pl.String,
     "valid": pl.Boolean,
     "reason": pl.String,
+    "reason_code": pl.String,
+    "reason_fields": pl.String,
 }
-"""Columns of records.parquet; ``parameters`` is JSON with sorted keys."""
+"""Columns of records.parquet; ``parameters`` and ``reason_fields`` are JSON with sorted keys."""
 
 
 def table(records: Records) -> pl.DataFrame:
@@ -44,8 +48,14 @@ def table(records: Records) -> pl.DataFrame:
         "node": gathered(records.nodes, pl.String, records.node),
         "value": pl.Series(records.value).fill_nan(None),
         "valid": records.valid,
-        "reason": gathered(["", *records.reasons], pl.String, records.reason + 1),
     }
+    reasons = (NOTHING, *records.reasons)
+    for name, values in (
+        ("reason", [str(each) for each in reasons]),
+        ("reason_code", [each.main_code for each in reasons]),
+        ("reason_fields", [json.dumps(fields_json(each), sort_keys=True) for each in reasons]),
+    ):
+        columns[name] = gathered(values, pl.String, records.reason + 1)
     for name in ("step", "attempt", "repeat"):
         of_executions = [getattr(each, name) for each in records.executions]
         columns[name] = gathered(of_executions, SCHEMA[name], records.execution)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Mapping, Sequence
 
+from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
 from proofmark.runs.attempts import Attempt, last_words
@@ -19,8 +22,8 @@ def invalid_reason(
     binding_check: BindingCheck,
     hosts: Sequence[str] = (),
     known: Mapping[str, bytes] | None = None,
-) -> str:
-    """Return why an execution is INVALID by its own files, or an empty string.
+) -> Message:
+    """Return why an execution is INVALID by its own files, or `NOTHING`.
 
     Its outputs, its end, its nodes and the reported binding are checked.
 
@@ -41,20 +44,34 @@ def invalid_reason(
     )
 
 
-def _end_invalid_reason(step: Step, attempt: Attempt) -> str:
-    """Return why an execution is INVALID by its end, or an empty string.
+def _end_invalid_reason(step: Step, attempt: Attempt) -> Message:
+    """Return why an execution is INVALID by its end, or `NOTHING`.
 
     It must end within its time limit and with exit code 0, and no process may survive it.
     """
     if attempt.timed_out:
-        return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
+        return Message("timed-out", seconds=f"{attempt.seconds:.0f}", limit=step.timeout)
     if attempt.rc - 128 in _SIGNALS:
-        return f"killed by {_SIGNALS[attempt.rc - 128]}"
+        return Message("killed", signal=_SIGNALS[attempt.rc - 128])
     if attempt.rc:
-        meaning = {126: "cannot be executed", 127: "not found"}.get(attempt.rc)
-        program = f" ({step.program} {meaning})" if meaning else ""
-        message = last_words(attempt.files.stderr)
-        return f"exit code {attempt.rc}{program}" + (f": {message}" if message else "")
+        return _failure(step, attempt.rc, last_words(attempt.files.stderr))
     if attempt.survivors:
-        return f"left processes behind: {', '.join(attempt.survivors)}"
-    return ""
+        return Message("processes-left", processes=", ".join(attempt.survivors))
+    return NOTHING
+
+
+def _failure(step: Step, rc: int, message: str) -> Message:
+    """Return the reason for the exit code `rc`, not 0; `message` is the last one of the program."""
+    fields: dict[str, str | int] = {"code": rc, **({"message": message} if message else {})}
+    if code := {126: "no-execution", 127: "no-program"}.get(rc):
+        fields["program"] = step.program
+    else:
+        code = "exit-code"
+    if code == "exit-code" and says_no_space(message):
+        return Message("no-space", code=rc, message=message)
+    return Message(f"{code}-said" if message else code, **fields)
+
+
+def says_no_space(message: str) -> bool:
+    """Return whether the message of a program is about a full file system or a quota."""
+    return any(os.strerror(number) in message for number in (errno.ENOSPC, errno.EDQUOT))

@@ -49,7 +49,7 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
             Cell(
                 localized(node.likely),
                 "reason",
-                details=tuple(localized(str(cause)) for cause in node.causes[1:3]),
+                details=tuple(localized(cause.message) for cause in node.causes[1:3]),
             ),
             _figures(run_data, node),
             _("measure again") if node.retest else _("report to the vendor"),

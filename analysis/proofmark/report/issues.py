@@ -100,7 +100,7 @@ def _file_systems(run_data: RunData) -> Iterator[Block]:
     if faults := run_data.verdict.file_systems:
         yield Block(
             titles=(_("File systems that failed"),),
-            items=tuple(localized(str(fault)) for fault in faults),
+            items=tuple(localized(fault.message) for fault in faults),
         )
 
 
@@ -174,11 +174,12 @@ def _other_modes(run_data: RunData) -> Iterator[Block]:
     if not_run := run_data.verdict.coverage.not_run:
         caption = _("Steps for other firmware modes")
         why = _("These steps need a mode that is entered only if a reboot is confirmed.")
-        yield Block(titles=(caption,), paragraphs=(why,), items=tuple(map(localized, not_run)))
+        items = tuple(localized(each.message) for each in not_run)
+        yield Block(titles=(caption,), paragraphs=(why,), items=items)
 
 
 def _not_run(run_data: RunData) -> Iterator[Block]:
-    missing = {line.partition(":")[0] for line in run_data.verdict.coverage.missing}
+    missing = {each.step for each in run_data.verdict.coverage.missing}
     states = [state for state in run_data.states if state.step.id in missing]
     if not states:
         return
@@ -287,7 +288,7 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
 def _rounds(run_data: RunData) -> Iterator[Block]:
     """Yield the rounds of pairs that did not measure at the same time."""
     rounds = run_data.verdict.rounds
-    items = tuple(localized(sentence) for each in rounds for sentence in each.sentences())
+    items = tuple(localized(message) for each in rounds for message in each.messages())
     if items:
         effect = _("A pair that measured without the others had the links for itself.")
         titles = (_("Pairs of a round that did not measure together"),)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from proofmark.common.nodesets import folded, hosts_of
-from proofmark.common.sentences import English, localized
+from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
-from proofmark.common.translation import N_, _, translated
+from proofmark.common.translation import _
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.ending import named
 from proofmark.judge.invalid_cause import InvalidCause
@@ -24,7 +23,6 @@ MOST_STEPS = 8
 """The largest number of steps that a command names."""
 LONGEST_REASON = 240
 """Characters of a reason; the table of issues has the whole reason."""
-THE_NODE = N_("the node")
 """Stands for the name of the node in a reason."""
 FAIL, INVALID, OPEN = "FAIL", "INVALID", "UNJUDGED"
 
@@ -138,7 +136,7 @@ def _of_storage(run_data: RunData) -> Iterator[NextStep]:
         steps = [step for result in target.results for step in result.steps]
         action = _("Check the disks and the server of this storage target. Then measure again.")
         command = rerun_command(run_data, steps)
-        yield NextStep(FAIL, localized(f"{target}"), "", action, command, len(target.results))
+        yield NextStep(FAIL, localized(target.message), "", action, command, len(target.results))
     for fault in verdict.file_systems:
         problem = f"{fault.folder}: {localized(fault.problem)}"
         action = _("Check {cause}. Then measure again.").format(cause=localized(fault.likely))
@@ -202,9 +200,8 @@ def _disturbed(run_data: RunData, results: Sequence[Result]) -> NextStep:
 
 def _without_node(result: Result) -> str:
     """Return the reason with ``the node`` for its name, so that like nodes share a group."""
-    names = "|".join(re.escape(host) for host in hosts_of(result.record.node))
-    shown = localized(re.sub(rf"(?<![\w.-])(?:{names})(?![\w-])", THE_NODE, result.reason))
-    return shown if isinstance(shown, English) else shown.replace(THE_NODE, translated(THE_NODE))
+    names = {result.record.node, *hosts_of(result.record.node)}
+    return localized(result.reason.without_nodes(names))
 
 
 def _short(text: str) -> str:

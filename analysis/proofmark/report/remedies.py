@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from proofmark.common.message import joined
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
@@ -19,7 +20,7 @@ def of_node(node: BadNode) -> tuple[str, str]:
     )
     if node.lost:
         return (
-            _("Less hardware than accepted: {parts}").format(parts=localized("; ".join(node.lost))),
+            _("Less hardware than accepted: {parts}").format(parts=localized(joined(node.lost))),
             _("Replace the parts that are missing. Measure again after that."),
         )
     if node.loss:
@@ -130,6 +131,10 @@ def _network() -> str:
     return _("The traffic did not use the planned network. Check the settings of the MPI.")
 
 
+def _network_unproven() -> str:
+    return _("The counters of the networks are missing. Read the messages of the job.")
+
+
 def _other() -> str:
     return _("Read stdout and stderr of the step. Remove the cause. Then measure again.")
 
@@ -145,6 +150,7 @@ _INVALID: Mapping[InvalidCause, Callable[[], str]] = {
     InvalidCause.BINDING: _binding,
     InvalidCause.IMPOSSIBLE: _impossible,
     InvalidCause.NETWORK: _network,
+    InvalidCause.NETWORK_UNPROVEN: _network_unproven,
     InvalidCause.OTHER: _other,
 }
 """The next step for each cause, in the language of the page."""

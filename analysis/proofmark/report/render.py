@@ -8,7 +8,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.filters import do_mark_safe
 
-from proofmark.common.sentences import English
+from proofmark.common.message import English
 from proofmark.common.translation import language, translated
 from proofmark.report.sheet import Sheet
 from proofmark.report.text import visible

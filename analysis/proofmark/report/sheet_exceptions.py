@@ -61,7 +61,7 @@ def _exceptions(run_data: RunData) -> Iterator[Row]:
 def _not_run(run_data: RunData) -> Iterator[Row]:
     """Yield the steps of other modes, and the jobs that ended early."""
     coverage = run_data.verdict.coverage
-    modes = sorted({line.rpartition(" ")[2] for line in coverage.not_run})
+    modes = sorted({each.mode for each in coverage.not_run})
     if modes:
         text = _("{count} steps of the modes {modes}: these modes were not entered")
         listed = ", ".join(modes)

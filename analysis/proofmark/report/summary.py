@@ -150,7 +150,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
         *_degraded(run_data.verdict),
         *_bad(run_data.verdict.bad),
         *(
-            (_("Slow storage target"), localized(f"{target}"))
+            (_("Slow storage target"), localized(target.message))
             for target in run_data.verdict.targets[:MOST_NAMED]
         ),
         *links.head(run_data.verdict.links),

@@ -20,6 +20,7 @@ from typing import Any
 from proofmark.common.files import read_bytes, text_or_empty
 from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_BINDING_BYTES, MAX_SMALL_BYTES
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
@@ -69,7 +70,7 @@ class Attempt:
     boot_id: str | None = None
     survivors: tuple[str, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
-    damage: str = ""
+    damage: Message = NOTHING
     ended: float = math.nan
 
     @property

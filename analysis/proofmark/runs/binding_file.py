@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from proofmark.common.message import Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.plan.rank_cpus import RankCpus
@@ -60,12 +61,13 @@ UNREADABLE = (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)
 """The exceptions of reading a damaged file of a step."""
 
 
-def damage(name: str, error: Exception) -> str:
+def damage(name: str, error: Exception) -> Message:
     """Return the reason why an execution with the unreadable file `name` is INVALID."""
     problem = error.strerror if isinstance(error, OSError) else str(error)
     if isinstance(error, KeyError):
         problem = f"no key {problem}"
-    return one_line(f"{name} is damaged: {(problem or type(error).__name__)[:200]}")
+    shown = one_line((problem or type(error).__name__)[:200])
+    return Message("file-damaged", file=name, problem=shown)
 
 
 def read_binding(entries: Any) -> BindingReport:

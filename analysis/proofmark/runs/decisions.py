@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 
 from proofmark.common.files import read_json, write_whole
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.files import RunFiles
 
@@ -23,11 +24,11 @@ class Decisions(StrictModel):
         not_run: the steps whose files were not written, each with the reason. They are INVALID.
     """
 
-    searches: dict[str, str] = {}
-    not_needed: dict[str, str] = {}
-    not_run: dict[str, str] = {}
+    searches: dict[str, Message] = {}
+    not_needed: dict[str, Message] = {}
+    not_run: dict[str, Message] = {}
 
-    def left_out(self) -> dict[str, str]:
+    def left_out(self) -> dict[str, Message]:
         """Return the steps that are not run, each with the reason."""
         return {**self.not_needed, **self.not_run}
 
@@ -45,9 +46,9 @@ def read_decisions(files: RunFiles) -> Decisions:
 def add_decisions(
     files: RunFiles,
     *,
-    searches: Mapping[str, str] | None = None,
-    not_needed: Mapping[str, str] | None = None,
-    not_run: Mapping[str, str] | None = None,
+    searches: Mapping[str, Message] | None = None,
+    not_needed: Mapping[str, Message] | None = None,
+    not_run: Mapping[str, Message] | None = None,
 ) -> Decisions:
     """Add decisions to those of a run, and return all of them.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import open_to_append, read_bytes, text_or_empty, write_whole
 from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
+from proofmark.common.message import Message, Term
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
@@ -207,8 +209,8 @@ def unfinished(run: Run, job: Job) -> int:
     return sum(not has_result(run.files.step(step.id)) for step in job.steps)
 
 
-def stopped_jobs(run: Run) -> list[str]:
-    """Return a line for each job that ended early, ran without a planned node, or is damaged.
+def stopped_jobs(run: Run) -> list[Message]:
+    """Return a message for each job that ended early, ran without a planned node, or is damaged.
 
     The damage is that of its history.
     """
@@ -218,13 +220,22 @@ def stopped_jobs(run: Run) -> list[str]:
             folder = JobFolder(run, job)
             history = folder.history()
             if history and (left := unfinished(run, job)):
-                last = last_state(folder)
-                lines.append(f"job {job.id}: {last}; {left} of {len(job.steps)} steps left")
+                steps = {"left": left, "steps": len(job.steps)}
+                lines.append(_stopped(job.id, history[-1], **steps))
             if damage := folder.damage():
-                lines.append(f"job {job.id}: {damage}")
+                lines.append(Message("job-damaged", job=job.id, problem=damage))
             without = [line["without"] for line in history if line["without"]]
-            lines += [f"job {job.id}: without {nodes}" for nodes in without[-1:]]
+            lines += [Message("job-without", job=job.id, nodes=nodes) for nodes in without[-1:]]
     return lines
+
+
+def _stopped(job: str, last: Mapping[str, str], *, left: int, steps: int) -> Message:
+    """Return that a job ended with the state of the line `last` of its history."""
+    state, reason = Term(State[last["state"]].value), last["reason"]
+    if not reason:
+        return Message("job-stopped", job=job, text=state, left=left, steps=steps)
+    fields = {"job": job, "state": state, "message": reason}
+    return Message("job-stopped-said", left=left, steps=steps, **fields)
 
 
 def last_state(folder: JobFolder) -> str:

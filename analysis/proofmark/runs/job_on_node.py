@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.attempts import Attempt
 from proofmark.site.node.provenance import NodeProvenance
@@ -63,10 +64,19 @@ class DamagedProbe(AttemptOnNode):
 
     Attributes:
         code: why.
-        reason: the same in words, with the file.
+        file: the file, below the folder of the run.
+        problem: what is wrong in it; empty if it is missing.
         awaited: whether it is a missing probe of the end of an attempt, which may still run.
     """
 
     code: Problem
-    reason: str
+    file: str
+    problem: str = ""
     awaited: bool = False
+
+    @property
+    def reason(self) -> Message:
+        """Why the state of the node is not proven."""
+        if self.code == "missing":
+            return Message("probe-missing", file=self.file)
+        return Message("probe-damaged", file=self.file, problem=self.problem)

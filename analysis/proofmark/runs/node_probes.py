@@ -153,13 +153,13 @@ class _Attempt:
         return node_provenance(first, last, f"{self.run.id}/{path}")
 
     def _damaged(self, path: Path, code: Problem, problem: str = "") -> DamagedProbe:
-        what = "missing" if code == "missing" else f"damaged: {problem}"
         return DamagedProbe(
             job=self.job.id,
             attempt=self.number,
             steps=self.steps,
             code=code,
-            reason=one_line(f"{path.relative_to(self.run.folder)} is {what}")[:_LONGEST],
+            file=self.run.files.link(path),
+            problem=one_line(problem)[:_LONGEST],
             awaited=code == "missing" and path.suffix == _ENDS[1],
         )
 
@@ -167,7 +167,7 @@ class _Attempt:
 _ENDS = (".before", ".after")
 _UNREADABLE_PROBE = (ArithmeticError, AttributeError, BadInput, LookupError, TypeError, ValueError)
 _LONGEST = 400
-"""Characters of the reason of a damaged probe."""
+"""Characters of the problem of a damaged probe."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json, write_whole
+from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
@@ -29,7 +30,7 @@ class Node(StrictModel):
     jobs: tuple[JobOnNode, ...]
     damaged: tuple[DamagedProbe, ...] = ()
 
-    def damage(self, step: str, execution: Attempt) -> Iterator[str]:
+    def damage(self, step: str, execution: Attempt) -> Iterator[Message]:
         """Yield why the conditions of `step` during `execution` are not proven.
 
         A damaged probe of another attempt proves nothing about this time.
@@ -114,6 +115,12 @@ def _node(path: Path, steps: tuple[str, ...]) -> Node:
             return node
     except BadInput as error:
         problem = "; ".join(f"{each.found[:200]}" for each in error.mistakes)
-    reason = one_line(f"nodes/{path.name} is damaged: {problem}")
-    damaged = DamagedProbe(job="", attempt=0, steps=steps, code="damaged", reason=reason)
+    damaged = DamagedProbe(
+        job="",
+        attempt=0,
+        steps=steps,
+        code="damaged",
+        file=f"nodes/{path.name}",
+        problem=one_line(problem),
+    )
     return Node(host=path.stem, jobs=(), damaged=(damaged,))

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from proofmark.common.files import read_bytes
 from proofmark.common.limits import MAX_SMALL_BYTES
+from proofmark.common.message import NOTHING, Message
 from proofmark.runs.binding_file import damage
 
 DIGESTS = "outputs.sha256"
@@ -21,8 +22,8 @@ _SOMETIMES = frozenset(
 _LINE = re.compile(rb"([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
-def changed_output(folder: str, known: Mapping[str, bytes]) -> str:
-    """Return which output of an execution is not that of its end, or an empty string.
+def changed_output(folder: str, known: Mapping[str, bytes]) -> Message:
+    """Return which output of an execution is not that of its end, or `NOTHING`.
 
     Args:
         folder: the folder of the execution.
@@ -33,15 +34,15 @@ def changed_output(folder: str, known: Mapping[str, bytes]) -> str:
         recorded = read_bytes(f"{folder}/{DIGESTS}", MAX_SMALL_BYTES)
         present = {name for name in os.listdir(folder) if name in _SOMETIMES}  # noqa: PTH208
     except FileNotFoundError:
-        return f"{DIGESTS} is missing: the outputs are not proven"
+        return Message("digests-missing", file=DIGESTS)
     except OSError as error:
         return damage(DIGESTS, error)
     lines = [_LINE.fullmatch(line) for line in recorded.splitlines()]
     digests = {line[2].decode(): line[1].decode() for line in lines if line}
     if None in lines or not digests:
-        return f"{DIGESTS} is damaged"
+        return Message("digests-damaged", file=DIGESTS)
     if absent := [name for name in _ALWAYS if name not in digests]:
-        return f"{DIGESTS} is damaged: it has no line for {absent[0]}"
+        return Message("digest-missing", file=DIGESTS, name=absent[0])
     for name in dict.fromkeys([*digests, *sorted(present), *known]):
         content = known.get(name, b"")
         if not content:
@@ -49,12 +50,12 @@ def changed_output(folder: str, known: Mapping[str, bytes]) -> str:
                 content = read_bytes(f"{folder}/{name}")
             except FileNotFoundError:
                 if name in digests:
-                    return f"{name} is missing"
+                    return Message("file-missing", file=name)
                 continue
             except OSError as error:
                 return damage(name, error)
         if name not in digests:
-            return f"{name} appeared after the step ended"
+            return Message("file-appeared", file=name)
         if sha256(content).hexdigest() != digests[name]:
-            return f"{name} changed after the step ended"
-    return ""
+            return Message("file-changed", file=name)
+    return NOTHING

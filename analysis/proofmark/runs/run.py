@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, read_text, text_or_empty, write_whole
 from proofmark.common.limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
+from proofmark.common.message import Message
 from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import RunFiles
@@ -100,7 +100,7 @@ def enter_mode(folder: Path, mode: str) -> None:
             write_whole(files.entered, "".join(f"{each}\n" for each in [*known, mode]))
 
 
-def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
+def leave_out(run: Run, not_needed: Mapping[str, Message]) -> Run:
     """Write the steps that are not needed, with their reasons; return the run without them.
 
     An existing file stays, because the programs of a run do not change.
@@ -110,11 +110,11 @@ def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
     """
     path = run.files.not_needed
     if not os.path.lexists(path):
-        write_whole(path, json.dumps(dict(not_needed), indent=1) + "\n")
+        write_whole(path, _Reasons(dict(not_needed)).model_dump_json(indent=1) + "\n")
     return open_run(run.folder)
 
 
-def _left_out(files: RunFiles) -> dict[str, dict[str, str]]:
+def _left_out(files: RunFiles) -> dict[str, dict[str, Message]]:
     """Return the fields `Plan.repeated` and `Plan.not_needed` of a run."""
     path = files.not_needed
     repeated = read_json(path, _Reasons).root if os.path.lexists(path) else {}
@@ -124,7 +124,7 @@ def _left_out(files: RunFiles) -> dict[str, dict[str, str]]:
     }
 
 
-class _Reasons(RootModel[dict[str, str]]):
+class _Reasons(RootModel[dict[str, Message]]):
     """Reasons by id of the step."""
 
 

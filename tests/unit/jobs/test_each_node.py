@@ -321,7 +321,7 @@ def test_a_node_without_a_result_is_named(staged: Run) -> None:
     for host in HOSTS[:-1]:
         measured(staged, step, host, host)
     answer = judge_run(staged)
-    assert answer.coverage.missing == (f"{step.id}: {HERE}",)
+    assert [each.message for each in answer.coverage.missing] == [f"{step.id}: {HERE}"]
     assert answer.exit_code() == 2
     measured(staged, step, HERE, HERE)
     assert judge_run(staged).coverage.missing == ()
@@ -387,7 +387,9 @@ def test_steps_of_another_mode_are_not_run_and_listed(kit: Kit) -> None:
     assert execution(run.folder / "steps" / now.id).exists()
     assert not execution(run.folder / "steps" / other.id).exists()
     answer = judge_run(run)
-    assert answer.coverage.not_run == (f"{other.id}: NOT RUN: needs mode cache",)
+    (not_run,) = answer.coverage.not_run
+    assert not_run.message == f"{other.id}: NOT RUN: needs mode cache"
+    assert (not_run.step, not_run.mode) == (other.id, "cache")
     assert (answer.coverage.expected, answer.coverage.measured) == (1, 1)
     assert {result.record.mode for result in answer.results} == {"flat"}
     assert answer.exit_code(strict=True) == 4

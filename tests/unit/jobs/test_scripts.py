@@ -107,12 +107,12 @@ class TestRepeatedCommands:
         verdict = judge_run(run)
         coverage = verdict.coverage
         assert (coverage.measured, coverage.expected) == (2, 2)
-        assert coverage.not_needed == (
+        assert [each.message for each in coverage.not_needed] == [
             "0003-fake-right-1: NOT NEEDED: runs the command of 0001-fake-own-1: "
             "kernel right is own",
             "0004-fake-right-2: NOT NEEDED: runs the command of 0002-fake-own-2: "
             "kernel right is own",
-        )
+        ]
         assert {result.record.parameters["kernel"] for result in verdict.results} == {"own"}
         assert not (run.folder / "steps" / "0003-fake-right-1").exists()
         assert not any("right" in line for line in lines)

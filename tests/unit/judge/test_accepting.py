@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.kit import make_kit
+from tests.fixtures.messages import said
 from tests.folders import PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -435,7 +436,7 @@ class TestRequired:
         assert judged(stream(20e3)).unmet == ()
 
     def test_an_invalid_figure_is_none(self) -> None:
-        records = [replace(each, valid=False, reason="broken") for each in stream(180e3)]
+        records = [replace(each, valid=False, reason=said("broken")) for each in stream(180e3)]
         assert len(judged(records).unmet) == 4
 
     def test_quick_requires_only_its_ratios(self) -> None:
@@ -649,7 +650,7 @@ def test_one_judged_node_judges_its_class() -> None:
 
 def test_one_invalid_emulated_figure_leaves_its_class_measured() -> None:
     first, *others = [replace(each, origin="emulated") for each in stream(20e3)]
-    broken = replace(first, valid=False, reason="broken")
+    broken = replace(first, valid=False, reason=said("broken"))
     assert judged([broken, *others], unprobed()).required == ()
 
 

@@ -12,19 +12,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.messages import disturbed, said
 from tests.unit.judge.test_verdict import invalid, record
 
+from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates, aggregate, by_repeat
 from proofmark.records.columns import Record, Records
 
-DISTURBED = "disturbed: steal 40 %"
+DISTURBED = disturbed("steal 40 %")
 
 
 def aggregates(*records: Record) -> Aggregates:
     return aggregate(Records.of(records))
 
 
-def disturbed_runs(*values: float, bad: Sequence[int], reason: str = DISTURBED) -> Aggregates:
+def disturbed_runs(*values: float, bad: Sequence[int], reason: Message = DISTURBED) -> Aggregates:
     """Return one figure of a repeat per value; those of the repeats `bad` were disturbed."""
     made = [
         record(step=f"000{repeat}-fake", repeat=repeat, value=value)
@@ -56,9 +58,9 @@ class TestFigures:
         found = aggregates(
             record(2, step="a", repeat=1),
             record(2, step="b", repeat=2),
-            invalid(2, step="c", repeat=3, reason="first"),
-            invalid(2, step="d", repeat=4, reason="second"),
-            invalid(1, step="e", reason="another"),
+            invalid(2, step="c", repeat=3, reason=said("first")),
+            invalid(2, step="d", repeat=4, reason=said("second")),
+            invalid(1, step="e", reason=said("another")),
         )
         assert [found.record(figure).reason for figure in range(2)] == ["first", "another"]
         assert math.isnan(found.median[0])
@@ -68,7 +70,7 @@ class TestFigures:
     @pytest.mark.parametrize("count", [1, 2, 3])
     def test_the_first_record_of_all_may_be_invalid(self, count: int) -> None:
         found = aggregates(
-            *(invalid(step=f"{n}", repeat=n, reason=f"reason {n}") for n in range(count)),
+            *(invalid(step=f"{n}", repeat=n, reason=said(f"reason {n}")) for n in range(count)),
             record(step="9", repeat=9),
         )
         assert (found.record(0).valid, found.record(0).reason) == (False, "reason 0")
@@ -350,9 +352,9 @@ class TestDisturbed:
         assert found.disturbed.tolist() == [0]
         assert found.count.tolist() == [4]
 
-    @pytest.mark.parametrize("reason", ["broken", ""])
-    def test_another_reason_is_never_left_out(self, reason: str) -> None:
-        found = disturbed_runs(1.0, 2.0, 3.0, bad=[1], reason=reason)
+    @pytest.mark.parametrize("text", ["broken", ""])
+    def test_another_reason_is_never_left_out(self, text: str) -> None:
+        found = disturbed_runs(1.0, 2.0, 3.0, bad=[1], reason=said(text))
         assert found.valid.tolist() == [False]
         assert found.disturbed.tolist() == [0]
 

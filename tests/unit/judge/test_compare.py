@@ -14,12 +14,13 @@ from tests.unit.judge.test_verdict import record
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.common.message import NOTHING
 from proofmark.judge.compare import Difference, compare
 from proofmark.judge.verdict import Result
 
 
 def result(*values: float, verdict: str = "PASS", **changes: Any) -> Result:
-    return Result(record(value=values[0], **changes), values, verdict, "", ())
+    return Result(record(value=values[0], **changes), values, verdict, NOTHING, ())
 
 
 def difference(first: Sequence[float], later: Sequence[float]) -> Difference:

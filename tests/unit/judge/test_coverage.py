@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.fixtures.messages import said
 from tests.unit.judge.test_accepting import plan_of, step_of
 
 from proofmark.judge.coverage import coverage
@@ -14,7 +15,7 @@ def folders(plan: Plan) -> set[str]:
 
 def test_a_complete_run() -> None:
     plan = plan_of("node")
-    found = coverage(plan, folders(plan), 3, ["stopped"])
+    found = coverage(plan, folders(plan), 3, [said("stopped")])
     assert (found.expected, found.measured, found.duplicate) == (len(folders(plan)),) * 2 + (3,)
     assert (found.missing, found.not_run, found.stopped) == ((), (), ("stopped",))
 
@@ -24,7 +25,7 @@ def test_nodes_and_pairs_without_a_record_are_named() -> None:
     unseen = {f"{stream.id}/skl0003", f"{stream.id}/skl0004", f"{pairs.id}/skl0005+skl0006"}
     found = coverage(plan, folders(plan) - unseen, 0)
     assert found.expected - found.measured == 3
-    assert set(found.missing) == {
+    assert {each.message for each in found.missing} == {
         f"{stream.id}: skl[0003-0004]",
         f"{pairs.id}: skl[0005-0006]",
     }
@@ -40,4 +41,7 @@ def test_a_step_of_several_nodes_is_named_with_them() -> None:
     }
     found = coverage(plan, folders(plan) - {step.id for step in wanted.values()}, 0)
     assert found.expected - found.measured == 2
-    assert set(found.missing) == {wanted[1].id, f"{wanted[2].id}: skl[0001-0002]"}
+    assert {each.message for each in found.missing} == {
+        wanted[1].id,
+        f"{wanted[2].id}: skl[0001-0002]",
+    }

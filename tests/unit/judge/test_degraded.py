@@ -15,7 +15,7 @@ from tests.fixtures.finished import write_execution, write_software
 from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
 
 from proofmark.cli.main import main
-from proofmark.judge.degraded import Degraded, degraded
+from proofmark.judge.degraded import Degraded, degraded, label
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
@@ -31,7 +31,7 @@ USES = [
     {"scope": "each-node", "sweep": {"size": 1}},
     {"sweep": {"nodes": "{doubling_to(2, nodes)}", "size": 2}, "when": "{nodes >= 2}"},
 ]
-LABEL = "degraded: 4 of 5 nodes"
+LABEL = label(4, 5)
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_the_largest_steps_of_each_case_are_labelled(kit: Kit) -> None:
 def test_a_job_that_cannot_have_all_nodes_is_labelled(kit: Kit) -> None:
     plan = planned(kit, site_of(kit, HOSTS, per_job=2))
     found = degraded(plan, HOSTS, HOSTS, ())
-    assert found == Degraded(2, 5, (), {steps_of(plan)[2]: "degraded: 2 of 5 nodes"})
+    assert found == Degraded(2, 5, (), {steps_of(plan)[2]: label(2, 5)})
 
 
 def test_each_repeat_of_the_largest_step_is_labelled(kit: Kit) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.judge.test_digits import HOSTS, WRONG, hpl_run, outputs
 
+from proofmark.common.message import Message
 from proofmark.judge.fleet.digits import Digits, digits_of
 from proofmark.judge.judging import judge_and_write
 from proofmark.judge.references.compare import Judgement
@@ -50,7 +51,7 @@ def test_digits_are_compared_without_a_ratio_or_a_limit(tmp_path: Path) -> None:
     assert found.keys() == set(HOSTS)
     for judgements in found.values():
         for each in judgements:
-            reason = f"{LIKE} 5 of {SOURCE}"
+            reason = Message("digits-alike", agreeing=5, nodes=5)
             assert each == Judgement(
                 "fleet", SOURCE, "UNJUDGED", reason, each.value, None, None, None
             )
@@ -62,12 +63,17 @@ def test_wrong_digits_are_listed_once_and_counted(tmp_path: Path) -> None:
     run = hpl_run(tmp_path, outputs(4, {"n001": {0: WRONG, 1: WRONG, 3: other}}))
     found = answers(judge_and_write(run))
     (wrong,) = [each for each in found["n001"] if each.outcome == "FAIL"]
+    reason = Message(
+        "digits-wrong",
+        **{"runs": 3, "executions": 4, "agreeing": 4, "nodes": 5, "constant": 4, "repeated": 5},
+        values="0.00173580131, 0.00173580231",
+        digits="0.00173580031",
+    )
     assert wrong == Judgement(
         "fleet",
         SOURCE,
         "FAIL",
-        "wrong digits in 3 of 4 executions: 0.00173580131, 0.00173580231, but 4 of 5 like nodes "
-        "compute 0.00173580031; 4 of 5 nodes with repeats repeat their digits",
+        reason,
         0.00173580031,
         None,
         None,

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from tests.fixtures.kit import GivenResults
+from tests.fixtures.messages import disturbed, said
 
-from proofmark.judge.coverage import Coverage
+from proofmark.common.message import NOTHING
+from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.ending import LONGEST, MEANING, ending
 from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.references.compare import Judgement
@@ -21,6 +23,7 @@ def figure(word: str, value: float | None = 100.0, **changes: Any) -> Result:
     """Return a figure of the case `fake`; its limit is 90."""
     fields: dict[str, Any] = {
         **dict.fromkeys(Record.__slots__, ""),
+        "reason": NOTHING,
         "case": "fake",
         "metric": "rate",
         "value": value,
@@ -30,15 +33,21 @@ def figure(word: str, value: float | None = 100.0, **changes: Any) -> Result:
         **{name: changes.pop(name) for name in list(changes) if name in Record.__slots__},
     }
     ratio = None if value is None else value / 100
-    limit = Judgement("derived", "s", word, "", 100.0, ratio, 0.9, None)
-    reason = changes.pop("why", f"{value} is not enough")
+    limit = Judgement("derived", "s", word, NOTHING, 100.0, ratio, 0.9, None)
+    reason = said(changes.pop("why", f"{value} is not enough"))
     references = (limit,) if word in ("PASS", "FAIL") else ()
     return Result(Record(**fields), (), word, reason, references, **changes)
 
 
 def verdict(*results: Result, **covered: Any) -> Verdict:
     counts = Counter(result.verdict for result in results)
-    coverage = Coverage(**{"expected": 4, "measured": 4, "duplicate": 0, "missing": (), **covered})
+    lists = {
+        name: tuple(Uncovered(text, said(text)) for text in covered.pop(name, ()))
+        for name in ("missing", "not_run", "not_needed")
+    }
+    stopped = tuple(map(said, covered.pop("stopped", ())))
+    given = {"expected": 4, "measured": 4, "duplicate": 0, **lists, **covered}
+    coverage = Coverage(**given, stopped=stopped)
     return Verdict("r", {word: counts[word] for word in WORDS}, coverage, GivenResults(results))
 
 
@@ -124,7 +133,7 @@ def test_a_few_invalid_steps_are_listed_in_the_rerun_command() -> None:
 def test_the_advice_for_disturbed_figures_names_the_processes() -> None:
     """It repeats neither the rerun of single steps nor the verdict: the cause has to end first."""
     judged = verdict(*(figure("INVALID", None, cause=InvalidCause.DISTURBED) for _ in range(380)))
-    execution = Execution("s", 1, 1, disturbed="disturbed", disturbers=(("stress", 0.98),))
+    execution = Execution("s", 1, 1, disturbed=disturbed("x"), disturbers=(("stress", 0.98),))
     object.__setattr__(judged.results.aggregates.records, "executions", [execution])
     assert lines(judged)[1] == (
         "stop stress (98 % of a CPU); then run the same ansible-playbook command with -e run_id=r: "

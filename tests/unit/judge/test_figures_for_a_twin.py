@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.folders import ROOT
 
+from proofmark.common.message import NOTHING
 from proofmark.judge.results import Result
 from proofmark.judge.twin_error import figures_of
 from proofmark.plan.plan import Step
@@ -42,9 +43,9 @@ def result(value: float | None, *, node: str = "n1", verdict: str = "UNJUDGED") 
         parameters={"bytes": 8},
         environment_hash="",
         valid=True,
-        reason="",
+        reason=NOTHING,
     )
-    return Result(record, () if value is None else (value,), verdict, "", ())
+    return Result(record, () if value is None else (value,), verdict, NOTHING, ())
 
 
 def step(*cpus: tuple[int, int]) -> Step:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 from tests.unit.judge.test_verdict import record
 
+from proofmark.common.message import NOTHING
 from proofmark.judge.diagnosis.file_systems import (
-    SERVERS,
     failed_access,
     of_servers,
     slow_alike,
@@ -24,6 +24,8 @@ from proofmark.runs.files_report import FilesReport, read_files_report, read_fil
 
 FULL = "dd: error writing 'x': No space left on device"
 HOSTS = [f"n{number}" for number in range(1, 5)]
+
+SERVERS = "its servers, or the network to them"
 
 
 def report(host: str, *, answered: bool = True, why: str = "") -> FilesReport:
@@ -61,8 +63,8 @@ def test_the_cause_follows_from_the_nodes_that_could_write(
 ) -> None:
     by_host = {each.host: each for each in reports}
     (fault,) = failed_access([by_host])
-    assert str(fault) == f"file system of /pfs/run/step: {line}"
-    assert fault.as_json()["line"] == str(fault)
+    assert fault.message == f"file system of /pfs/run/step: {line}"
+    assert fault.as_json()["line"] == fault.message
     assert fault.problem.split(" or ")[0] in file_system_reason(by_host)
 
 
@@ -75,14 +77,16 @@ def result(
 ) -> Result:
     """Return a figure of `node` with a limit of 0.5 for each ratio."""
     limits = tuple(
-        Judgement(kind, "s", "FAIL" if (ratio or 1) < 0.5 else "PASS", "", 1.0, ratio, 0.5, None)
+        Judgement(
+            kind, "s", "FAIL" if (ratio or 1) < 0.5 else "PASS", NOTHING, 1.0, ratio, 0.5, None
+        )
         for ratio in ratios
     )
-    return Result(record(size, node=node, value=value), (), "", "", limits)
+    return Result(record(size, node=node, value=value), (), "", NOTHING, limits)
 
 
 def slow(*results: Result) -> list[str]:
-    return [str(fault) for fault in slow_alike(results, "/pfs")]
+    return [fault.message for fault in slow_alike(results, "/pfs")]
 
 
 def test_the_servers_are_the_cause_if_every_node_misses_a_limit() -> None:
@@ -124,8 +128,8 @@ def test_a_figure_without_a_limit_is_left_out(odd: Result) -> None:
 
 
 def test_a_maximum_is_no_missed_minimum() -> None:
-    most = Judgement("contract", "s", "FAIL", "", 1.0, 0.3, None, 0.2)
-    alike = [Result(record(node=node), (), "", "", (most,)) for node in ("n1", "n2")]
+    most = Judgement("contract", "s", "FAIL", NOTHING, 1.0, 0.3, None, 0.2)
+    alike = [Result(record(node=node), (), "", NOTHING, (most,)) for node in ("n1", "n2")]
     assert slow(*alike) == []
 
 

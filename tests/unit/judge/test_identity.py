@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import record
 
 from proofmark.judge.aggregate import aggregate, by_repeat
@@ -53,5 +54,8 @@ def test_other_fields_do_not_separate_figures(field: str) -> None:
 
 def test_a_repeat_has_the_median_of_its_valid_values() -> None:
     records = [record(value=value) for value in (100.0, 300.0)]
-    records += [record(value=900.0, valid=False, reason="broken"), record(value=50.0, repeat=2)]
+    records += [
+        record(value=900.0, valid=False, reason=said("broken")),
+        record(value=50.0, repeat=2),
+    ]
     assert by_repeat(records) == {1: 200, 2: 50}

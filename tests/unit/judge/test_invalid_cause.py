@@ -1,38 +1,51 @@
-"""The code of the cause of an INVALID figure."""
+"""The cause of an INVALID figure, by the codes of its reason."""
 
 from __future__ import annotations
 
 import pytest
 
+from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.invalid_cause import InvalidCause, invalid_cause
-from proofmark.records.columns import Execution
 from proofmark.report.remedies import of_invalid
+
+FULL = Message("scratch-full-on", problem="No space left on device", nodes="n1")
+EXIT = Message("exit-code", code=1)
+TWICE = Message("rank-twice", rank=1, times=2)
 
 
 @pytest.mark.parametrize(
     ("reason", "cause"),
     [
-        ("exit code 1: No space left on device", InvalidCause.NO_SPACE),
-        ("n1: edac/ue_count +1", InvalidCause.ERROR_COUNTERS),
-        ("exit code 127 (xhpl not found)", InvalidCause.NO_PROGRAM),
-        ("timed out after 60 s (limit 60 s)", InvalidCause.NO_END),
-        ("file system of /scratch did not answer", InvalidCause.FILE_SYSTEM),
-        ("n1: mode snc4 is not proven", InvalidCause.MODE),
-        ("rank 3 ran on CPU 4", InvalidCause.BINDING),
-        ("5 GB/s is above the physical bound", InvalidCause.IMPOSSIBLE),
-        ("the counters of the networks are missing", InvalidCause.NETWORK),
-        ("the end of the output is missing", InvalidCause.OTHER),
-        ("disturbed: the end of another program's text", InvalidCause.OTHER),
-        ("", InvalidCause.OTHER),
+        (Message("no-space", code=1, message="No space left on device"), InvalidCause.NO_SPACE),
+        (
+            joined([EXIT, Message("scratch-failed", folder="/s", problems=(FULL,))]),
+            InvalidCause.NO_SPACE,
+        ),
+        (Message("counter-rose", text="x", counter="edac/ue", rise=1), InvalidCause.ERROR_COUNTERS),
+        (Message("no-program", code=127, program="xhpl"), InvalidCause.NO_PROGRAM),
+        (Message("timed-out", seconds="60", limit=60), InvalidCause.NO_END),
+        (Message("scratch-empty", folder="/s"), InvalidCause.FILE_SYSTEM),
+        (Message("mode-without-boot", node="n1", mode="snc4"), InvalidCause.MODE),
+        (TWICE, InvalidCause.BINDING),
+        (Message("load-binding", case="fio", problem=TWICE), InvalidCause.BINDING),
+        (
+            Message("above-bound", metric="m", value="5", bound="4", source="s"),
+            InvalidCause.IMPOSSIBLE,
+        ),
+        (Message("disturbed", text="x"), InvalidCause.DISTURBED),
+        (Message("output", problem="disturbed: the text of another program"), InvalidCause.OTHER),
+        (NOTHING, InvalidCause.OTHER),
     ],
 )
-def test_a_reason_has_a_code(reason: str, cause: InvalidCause) -> None:
-    assert invalid_cause(reason, [Execution("s", 1, 1)]) is cause
+def test_a_reason_has_a_cause(reason: Message, cause: InvalidCause) -> None:
+    assert invalid_cause(reason) is cause
 
 
-def test_a_disturbance_is_known_by_the_execution_not_by_its_text() -> None:
-    for execution in (Execution("s", 1, 1, disturbed="x y"), Execution("s", 1, 1, unsteady="x y")):
-        assert invalid_cause("x y", [execution]) is InvalidCause.DISTURBED
+def test_counters_that_were_not_recorded_do_not_show_another_network() -> None:
+    """The advice is not about the settings of the MPI: nobody knows which network was used."""
+    cause = invalid_cause(Message("node-networks-unrecorded", node="n1"))
+    assert cause is InvalidCause.NETWORK_UNPROVEN
+    assert "counters" in of_invalid(cause)
 
 
 def test_each_cause_has_its_own_advice() -> None:

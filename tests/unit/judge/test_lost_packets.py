@@ -55,7 +55,7 @@ def test_the_node_with_the_largest_share_is_named_and_not_its_peers() -> None:
     named = losses(of(RING | {"n8": 0.0002}))
     assert list(named) == ["n2"]
     assert named["n2"].share == pytest.approx(0.0274)
-    assert "2.74% of them; 0.06% is the median of 8 nodes" in str(named["n2"])
+    assert "2.74% of them; 0.06% is the median of 8 nodes" in named["n2"].message
 
 
 def test_two_lossy_nodes_are_named() -> None:
@@ -166,12 +166,12 @@ def test_a_lossy_link_is_never_accepted(judged: tuple[Verdict, Plan]) -> None:
     (written,) = lossy.head()["fleet"]["nodes"]
     usual = pytest.approx(0.0008)
     assert written["loss"] == {"share": pytest.approx(0.0274), "usual": usual, "nodes": 7}
-    assert str(fault).startswith(
+    assert fault.message.startswith(
         "n2: its port or cable loses packets: TCP segments were sent again"
     )
     assert failed_nodes(lossy, plan).keys() == {"n2"}
     first, worst, _ = ending(lossy, "report.html", "runs/r")
-    assert first.startswith("FAIL: ") and worst.startswith(f"worst: {str(fault)[:60]}")
+    assert first.startswith("FAIL: ") and worst.startswith(f"worst: {fault.message[:60]}")
     assert "1 node with a fault that no figure has" in headline(lossy)
     assert "node with a fault" not in headline(control)
     assert [row[0] for row in rma(lossy.bad.nodes, {})] == ["n2"]

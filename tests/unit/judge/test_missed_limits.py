@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from proofmark.common.message import NOTHING
 from proofmark.judge.references.compare import Judgement
 
-MISSED = Judgement("derived", "s", "FAIL", "", 100.0, 0.8, 0.9, 1.1)
+MISSED = Judgement("derived", "s", "FAIL", NOTHING, 100.0, 0.8, 0.9, 1.1)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from tests.fixtures.messages import said
 from tests.unit.judge.test_accepting import healthy
 from tests.unit.judge.test_verdict import record, reference
 
 from proofmark.cases.models import Against
+from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.compare import Figures, Judgement, applies, compare, uses_all_cores
 from proofmark.records.columns import Record, Records
@@ -69,7 +71,7 @@ class TestLimits:
         assert " is not at " in found.reason
 
     def test_a_failure_that_is_about_no_limit_is_not_within_noise(self) -> None:
-        failed = Judgement("fleet", "s", "FAIL", "", 1.0, None, None, None)
+        failed = Judgement("fleet", "s", "FAIL", NOTHING, 1.0, None, None, None)
         assert failed.within_noise([1.0, 1.0]) is False
         assert replace(failed, outcome="UNJUDGED").within_noise([1.0, 1.0]) is True
 
@@ -109,7 +111,7 @@ class TestCounterpart:
         assert (found.outcome, found.reason) == ("UNJUDGED", "time was not measured")
 
     def test_an_invalid_figure_is_none(self) -> None:
-        broken = time(valid=False, reason="broken")
+        broken = time(valid=False, reason=said("broken"))
         assert against(record(), broken).reason == "time was not measured"
 
     def test_a_figure_without_a_value_is_none(self) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from tests.fixtures.kit import make_kit
+from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import invalid, record, reference
 
 from proofmark.cases.models import Benchmarks, Reference, Required
-from proofmark.judge.coverage import Coverage
+from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.required import NodeClass
 from proofmark.judge.verdict import Verdict, exit_code, judge
 from proofmark.plan.plan import Plan
@@ -20,6 +21,7 @@ from proofmark.site.partition import Limit
 
 REQUIRED = "fake rate on unknown hardware"
 """The name of the requirement: case, metric, class of nodes. No node has reported its hardware."""
+UNCOVERED = Uncovered("x", said("x"))
 NO_ROW = f"{REQUIRED}: no output has a matching row"
 BROKEN = f"{REQUIRED}: broken"
 KEPT = reference(at_least=0.5)
@@ -97,7 +99,7 @@ class TestRequired:
         assert len(verdict(kit, [record()], [], where=where).required) == 1
 
     def test_each_mode_is_a_class(self, kit: tuple[Plan, Benchmarks]) -> None:
-        both = [record(), record(mode="flat", valid=False, reason="broken", step="0009-fake")]
+        both = [record(), record(mode="flat", valid=False, reason=said("broken"), step="0009-fake")]
         (line,) = verdict(kit, both).required
         assert line == f"{REQUIRED}; mode flat: broken"
 
@@ -109,7 +111,9 @@ class TestRequired:
         self, kit: tuple[Plan, Benchmarks], valid: tuple[bool, ...], expected: tuple[str, ...]
     ) -> None:
         records = [
-            record(node=f"n{n}", origin="emulated", valid=each, reason="" if each else "broken")
+            record(
+                node=f"n{n}", origin="emulated", valid=each, reason=said("" if each else "broken")
+            )
             for n, each in enumerate(valid)
         ]
         assert verdict(kit, records, []).required == expected
@@ -200,15 +204,15 @@ class TestExitCode:
         [
             ({"PASS": 1, "UNJUDGED": 0}, (), 0),
             ({"PASS": 1, "UNJUDGED": 1}, (), 4),
-            ({"PASS": 1, "UNJUDGED": 0}, ("x",), 4),
-            ({"PASS": 1, "UNJUDGED": 1, "FAIL": 1}, ("x",), 1),
+            ({"PASS": 1, "UNJUDGED": 0}, (UNCOVERED,), 4),
+            ({"PASS": 1, "UNJUDGED": 1, "FAIL": 1}, (UNCOVERED,), 1),
         ],
     )
     def test_strict_accepts_only_what_was_judged(
         self,
         kit: tuple[Plan, Benchmarks],
         counts: dict[str, int],
-        not_run: tuple[str, ...],
+        not_run: tuple[Uncovered, ...],
         code: int,
     ) -> None:
         results = verdict(kit, [record()]).results

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import invalid, record
 
+from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.compare import Judgement
@@ -23,7 +25,7 @@ def judgement(outcome: str, reason: str = "why", ratio: float = 0.85, **changes:
         "kind": "derived",
         "source": "s",
         "outcome": outcome,
-        "reason": reason,
+        "reason": said(reason),
         "value": 100.0,
         "ratio": ratio,
         "at_least": 0.9,
@@ -169,5 +171,5 @@ class TestResults:
         assert (single["interval"], single["confidence"], single["retest"]) == (None, None, False)
 
     def test_a_result_has_no_interval_and_is_not_measured_again_by_default(self) -> None:
-        made = Result(record(), (100.0,), "PASS", "", ())
+        made = Result(record(), (100.0,), "PASS", NOTHING, ())
         assert (made.interval, made.retest, made.steps) == (None, False, ())

@@ -51,7 +51,7 @@ def overlap(run: Run, late: float = 0.0, seconds: float = 4.0) -> RoundOverlap:
 def test_pairs_that_measured_together_are_not_named(run: Run, late: float, seconds: float) -> None:
     found = overlap(run, late, seconds)
     assert (found.apart, found.pairs, found.unknown) == ((), 4, 0)
-    assert list(found.sentences()) == []
+    assert list(found.messages()) == []
 
 
 @pytest.mark.fault("pair-measured-apart")
@@ -61,7 +61,7 @@ def test_a_pair_that_measured_without_the_others_is_named(run: Run, late: float)
     step = next(run.plan.steps())
     pair = list(step.instances())[-1]
     assert found.apart == (pair,)
-    (sentence,) = found.sentences()
+    (sentence,) = found.messages()
     assert sentence == (
         f"{step.id}, execution 1: 1 of 4 pairs measured less than 75% of the time together with "
         f"the others, or a clock is wrong: {pair}"
@@ -73,7 +73,7 @@ def test_times_that_are_not_known_are_reported(run: Run) -> None:
     executions = [Execution(f"{step.id}/{pair}", 1, 1) for pair in step.instances()]
     (found,) = round_overlaps(run.plan, executions)
     assert (found.unknown, found.overlap) == (4, None)
-    assert list(found.sentences()) == [f"{step.id}, execution 1: 4 of 4 pairs have no times"]
+    assert list(found.messages()) == [f"{step.id}, execution 1: 4 of 4 pairs have no times"]
 
 
 def test_the_verdict_counts_the_pairs_of_all_rounds_and_names_a_missing_one(run: Run) -> None:
@@ -88,7 +88,8 @@ def test_the_verdict_counts_the_pairs_of_all_rounds_and_names_a_missing_one(run:
     answer = judged(run)
     assert (answer.coverage.expected, answer.coverage.measured) == (28, 27)
     missing = next(iter(steps[0].instances()))
-    assert answer.coverage.missing == (f"{steps[0].id}: {missing}",)
+    (found,) = answer.coverage.missing
+    assert found.message == f"{steps[0].id}: {missing}"
     assert [each.overlap for each in answer.rounds] == [1.0] * len(steps)
     assert not any(math.isnan(each.ended) for each in answer.results.aggregates.records.executions)
     # Pairs that share links are not compared with each other.

@@ -17,6 +17,7 @@ from tests.fixtures.kit import make_kit, steps_of
 
 from proofmark.cases.models import Benchmarks
 from proofmark.common.files import write_whole
+from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.slow_targets import slow_targets
 from proofmark.judge.fleet.fleet import LIKE_TARGETS, Fleet, measure_fleet
@@ -40,7 +41,7 @@ def record(target: int, value: float, node: str = "n[1-4]", **parameters: Any) -
         *("run", f"step-{target}", 1, "system", "partition", node, "measured", "fake", "FAKE"),
         *("rate", value, "MB/s", 1, "current", "close"),
         {"storage_target": target, "stripe_count": 1, **parameters},
-        *("hash", True, ""),
+        *("hash", True, NOTHING),
     )
 
 
@@ -81,7 +82,7 @@ def test_the_slow_target_of_24_is_named_with_its_ratio(tmp_path: Path) -> None:
     (figure,) = fleet.figures
     assert figure.flagged == ("7",)
     (slow,) = slow_targets(results.of(["FAIL"]))
-    assert str(slow) == "storage target 7 of scratch: 0.4 × the median of 24"
+    assert slow.message == "storage target 7 of scratch: 0.4 × the median of 24"
     (result,) = slow.results
     assert "0.4 × the median of 24 storage targets" in result.reason
 

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import make_kit, results_of
+from tests.fixtures.messages import said
 
 from proofmark.cases.models import Benchmarks, Reference
+from proofmark.judge.coverage import Uncovered
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.files import write_junit
 from proofmark.judge.verdict import WORDS, Coverage, Verdict, judge
@@ -34,6 +36,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Benchmarks]:
     kit = make_kit(tmp_path_factory.mktemp("kit"))
     kit.case(sweep={"size": [1, 2, 3, 4]})
     return kit.plan(), kit.benchmarks()
+
+
+UNCOVERED = Uncovered("s", said("s"))
 
 
 def record(size: int = 1, **changes: Any) -> Record:
@@ -59,11 +64,12 @@ def record(size: int = 1, **changes: Any) -> Record:
         "valid": True,
         "reason": "",
     }
-    return Record(**{**fields, **changes})
+    given = {**fields, **changes}
+    return Record(**{**given, "reason": said(given["reason"])})
 
 
 def invalid(size: int = 1, **changes: Any) -> Record:
-    return record(size, **{"valid": False, "reason": "broken", **changes})
+    return record(size, **{"valid": False, "reason": said("broken"), **changes})
 
 
 def reference(**changes: Any) -> Reference:
@@ -270,7 +276,7 @@ class TestRun:
     ) -> None:
         coverage = judged(known, [record(1), record(3), record(3), invalid(4)]).coverage
         assert (coverage.expected, coverage.measured, coverage.duplicate) == (4, 3, 1)
-        assert coverage.missing == ("0002-fake-2",)
+        assert [each.message for each in coverage.missing] == ["0002-fake-2"]
 
     def test_steps_of_the_current_mode_are_not_listed_as_not_run(
         self, known: tuple[Plan, Benchmarks]
@@ -280,9 +286,9 @@ class TestRun:
         both = plan.model_copy(update={"groups": [*plan.groups, other]})
         assert judged(known, [record()]).coverage.not_run == ()
         not_run = judged((both, benchmarks), [record()]).coverage.not_run
-        assert not_run == tuple(
+        assert [each.message for each in not_run] == [
             f"{step.id}: NOT RUN: needs mode cache" for step in other.jobs[0].steps
-        )
+        ]
 
     def test_a_second_execution_is_no_duplicate(self, known: tuple[Plan, Benchmarks]) -> None:
         records = [record(attempt=1), record(attempt=2)]
@@ -338,11 +344,11 @@ class TestRun:
         [
             ({"PASS": 1}, Coverage(1, 1, 0, ()), 0, 0),
             ({"PASS": 1, "UNJUDGED": 1}, Coverage(1, 1, 0, ()), 0, 4),
-            ({"PASS": 1}, Coverage(1, 1, 0, (), not_run=("s: NOT RUN",)), 0, 4),
+            ({"PASS": 1}, Coverage(1, 1, 0, (), not_run=(UNCOVERED,)), 0, 4),
             ({"UNJUDGED": 1}, Coverage(1, 1, 0, ()), 4, 4),
             ({"PASS": 1, "FAIL": 1}, Coverage(1, 1, 0, ()), 1, 1),
             ({"PASS": 1, "FAIL": 1, "INVALID": 1}, Coverage(1, 1, 0, ()), 2, 2),
-            ({"PASS": 1}, Coverage(2, 1, 0, ("s",)), 2, 2),
+            ({"PASS": 1}, Coverage(2, 1, 0, (UNCOVERED,)), 2, 2),
             ({"PASS": 1}, Coverage(1, 1, 1, ()), 2, 2),
         ],
     )

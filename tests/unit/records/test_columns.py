@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.messages import said
 from tests.unit.records.test_binding import make_plan_of
 
 from proofmark.common.parallel import parallel_map
@@ -57,7 +58,7 @@ def some_records(draw: st.DrawFn) -> list[Record]:
                 {"size": draw(st.integers(1, 2)), "name": 'a "word"'},
                 "h",
                 valid,
-                "" if valid else f"reason {number}",
+                said("" if valid else f"reason {number}"),
             )
         )
     return made

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import invalid, record
 
+from proofmark.common.message import NOTHING
 from proofmark.records.columns import Execution, Record, RecordBuilder, Records
 from proofmark.records.table import table
 
@@ -33,10 +35,10 @@ def one_by_one(*records: Record) -> Records:
 
 GIVEN = (
     record(1, step="a", node="n2"),
-    invalid(2, step="b", node="n1", reason="one", value=None),
+    invalid(2, step="b", node="n1", reason=said("one"), value=None),
     record(1, step="c", repeat=2, node="n1", value=-1.0),
-    invalid(2, step="d", reason="two"),
-    invalid(1, step="e", reason="one"),
+    invalid(2, step="d", reason=said("two")),
+    invalid(1, step="e", reason=said("one")),
 )
 
 
@@ -77,12 +79,14 @@ def test_an_execution_without_facts_is_undisturbed() -> None:
 
 
 def test_a_record_is_made_valid_and_without_a_reason() -> None:
-    made = Records.of([invalid(reason="one")]).record(0, "n7", Execution("x", 3, 2), 5.0)
+    made = Records.of([invalid(reason=said("one"))]).record(0, "n7", Execution("x", 3, 2), 5.0)
     assert (made.valid, made.reason, made.value) == (True, "", 5.0)
     assert (made.step, made.attempt, made.repeat, made.node) == ("x", 3, 2, "n7")
 
 
 def test_a_record_of_a_measurand_has_no_node_step_and_value() -> None:
-    one = record(node="n2", attempt=3, repeat=4, value=5.0, valid=False, reason="broken")
-    wanted = replace(one, node="", step="", attempt=1, repeat=1, value=None, valid=True, reason="")
+    one = record(node="n2", attempt=3, repeat=4, value=5.0, valid=False, reason=said("broken"))
+    wanted = replace(
+        one, node="", step="", attempt=1, repeat=1, value=None, valid=True, reason=NOTHING
+    )
     assert Records.of([record(2), one]).of_measurand(1) == wanted

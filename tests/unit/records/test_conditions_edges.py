@@ -360,18 +360,20 @@ class TestReasons:
 
     def test_a_damaged_probe_is_the_reason(self, case: Case) -> None:
         steps = (case.step.id,)
-        probe = DamagedProbe(job="j", attempt=1, steps=steps, code="cut", reason="n1.before is cut")
+        what = {"file": "n1.before", "problem": "cut"}
+        probe = DamagedProbe(job="j", attempt=1, steps=steps, code="cut", **what)
         node = Node(host="n1", jobs=(), damaged=(probe,))
-        assert case.reason(case.conditions(node)) == "n1.before is cut"
-        assert case.reason(case.conditions(node), hosts=["n1.site"]) == "n1.before is cut"
+        assert case.reason(case.conditions(node)) == "n1.before is damaged: cut"
+        assert case.reason(case.conditions(node), hosts=["n1.site"]) == "n1.before is damaged: cut"
 
     def test_an_error_of_the_node_precedes_its_mode(self, case: Case) -> None:
         node = case.node(numa=())
         (job,) = node.jobs
-        probe = DamagedProbe(job="j", attempt=1, steps=job.steps, code="cut", reason="cut")
+        what = {"file": "p", "problem": "cut"}
+        probe = DamagedProbe(job="j", attempt=1, steps=job.steps, code="cut", **what)
         other = {"damaged": (probe,)}
         found = case.conditions(node.model_copy(update=other), verified=[("n1", "cache")])
-        assert case.reason(found) == "cut; n1 was in mode cache, planned in flat"
+        assert case.reason(found) == "p is damaged: cut; n1 was in mode cache, planned in flat"
 
     @pytest.mark.parametrize("name", ["n1", "n1.site.org"])
     def test_a_node_and_its_journal_may_have_the_whole_name(self, case: Case, name: str) -> None:

@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.fixtures.messages import disturbed, said
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.models import Case, Stability
+from proofmark.common.message import NOTHING, Message
 from proofmark.records.columns import Record, Records
 from proofmark.records.disturbance import changed_repeats, tick_reason, without_disturbed
 
@@ -34,12 +36,12 @@ def repeats(*rates: float, **changes: Any) -> list[Record]:
 def checked(
     records: Sequence[Record],
     stability: Stability = STEADY,
-    disturbed: Mapping[int, str] | None = None,
+    why: Mapping[int, Message] | None = None,
 ) -> Records:
-    """Return the checked records. `disturbed` has the reasons of disturbed executions."""
+    """Return the checked records. `why` has the reasons of disturbed executions."""
     given = Records.of(records)
     executions = [
-        each._replace(disturbed=(disturbed or {}).get(number, ""))
+        each._replace(disturbed=(why or {}).get(number, NOTHING))
         for number, each in enumerate(given.executions)
     ]
     return without_disturbed(replace(given, executions=executions), {"fake": case(stability)})
@@ -159,30 +161,28 @@ class TestRecords:
         assert reasons(repeats(0.5, 0.25)) == [why, why]
 
     def test_a_disturbed_repeat_is_not_compared(self) -> None:
-        assert reasons(repeats(100, 50, 100), disturbed={1: "disturbed: x"}) == [
+        assert reasons(repeats(100, 50, 100), why={1: disturbed("x")}) == [
             "", "disturbed: x", ""
         ]  # fmt: skip
 
     def test_disturbed_records_of_an_emulated_node_stay_valid(self) -> None:
-        found = checked(repeats(100, 100, origin="emulated"), disturbed={0: "disturbed: x"})
+        found = checked(repeats(100, 100, origin="emulated"), why={0: disturbed("x")})
         assert [each.valid for each in found] == [True, True]
 
     def test_the_first_reason_of_an_invalid_record_stays(self) -> None:
         broken, *others = repeats(100, 100)
-        broken = replace(broken, valid=False, reason="broken")
-        assert reasons([broken, *others], disturbed={0: "disturbed: x"}) == ["broken", ""]
+        broken = replace(broken, valid=False, reason=said("broken"))
+        assert reasons([broken, *others], why={0: disturbed("x")}) == ["broken", ""]
 
     def test_equal_reasons_are_stored_once(self) -> None:
-        broken = replace(repeats(1, 1, 1)[2], valid=False, reason="broken")
-        found = checked(
-            [*repeats(100, 100), broken], disturbed={0: "disturbed: x", 1: "disturbed: x"}
-        )
+        broken = replace(repeats(1, 1, 1)[2], valid=False, reason=said("broken"))
+        found = checked([*repeats(100, 100), broken], why={0: disturbed("x"), 1: disturbed("x")})
         assert found.reasons == ["broken", "disturbed: x"]
         assert [each.reason for each in found] == ["disturbed: x", "disturbed: x", "broken"]
 
     def test_a_reason_that_no_record_has_is_not_stored(self) -> None:
-        broken = [replace(each, valid=False, reason="broken") for each in repeats(100, 100)]
-        assert checked(broken, disturbed={0: "disturbed: x"}).reasons == ["broken"]
+        broken = [replace(each, valid=False, reason=said("broken")) for each in repeats(100, 100)]
+        assert checked(broken, why={0: disturbed("x")}).reasons == ["broken"]
 
     def test_the_given_records_are_not_changed(self) -> None:
         given = Records.of(repeats(100, 50))

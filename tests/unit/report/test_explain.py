@@ -166,6 +166,7 @@ NO_CONDITION = {
     "layout_content",
     "scratch_content",
     "file_system_reason",
+    "says_no_space",
 }
 """Imports of the reader that are no condition, or that only complete the reason of another one."""
 SAME = {"tick_reason": "noise_reason"}

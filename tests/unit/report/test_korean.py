@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tarfile
 from collections.abc import Iterator
 from gettext import GNUTranslations, NullTranslations
 from html.parser import HTMLParser
@@ -18,19 +17,21 @@ from pypdf import PdfReader
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.past_runs import Value, run_id, write_past_run
 from tests.fixtures.report_run import troubled_run
-from tests.reference import REWORDED, archives
+from tests.reference import archives
 
 from proofmark.cli.main import main
 from proofmark.common import sentences, translation
+from proofmark.common.archives import unpack
 from proofmark.common.errors import BadInput
-from proofmark.common.sentences import English, localized
+from proofmark.common.message import English, Message, Term, joined
+from proofmark.common.sentences import localized
 from proofmark.common.translation import in_language
 from proofmark.judge.baseline import changes
 from proofmark.judge.baseline.comparison import Compared
 from proofmark.judge.baseline.limits import Limits
 from proofmark.judge.ending import ending
 from proofmark.judge.imported import REASONS
-from proofmark.judge.judging import judge_and_write
+from proofmark.judge.judging import judge_and_write, read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report import fonts
 from proofmark.report.drawing import charts
@@ -38,7 +39,7 @@ from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
 from proofmark.report.write import write_report
 from proofmark.report.write_summary import write_summary
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, open_run
 from proofmark.site.baseline import Capacity
 
 ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
@@ -283,83 +284,114 @@ def test_the_last_lines_are_korean_only_if_wanted(run: tuple[Run, Verdict]) -> N
     ]
 
 
+OWN, LIKE = Term("the same node in the baseline"), Term("the like nodes in the baseline")
+
+
+def against(code: str, ratio: str, name: Term, **fields: str) -> Message:
+    """Return a comparison with the accepted runs of a site."""
+    return Message(code, ratio=ratio, name=name, value="12.3", **fields)
+
+
+NOISE = {"noise": "1.2", "change": "3"}
+MESSAGES = [
+    (
+        Message("least-missed", ratio="0.93", name="rpeak_avx", value="1200 Gflops", limit="0.95"),
+        "rpeak_avx(1200 Gflops)의 0.93배: 0.95 이상을 충족하지 않음",
+    ),
+    (
+        Message(
+            "bounds-missed",
+            ratio="0.639",
+            name=Message("figure-contract"),
+            value="9000 Mbytes/sec",
+            limit="1",
+            upper="2",
+        ),
+        "계약 값(9000 Mbytes/sec)의 0.639배: 1 이상 2 이하를 충족하지 않음",
+    ),
+    (
+        joined(
+            [
+                Message(
+                    "of-repeats",
+                    repeats=3,
+                    text=Message("most-met", ratio="1.1", name="copy", value="5 MB/s", limit="2"),
+                ),
+                Message("repeats-left-out", disturbed=1, repeats=4),
+            ]
+        ),
+        "반복 3회의 중앙값: copy(5 MB/s)의 1.1배: 2 이하를 충족; 외란을 받은 반복 1회 제외 "
+        "(전체 4회)",
+    ),
+    (
+        against("baseline-noise", "0.8", OWN, **NOISE),
+        "기준 시험의 같은 노드(12.3)의 0.8배; 값의 잡음 1.2 %, 변화 3 %까지 허용",
+    ),
+    (
+        joined([against("baseline-noise", "1.2", LIKE, **NOISE), Message("improved")]),
+        "기준 시험의 동종 노드(12.3)의 1.2배; 값의 잡음 1.2 %, 변화 3 %까지 허용; 좋아짐",
+    ),
+    (
+        against("baseline-once", "1", LIKE),
+        "기준 시험의 동종 노드(12.3)의 1배: 한 번만 측정되어 잡음을 알 수 없음",
+    ),
+    (
+        against("baseline-blind", "1", OWN, noise="12", factor="10"),
+        "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 12 %; 10배의 변화도 검출 불가",
+    ),
+    (
+        joined([against("baseline-noise", "1", OWN, **NOISE), Message("imported-program")]),
+        "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 1.2 %, 변화 3 %까지 허용; 가져온 출력의 "
+        "프로그램이 기록되지 않음",
+    ),
+    (
+        joined(
+            [
+                Message("packets-lost", share="1 %", usual="0 %", nodes=4),
+                Message(
+                    "hardware-lost",
+                    text=(
+                        Message("lost-memory_bytes", found="1.0 GiB", accepted="2.0 GiB"),
+                        Message("lost-dimms", found=3, accepted=4),
+                    ),
+                ),
+            ]
+        ),
+        "포트 또는 케이블이 패킷을 잃습니다: TCP 세그먼트의 1 %를 다시 전송했습니다. 노드 "
+        "4개의 중앙값은 0 %입니다; 승인된 시험보다 하드웨어가 적음: 메모리: 1.0 GiB, 승인된 "
+        "값 2.0 GiB; 메모리 모듈(DIMM): 3, 승인된 값 4",
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "korean"), MESSAGES)
+def test_a_message_is_in_the_language_of_the_page(message: Message, korean: str) -> None:
+    with in_language("ko"):
+        assert localized(message) == korean
+    assert localized(message) == message
+
+
 @pytest.mark.parametrize(
     ("sentence", "korean"),
     [
-        (
-            "0.93 × rpeak_avx (1200 Gflops) is not at least 0.95",
-            "rpeak_avx(1200 Gflops)의 0.93배: 0.95 이상을 충족하지 않음",
-        ),
-        (
-            "0.639 × the contract figure (9000 Mbytes/sec) is not at least 1 and at most 2",
-            "계약 값(9000 Mbytes/sec)의 0.639배: 1 이상 2 이하를 충족하지 않음",
-        ),
-        (
-            "median of 3 repeats: 1.1 × copy (5 MB/s) is at most 2; 1 of 4 repeats were disturbed "
-            "and left out",
-            "반복 3회의 중앙값: copy(5 MB/s)의 1.1배: 2 이하를 충족; 외란을 받은 반복 1회 제외 "
-            "(전체 4회)",
-        ),
-        (
-            "0.8 × the same node in the baseline (12.3); the noise of a value is 1.2 %, a change "
-            "of 3 % is accepted",
-            "기준 시험의 같은 노드(12.3)의 0.8배; 값의 잡음 1.2 %, 변화 3 %까지 허용",
-        ),
-        (
-            "1.2 × the like nodes in the baseline (12.3); the noise of a value is 1.2 %, a change "
-            "of 3 % is accepted; it improved",
-            "기준 시험의 동종 노드(12.3)의 1.2배; 값의 잡음 1.2 %, 변화 3 %까지 허용; 좋아짐",
-        ),
-        (
-            "1 × the like nodes in the baseline (12.3): the noise is not known, it was measured "
-            "once",
-            "기준 시험의 동종 노드(12.3)의 1배: 한 번만 측정되어 잡음을 알 수 없음",
-        ),
-        (
-            "1 × the same node in the baseline (12.3); the noise of a value is 12 %; not even a "
-            "change by a factor of 10 would be seen",
-            "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 12 %; 10배의 변화도 검출 불가",
-        ),
-        (
-            "1 × the same node in the baseline (12.3); the noise of a value is 1.2 %, a change of "
-            "3 % is accepted; the program of imported outputs is not recorded",
-            "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 1.2 %, 변화 3 %까지 허용; 가져온 출력의 "
-            "프로그램이 기록되지 않음",
-        ),
-        (
-            "its port or cable loses packets: TCP segments were sent again, 1 % of them; 0 % is "
-            "the median of 4 nodes; less hardware than accepted: memory: 1.0 GiB, accepted "
-            "2.0 GiB; DIMMs: 3, accepted 4",
-            "포트 또는 케이블이 패킷을 잃습니다: TCP 세그먼트의 1 %를 다시 전송했습니다. 노드 "
-            "4개의 중앙값은 0 %입니다; 승인된 시험보다 하드웨어가 적음: 메모리: 1.0 GiB, 승인된 "
-            "값 2.0 GiB; 메모리 모듈(DIMM): 3, 승인된 값 4",
-        ),
-        (
-            "1.2 × the same node in the baseline (9); the noise of a value is 1 %, a change of 3 % "
-            "is accepted; it improved; 1.3 × the like nodes in the baseline (9); the noise of a "
-            "value is 1 %, a change of 4 % is accepted; it improved",
-            "기준 시험의 같은 노드(9)의 1.2배; 값의 잡음 1 %, 변화 3 %까지 허용; 좋아짐; 기준 "
-            "시험의 동종 노드(9)의 1.3배; 값의 잡음 1 %, 변화 4 %까지 허용; 좋아짐",
-        ),
-        ("no reference applies; no space left", None),
-        ("x" * (sentences.LONGEST + 1), None),
-        ("{ratio} × {name.__class__} is", None),
+        ("needs root; no such tool: ipmitool", True),
+        ("needs root; no space left", False),
+        ("x" * (sentences.LONGEST + 1), False),
+        ("{ratio} × {name.__class__} is", False),
     ],
 )
-def test_a_sentence_is_translated_by_its_template(sentence: str, korean: str | None) -> None:
+def test_a_sentence_of_a_file_is_translated_by_its_template(sentence: str, korean: bool) -> None:
     with in_language("ko"):
         shown = localized(sentence)
-    assert shown == (korean or sentence)
-    assert isinstance(shown, English) is (korean is None)
+    assert (shown != sentence) is korean
+    assert isinstance(shown, English) is not korean
     assert localized(sentence) is sentence
 
 
 @pytest.mark.parametrize("reason", REASONS.values())
-def test_the_reasons_of_imported_figures_are_translated(reason: str) -> None:
+def test_the_reasons_of_imported_figures_are_translated(reason: Message) -> None:
     with in_language("ko"):
-        joined = localized(f"{reason}; 1.1 × the contract figure (5) is at least 1")
-    assert joined.endswith("; 계약 값(5)의 1.1배: 1 이상을 충족")
-    assert not isinstance(joined, English)
+        assert re.search(r"[가-힣]", localized(reason))
 
 
 @pytest.mark.parametrize("proved", [True, False])
@@ -372,64 +404,42 @@ def test_the_judgements_of_a_baseline_are_translated(name: str, proved: bool) ->
     ones = np.ones(5)
     limits = Limits(np.arange(5.0), ones, change, 0.01 * ones, ones, ones, ones, ones)
     compared = Compared(name, limits, largest, proved)
-    judgements = [compared.judgement(place, "baseline first: run") for place in range(5)]
+    judgements = [
+        compared.judgement(place, Message("baseline-run", name="first", run="run"))
+        for place in range(5)
+    ]
     outcomes = ["PASS", "FAIL", "PASS", "UNJUDGED", "UNJUDGED"]
     unproved = [each if each == "FAIL" else "UNJUDGED" for each in outcomes]
     assert [each.outcome for each in judgements] == (outcomes if proved else unproved)
     with in_language("ko"):
         texts = [text for each in judgements for text in (each.reason, each.source)]
-        assert [text for text in texts if isinstance(localized(text), English)] == []
+        assert [text for text in texts if not re.search(r"[가-힣]", localized(text))] == []
 
 
-def test_lost_hardware_is_translated() -> None:
+def test_lost_hardware_has_a_message() -> None:
     before = Capacity(cores=8, sockets=2, numa=2, memory_bytes=2**34, dimms=4, ports=2)
     after = Capacity(cores=4, sockets=1, numa=1, memory_bytes=2**33, dimms=2, ports=1)
     lost = changes._lost(before, after)
     known = [name for name in Capacity.model_fields if isinstance(getattr(before, name), int)]
-    assert len(lost) == len([each for each in known if each != "virtual"])
+    wanted = {f"lost-{name}" for name in known if name != "virtual"}
+    assert {each.code for each in lost} == wanted
+
+
+def test_values_in_a_message_are_not_translated() -> None:
     with in_language("ko"):
-        shown = [localized(f"less hardware than accepted: {each}") for each in lost]
-    assert [each for each in shown if isinstance(each, English)] == []
-
-
-def test_values_in_a_sentence_are_not_translated() -> None:
-    with in_language("ko"):
-        assert localized("killed by {0.__class__} %s") == "{0.__class__} %s 신호로 종료됨"
-
-
-OLD = re.compile(
-    r"spreads off|^[\d.]+ × the median of \d+ like nodes \(\S+ MB/s\)$"
-    r"|gave to others|for want of|asks for|takes COOPERLAKE|tells|lscpu: exit code"
-)
-"""Sentences of earlier versions in the reference runs, and the message of a program."""
-
-
-def reasons(document: object, key: str = "") -> Iterator[str]:
-    """Yield the reasons in a verdict."""
-    if isinstance(document, dict):
-        for name, each in document.items():
-            yield from reasons(each, name)
-    elif isinstance(document, list):
-        for each in document:
-            yield from reasons(each, key)
-    elif isinstance(document, str) and key in {"reason", "unmet", "stopped", "not_run", "likely"}:
-        yield document
-
-
-def in_new_words(text: str) -> str:
-    for old, new in REWORDED.items():
-        text = text.replace(old, new)
-    return text
+        message = Message("killed", signal="{0.__class__} %s")
+        assert localized(message) == "{0.__class__} %s 신호로 종료됨"
 
 
 @pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.partition(".")[0])
-def test_the_reasons_of_a_reference_run_are_translated(archive: Path) -> None:
-    with tarfile.open(archive) as files:
-        members = [each for each in files if each.name.endswith("/verdict.json")]
-        (content,) = (files.extractfile(each) for each in members)
-        assert content is not None
-        found = {in_new_words(each) for each in reasons(json.load(content)) if each}
+def test_the_reasons_of_a_reference_run_are_translated(archive: Path, tmp_path: Path) -> None:
+    unpack(archive, tmp_path)
+    (folder,) = tmp_path.iterdir()
+    verdict = read_and_judge(open_run(folder))[1]
+    found = {each.reason for each in verdict.results if each.reason}
+    found |= {node.likely for node in verdict.bad.nodes}
+    found |= {*verdict.unmet, *verdict.coverage.stopped}
     assert found
     with in_language("ko"):
-        left = [each for each in found if isinstance(localized(each), English)]
-    assert [each for each in left if not OLD.search(each)] == []
+        left = [each for each in found if not re.search(r"[가-힣]", localized(each))]
+    assert left == []

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import results_of
+from tests.fixtures.messages import said
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing
@@ -106,7 +107,7 @@ def test_ticks_of_bytes_are_few_and_inside(one: int, other: int) -> None:
 
 def test_invalid_results_are_not_drawn() -> None:
     good = [record("write", value, "KiB/s", repeat=n) for n, value in enumerate((1.0, 2.0, 3.0))]
-    bad = replace(good[0], metric="read", valid=False, reason="exit code 9")
+    bad = replace(good[0], metric="read", valid=False, reason=said("exit code 9"))
     samples = samples_of(results_of([*good, bad]))
     assert [(each.value, each.low, each.high) for each in samples] == [(2.0, 1.0, 3.0)]
 

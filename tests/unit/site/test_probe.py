@@ -367,4 +367,4 @@ def test_an_idle_process_is_not_named(tmp_path: Path) -> None:
     node = make_node(tmp_path, SMALL_NODE | {"proc/77/stat": stat})
     make_node(node, {}, {"sleep": f"echo 101.00 1 >'{node}/proc/uptime'"})
     reading = parse_counters(probe("before", node), "before")
-    assert (reading.busy, disturbance(reading)) == ((), None)
+    assert (reading.busy, disturbance(reading)) == ((), "")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.traits import Traits, differences
 from proofmark.site.baseline import Baseline, Capacity, NodeState
@@ -18,7 +19,6 @@ VIRTUAL_MEMORY_TOLERANCE = 0.5
 ACTIVE = "ACTIVE"
 """The state of a working port of the fabric (sysfs: ``4: ACTIVE``)."""
 _GIB = 2**30
-_NAMES = {"dimms": "DIMMs", "numa": "NUMA domains", "ports": "active ports of the fabric"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def capacity_of(facts: NodeFacts) -> Capacity:
     )
 
 
-def lost_parts(baseline: Baseline, now: Mapping[str, NodeFacts]) -> dict[str, tuple[str, ...]]:
+def lost_parts(baseline: Baseline, now: Mapping[str, NodeFacts]) -> dict[str, tuple[Message, ...]]:
     """Return what each node has less of than in the baseline; nodes that lost nothing are left out.
 
     A baseline that lacks a node does not judge it.
@@ -65,10 +65,10 @@ def lost_parts(baseline: Baseline, now: Mapping[str, NodeFacts]) -> dict[str, tu
     states = baseline.states()
     known = {host: states[host].capacity for host in now if host in states}
     lost = {host: tuple(_lost_on(known[host], now[host])) for host in known}
-    return {host: sentences for host, sentences in lost.items() if sentences}
+    return {host: parts for host, parts in lost.items() if parts}
 
 
-def _lost_on(before: Capacity, facts: NodeFacts) -> list[str]:
+def _lost_on(before: Capacity, facts: NodeFacts) -> list[Message]:
     """Return what a node has less of; what the probe did not find is not lost."""
     unknown = {
         "dimms": "dimms" in facts.absent,
@@ -80,16 +80,17 @@ def _lost_on(before: Capacity, facts: NodeFacts) -> list[str]:
     return _lost(before, capacity_of(facts).model_copy(update=as_before), tolerance)
 
 
-def _lost(before: Capacity, after: Capacity, tolerance: float = MEMORY_TOLERANCE) -> list[str]:
-    sentences = []
+def _lost(before: Capacity, after: Capacity, tolerance: float = MEMORY_TOLERANCE) -> list[Message]:
+    lost = []
     for name in Capacity.model_fields:
         old, new = getattr(before, name), getattr(after, name)
         if name == "memory_bytes":
             if new < (1 - tolerance) * old:
-                sentences.append(f"memory: {new / _GIB:.1f} GiB, accepted {old / _GIB:.1f} GiB")
+                sizes = {"found": f"{new / _GIB:.1f} GiB", "accepted": f"{old / _GIB:.1f} GiB"}
+                lost.append(Message(f"lost-{name}", **sizes))
         elif new < old:
-            sentences.append(f"{_NAMES.get(name, name)}: {new}, accepted {old}")
-    return sentences
+            lost.append(Message(f"lost-{name}", found=new, accepted=old))
+    return lost
 
 
 def node_states(

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from proofmark.common.message import Message, Term, joined
 from proofmark.common.text import percent
 from proofmark.judge.baseline.changes import Change
 from proofmark.judge.baseline.limits import OWN, QUANTITY, Limits, limits_of
@@ -70,24 +71,26 @@ class Compared:
         reference, largest = float(limits.reference[place]), float(self.largest[place])
         lower = bool(limits.lower[place])
         ratio = math.exp((1 if lower else -1) * limits.change[place])
-        name = f"{self.with_what} ({reference:.6g})"
+        compared = {
+            "ratio": f"{ratio:.3g}",
+            "name": Term(self.with_what),
+            "value": f"{reference:.6g}",
+        }
         if math.isnan(largest):
-            reason = f"{ratio:.3g} × {name}: the noise is not known, it was measured once"
+            reason = Message("baseline-once", **compared)
             return Judgement(KIND, source, "UNJUDGED", reason, reference, ratio, None, None)
         least = None if lower else math.exp(-largest)
         most = math.exp(largest) if lower else None
         tolerance = float(self.tolerance[place])
-        noise = f"the noise of a value is {percent(float(limits.noise[place]))} %"
-        accepted = f"a change of {percent(tolerance)} % is accepted"
+        compared["noise"] = f"{percent(float(limits.noise[place]))}"
+        reason = Message("baseline-noise", change=f"{percent(tolerance)}", **compared)
         outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
-        end = f"{noise}, {accepted}"
         if not self.proved and outcome != "FAIL":
-            end = f"{noise}, {accepted}; the program of imported outputs is not recorded"
+            reason = joined((reason, Message("imported-program")))
         elif outcome == "UNJUDGED":
-            end = f"{noise}; not even a change by a factor of {LARGEST_FACTOR:g} would be seen"
+            reason = Message("baseline-blind", factor=f"{LARGEST_FACTOR:g}", **compared)
         elif self.better[place]:
-            end = f"{end}; it improved"
-        reason = f"{ratio:.3g} × {name}; {end}"
+            reason = joined((reason, Message("improved")))
         return Judgement(KIND, source, outcome, reason, reference, ratio, least, most)
 
 
@@ -117,11 +120,13 @@ class BaselineComparison:
     changes: tuple[Change, ...] = ()
 
     @property
-    def source(self) -> str:
+    def source(self) -> Message:
         """The source of the judgements."""
         *earlier, newest = (each.run for each in self.baseline.runs)
-        more = f" and {len(earlier)} earlier" if earlier else ""
-        return f"baseline {self.baseline.name}: {newest}{more}"
+        of = {"name": self.baseline.name, "run": newest}
+        if earlier:
+            return Message("baseline-runs", count=len(earlier), **of)
+        return Message("baseline-run", **of)
 
     @cached_property
     def _places(self) -> dict[int, list[tuple[Compared, int]]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.cases.models import Benchmarks
+from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.changes import changes, lost_parts
 from proofmark.judge.baseline.circumstances import Circumstances
@@ -19,7 +20,7 @@ class AgainstBaseline:
     """The comparison of a run with a baseline, and the parts that each node lost since then."""
 
     comparison: BaselineComparison
-    lost: Mapping[str, tuple[str, ...]]
+    lost: Mapping[str, tuple[Message, ...]]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
+from proofmark.common.message import Message
 from proofmark.judge.claims import p1_compute, p1_io, p2, p3, p4, p5
 from proofmark.judge.claims.model import PAPERS, Answer, Claim, Decision, Machines, Word
 from proofmark.judge.claims.noise import Noise
@@ -61,9 +62,9 @@ def _answer(
     absent = [system for system in claim.systems if system not in measured]
     if absent:
         where, wanted = ", ".join(measured) or "no system", " and ".join(claim.systems)
-        sentence = f"the figures are of {where}; the claim is of {wanted}"
-        gaps = tuple(f"figures of {system}" for system in absent)
-        return Answer(claim, origin, "cannot be told", sentence, missing=gaps, elsewhere=True)
+        elsewhere = Message("claim-elsewhere", systems=where, wanted=wanted)
+        gaps = tuple(Message("claim-figures", system=system) for system in absent)
+        return Answer(claim, origin, "cannot be told", elsewhere, missing=gaps, elsewhere=True)
     predicted = origin == PREDICTED
     if predicted and claim.of_twin is None:
         sentence = f"a prediction would only repeat an input of the model: {claim.input_of_twin}"
@@ -78,7 +79,8 @@ def _answer(
     ]
     if any(missing):
         gaps = tuple(filter(None, missing))
-        return Answer(claim, origin, "cannot be told", f"missing: {gaps[0]}", missing=gaps)
+        first = Message("claim-missing", text=gaps[0])
+        return Answer(claim, origin, "cannot be told", first, missing=gaps)
     decide = (claim.decide_of_twin if predicted else None) or claim.decide
     decision = decide(measured_points, machines)
     noises = [each.noise for each in measured_points]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from proofmark.common.message import Message
 from proofmark.judge.claims.noise import Found, Noise
 
 Scalar = str | int | float
@@ -153,7 +154,7 @@ class Answer:
     word: Word
     sentence: str
     numbers: Mapping[str, float] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
+    missing: tuple[Message, ...] = ()
     elsewhere: bool = False
 
     def as_json(self) -> dict[str, object]:

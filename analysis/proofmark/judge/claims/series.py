@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from proofmark.common.message import NOTHING, Message
 from proofmark.judge.claims.model import Measured, Need, Point, Scalar, Values
 from proofmark.judge.claims.noise import Noise
 
@@ -111,17 +112,18 @@ def origins(records: pl.DataFrame) -> list[str]:
     return sorted(records.get_column("origin").unique().to_list())
 
 
-def missing_points(need: Need, values: Values) -> str:
-    """Return the points of `need` that `values` lack, as text; an empty string if none."""
+def missing_points(need: Need, values: Values) -> Message:
+    """Return the points of `need` that `values` lack; `NOTHING` if they lack none."""
     wanted = list(_points(need))
     missing = [point for point in wanted if point not in values]
     if not missing:
-        return ""
+        return NOTHING
     if len(missing) == len(wanted):
-        return f"all {len(wanted)} points of {need.text}"
+        return Message("claim-all-points", points=len(wanted), sweep=need.text)
     named = "; ".join(_named(need, point) for point in missing[:3])
     more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-    return f"{len(missing)} of {len(wanted)} points of {need.text}: {named}{more}"
+    sweep = f"{need.text}: {named}{more}"
+    return Message("claim-points", missing=len(missing), points=len(wanted), sweep=sweep)
 
 
 def _points(need: Need) -> Iterator[Point]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proofmark.common.message import NOTHING, Message, Term, joined
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.baseline.comparison import KIND as BASELINE
 from proofmark.judge.diagnosis.causes import Cause, causes
@@ -62,17 +63,17 @@ class BadNode:
     slow: tuple[SlowFigure, ...]
     retest: bool
     causes: tuple[Cause, ...]
-    rare_settings: tuple[str, ...]
+    rare_settings: tuple[Message, ...]
     counters: tuple[CounterChange, ...]
     digits: tuple[Result, ...] = ()
     loss: Loss | None = None
-    lost: tuple[str, ...] = ()
+    lost: tuple[Message, ...] = ()
 
     @property
-    def faults(self) -> tuple[str, ...]:
+    def faults(self) -> tuple[Message, ...]:
         """Its faults that no figure has."""
-        less = (f"less hardware than accepted: {'; '.join(self.lost)}",) if self.lost else ()
-        return (*([str(self.loss)] if self.loss else []), *less)
+        less = (Message("hardware-lost", text=self.lost),) if self.lost else ()
+        return (*([self.loss.message] if self.loss else []), *less)
 
     @property
     def worst(self) -> float:
@@ -80,30 +81,28 @@ class BadNode:
         return self.slow[0].deviation if self.slow else 0.0
 
     @property
-    def likely(self) -> str:
+    def likely(self) -> Message:
         """Return the likeliest cause in one line, or that no cause is known."""
         if self.faults:
-            return "; ".join(self.faults)
+            return joined(self.faults)
         if self.counters:
-            return "; ".join(dict.fromkeys(str(change) for change in self.counters[:2]))
+            return joined(change.message for change in self.counters[:2])
         if self.digits:
-            return "wrong computation without an error message: its processor, caches or memory"
+            return Message("wrong-digits")
         if self.slower:
             return self.slower
         if self.causes:
-            return str(self.causes[0])
-        if self.rare_settings:
-            return "; ".join(self.rare_settings[:2])
-        return "the node itself: its reported properties are those of its peers"
+            return self.causes[0].message
+        return joined(self.rare_settings[:2]) or Message("node-itself")
 
     @property
-    def slower(self) -> str:
-        """Return how it became slower during the run, with the changes of its sensors, or ""."""
+    def slower(self) -> Message:
+        """Return how it became slower during the run, with its sensors, or `NOTHING`."""
         judgements = (each for slow in self.slow for each in slow.result.references)
         reasons = (
             each.reason for each in judgements if (each.kind, each.outcome) == (KIND, "FAIL")
         )
-        return next((f"slower over time: {reason}" for reason in reasons), "")
+        return next((Message("slower", text=reason) for reason in reasons), NOTHING)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -127,7 +126,7 @@ class BadNode:
                 for result in self.digits
             ],
             "retest": self.retest,
-            "likely": self.likely,
+            **self.likely.as_json("likely"),
             "counters": [str(change) for change in self.counters],
             "loss": self.loss and self.loss.as_json(),
             "lost": list(self.lost),
@@ -172,7 +171,7 @@ def bad_nodes(
     location: Mapping[str, Mapping[str, str]],
     slow_ends: Mapping[str, str] | None = None,
     judged: Collection[str] | None = None,
-    lost: Mapping[str, tuple[str, ...]] | None = None,
+    lost: Mapping[str, tuple[Message, ...]] | None = None,
 ) -> BadNodes:
     """Return the bad nodes of a run, and the traits that they share.
 
@@ -324,7 +323,7 @@ def _attribute_links(
 
 def _rare_settings(
     settings: Traits, counts: Mapping[str, Mapping[str, int]], nodes: int
-) -> tuple[str, ...]:
+) -> tuple[Message, ...]:
     """Return the settings of a node that few other nodes have, the rarest first."""
     rare = sorted(
         (counts[name][value], name, value)
@@ -332,7 +331,7 @@ def _rare_settings(
         if counts[name][value] <= max(1, RARE * nodes) and nodes > 2
     )
     return tuple(
-        f"{name} {value}, on {number} of {nodes} nodes"
+        Message("trait-rare", setting=Term(name), value=value, number=number, nodes=nodes)
         for number, name, value in rare
         if len(counts[name]) <= max(2, nodes // 2)
     )

@@ -8,6 +8,7 @@ from math import lgamma
 
 import numpy as np
 
+from proofmark.common.message import Message, Term
 from proofmark.common.nodesets import folded
 from proofmark.judge.traits import Traits
 
@@ -39,10 +40,17 @@ class Cause:
     p: float
     members: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return (
-            f"{self.trait} {self.value}: {self.bad} of its {self.nodes} nodes are bad, "
-            f"{self.all_bad} of all {self.all_nodes} (p = {self.p:.1g})"
+    @property
+    def message(self) -> Message:
+        """The cause in words."""
+        numbers = {"bad": self.bad, "nodes": self.nodes, "all_bad": self.all_bad}
+        return Message(
+            "trait-bad",
+            setting=Term(self.trait),
+            value=self.value,
+            all_nodes=self.all_nodes,
+            p=f"{self.p:.1g}",
+            **numbers,
         )
 
     def as_json(self) -> dict[str, object]:

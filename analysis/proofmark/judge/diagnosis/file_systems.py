@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan
@@ -19,7 +20,6 @@ from proofmark.runs.attempts import finished_executions
 from proofmark.runs.files import RunFiles
 from proofmark.runs.files_report import FilesReport, read_files_reports
 
-SERVERS = "its servers, or the network to them"
 FULL = {os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)}
 
 
@@ -42,20 +42,22 @@ class FileSystemFault:
     measurands: frozenset[str] = frozenset()
 
     @property
-    def likely(self) -> str:
+    def likely(self) -> Message:
         """The likely cause."""
+        one = len(self.nodes) == 1
         if self.problem in FULL:
-            return "no free space or quota"
+            return Message("cause-space")
         if self.others:
-            node = "this node" if len(self.nodes) == 1 else "these nodes"
-            return f"the client of {node}, or its network"
-        return SERVERS if len(self.nodes) > 1 else f"the client of this node, or {SERVERS}"
+            return Message("cause-client" if one else "cause-clients")
+        return Message("cause-client-servers" if one else "cause-servers")
 
-    def __str__(self) -> str:
-        where = folded(self.nodes)
-        if not self.others and len(self.nodes) > 1:
-            where = f"all nodes ({where})"
-        return f"file system of {self.folder}: {self.problem} on {where}: {self.likely}"
+    @property
+    def message(self) -> Message:
+        """The fault and its likely cause."""
+        fields = {"folder": self.folder, "problem": self.problem, "nodes": folded(self.nodes)}
+        on_all = not self.others and len(self.nodes) > 1
+        code = "files-fault-on-all" if on_all else "files-fault"
+        return Message(code, text=self.likely, **fields)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -64,8 +66,8 @@ class FileSystemFault:
             "problem": self.problem,
             "nodes": list(self.nodes),
             "others": list(self.others),
-            "likely": self.likely,
-            "line": str(self),
+            **self.likely.as_json("likely"),
+            "line": str(self.message),
         }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from proofmark.common.message import Message
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import tcp_segments
 
@@ -40,11 +41,11 @@ class Loss:
     usual: float
     nodes: int
 
-    def __str__(self) -> str:
-        return (
-            f"its port or cable loses packets: TCP segments were sent again, {self.share:.2%} of "
-            f"them; {self.usual:.2%} is the median of {self.nodes} nodes"
-        )
+    @property
+    def message(self) -> Message:
+        """The loss in words."""
+        shares = {"share": f"{self.share:.2%}", "usual": f"{self.usual:.2%}"}
+        return Message("packets-lost", nodes=self.nodes, **shares)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""

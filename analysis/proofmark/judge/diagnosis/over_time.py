@@ -20,6 +20,7 @@ import numpy as np
 
 from proofmark.cases.models import SENSOR, Benchmarks
 from proofmark.cases.telemetry import BENCHMARK, TELEMETRY, THROTTLED
+from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, level_of_one
@@ -65,7 +66,7 @@ class Change:
     noise: float
     least: float
     worse: bool
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[Message, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``; `OverTime.as_json` adds the name of the figure."""
@@ -83,14 +84,16 @@ class Change:
     def judgement(self, window_s: float) -> Judgement:
         """Return the judgement of the figure: a FAIL if it became worse, else UNJUDGED."""
         first = float(np.median(self.first))
-        source = f"the first {window_s / 60:.3g} minutes of the run"
+        minutes = f"{window_s / 60:.3g}"
         limit = 1 - self.least, 1 + self.least
-        reason = (
-            f"{self.ratio:.3g} × {source}; a repeat has a noise of {100 * self.noise:.2g} %, and a "
-            f"change of {100 * self.least:.2g} % counts"
+        slower = Message(
+            "since-start",
+            ratio=f"{self.ratio:.3g}",
+            minutes=minutes,
+            noise=f"{100 * self.noise:.2g}",
+            least=f"{100 * self.least:.2g}",
         )
-        if self.evidence:
-            reason = f"{reason}; {'; '.join(self.evidence)}"
+        reason, source = joined((slower, *self.evidence)), Message("first-minutes", minutes=minutes)
         outcome = "FAIL" if self.worse else "UNJUDGED"
         ratios = tuple(value / first for value in self.last) if self.worse else ()
         return Judgement(KIND, source, outcome, reason, first, self.ratio, *limit, ratios)
@@ -243,10 +246,10 @@ def _least(noise: float, differences: int, first: int, last: int, level: float) 
 
 def _evidence(
     figures: Aggregates, series: Series, number: int, window: float, begin: float, end: float
-) -> tuple[str, ...]:
+) -> tuple[Message, ...]:
     """Return how the sensors of the node of a figure changed while its case ran."""
     record = figures.record(number)
-    sentences = []
+    found = []
     for other, (times, values) in series.items():
         if figures.node[other] != figures.node[number]:
             continue
@@ -256,12 +259,13 @@ def _evidence(
         if sensor.benchmark != BENCHMARK or sensor.case != record.case or not same:
             continue
         first, last = _parts(times, values, begin + window, end - window)
-        sentences.append(_sentence(sensor.metric, sensor.unit, first, last))
-    return tuple(filter(None, sentences))
+        found.append(_sensor(sensor.metric, sensor.unit, first, last))
+    return tuple(filter(None, found))
 
 
-def _sentence(metric: str, unit: str, first: Sequence[float], last: Sequence[float]) -> str:
+def _sensor(metric: str, unit: str, first: Sequence[float], last: Sequence[float]) -> Message:
     before, after = float(np.median(first)), float(np.median(last))
     if metric == THROTTLED and not after > before:
-        return ""
-    return f"{metric} {before:.4g} → {after:.4g} {unit}"
+        return NOTHING
+    values = {"before": f"{before:.4g}", "after": f"{after:.4g}", "unit": unit}
+    return Message("sensor-changed", metric=metric, **values)

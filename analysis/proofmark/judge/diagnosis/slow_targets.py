@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from proofmark.cases.models import FILE_SYSTEM, STORAGE_TARGET
-from proofmark.judge.fleet.fleet import LIKE_TARGETS
+from proofmark.common.message import Message
 from proofmark.judge.results import Result
+
+SOURCE = "targets-spread"
+"""The code of the source of a comparison of storage targets."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,15 @@ class SlowTarget:
         """Return the worst figure ÷ the median of the targets."""
         return _ratio(self.results[0])
 
-    def __str__(self) -> str:
-        return (
-            f"storage target {self.target} of {self.file_system}: {self.ratio:.2g} × the median of "
-            f"{self.targets}"
+    @property
+    def message(self) -> Message:
+        """The target in words."""
+        return Message(
+            "target-slow",
+            target=self.target,
+            file_system=self.file_system,
+            ratio=f"{self.ratio:.2g}",
+            targets=self.targets,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -91,6 +99,7 @@ def _ratio(result: Result) -> float:
 def _targets(result: Result) -> int:
     """Return the number of targets of the comparison that the result fails; 0 if it fails none."""
     for each in result.references:
-        if each.kind == "fleet" and each.outcome == "FAIL" and LIKE_TARGETS in each.source:
-            return int(each.source.split()[0])
+        source = each.source
+        if each.outcome == "FAIL" and isinstance(source, Message) and source.code == SOURCE:
+            return int(str(source.fields["nodes"]))
     return 0

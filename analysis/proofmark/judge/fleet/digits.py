@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from proofmark.cases.models import Benchmarks
+from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds, like_nodes
 from proofmark.judge.references.compare import Judgement, Nodes
@@ -83,25 +84,28 @@ def _judgements(
 
 
 def _judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
-    source = f"{digits.nodes} like nodes"
+    source, nodes = Message("peers", nodes=digits.nodes), digits.nodes
     wrong = list(dict.fromkeys(value for value in values if value != digits.value))
     outcome = "UNJUDGED"
+    repeats = {"constant": digits.constant, "repeated": digits.repeated}
     if digits.value is None:
-        reason = f"no digits are those of most of {source}"
+        reason = Message("digits-unlike", nodes=nodes)
     elif not digits.proven:
-        reason = (
-            f"{digits.constant} of {digits.repeated} nodes with repeats repeat their digits: this "
-            f"does not prove that the program is reproducible; {digits.agreeing} of {source} agree"
-        )
+        reason = Message("digits-unproven", agreeing=digits.agreeing, nodes=nodes, **repeats)
     elif wrong:
         outcome = "FAIL"
         listed = ", ".join(f"{value:.9g}" for value in wrong)
         runs = sum(value != digits.value for value in values)
-        reason = (
-            f"wrong digits in {runs} of {len(values)} executions: {listed}, but "
-            f"{digits.agreeing} of {source} compute {digits.value:.9g}; {digits.constant} of "
-            f"{digits.repeated} nodes with repeats repeat their digits"
+        reason = Message(
+            "digits-wrong",
+            runs=runs,
+            executions=len(values),
+            values=listed,
+            agreeing=digits.agreeing,
+            nodes=nodes,
+            digits=f"{digits.value:.9g}",
+            **repeats,
         )
     else:
-        reason = f"like its peers: the digits of {digits.agreeing} of {source}"
+        reason = Message("digits-alike", agreeing=digits.agreeing, nodes=nodes)
     return Judgement("fleet", source, outcome, reason, digits.value, None, None, None)

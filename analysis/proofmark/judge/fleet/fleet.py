@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from proofmark.cases.models import MEASURED, STORAGE_TARGET, TOGETHER, Benchmarks
 from proofmark.cases.telemetry import metrics_of
+from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.targets import like_targets
@@ -47,20 +48,30 @@ class FleetFigure:
     members: str = "like nodes"
 
     @cached_property
-    def judgement_parts(self) -> tuple[str, str, tuple[float | None, float | None]]:
-        """The parts that the judgements of all nodes share: source, name of the median, limits.
+    def judgement_parts(self) -> tuple[Message, tuple[float | None, float | None]]:
+        """The parts that the judgements of all nodes share: the source and the limits.
 
         The limits are the least and the greatest accepted ratio to the median.
         """
         limit = self.fleet_limit
-        source = f"{limit.nodes} {self.members}"
         if limit.limit is None:
-            return source, "", (None, None)
-        power = f"finds one {100 * limit.detectable:.2g} % off in 95 of 100 cases"
-        source = f"{source}, spread {100 * limit.spread:.2g} %; {power}"
-        name = f"the median of {limit.nodes} {self.members} ({limit.centre:.6g} {self.record.unit})"
+            return Message(self.code, nodes=limit.nodes), (None, None)
+        spread, drop = f"{100 * limit.spread:.2g}", f"{100 * limit.detectable:.2g}"
+        source = Message(f"{self.code}-spread", nodes=limit.nodes, spread=spread, drop=drop)
         accepted = limit.limit / limit.centre
-        return source, name, (accepted, None) if self.better == "higher" else (None, accepted)
+        return source, (accepted, None) if self.better == "higher" else (None, accepted)
+
+    @property
+    def code(self) -> str:
+        """The first word of the codes of its messages."""
+        return "targets" if self.members == LIKE_TARGETS else "peers"
+
+    def reason(self, end: str, ratio: float, **more: str) -> Message:
+        """Return the reason with the code `end`, for a value that is `ratio` × the median."""
+        limit = self.fleet_limit
+        value = f"{limit.centre:.6g} {self.record.unit}"
+        shared = {"ratio": f"{ratio:.3g}", "value": value, **more}
+        return Message(f"{self.code}-{end}", nodes=limit.nodes, **shared)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -116,11 +127,11 @@ class Fleet:
             return None
         return _judgement(self.figures[place], float(self.median[result]))
 
-    def reason_alike(self, result: int) -> str:
+    def reason_alike(self, result: int) -> Message:
         """Return the reason of a result in `alike`, without making its judgement."""
         figure = self.figures[int(self.of[result])]
         ratio = float(self.median[result]) / figure.fleet_limit.centre
-        return f"{LIKE_PEERS}: {ratio:.3g} × {figure.judgement_parts[1]}"
+        return figure.reason("alike", ratio)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -138,9 +149,6 @@ LIKE_NODES = "like nodes"
 """Nodes with the same hardware."""
 LIKE_TARGETS = "storage targets"
 """Storage targets of a file system that the same nodes used."""
-LIKE_PEERS = "like its peers"
-"""The reason of a figure that only like nodes judge and that is no outlier. It is UNJUDGED, because
-nodes that are all bad agree with each other."""
 
 _NONE: Numbers = np.array([], dtype=np.int64)
 
@@ -191,8 +199,8 @@ def measure_fleet(
         first = figures.record(int(members[0]))
         better = metrics_of(benchmarks.case(first.case))[first.metric].better
         values = figures.median[members]
-        limit = fleet_limit(values, better, level_of_figure)
-        limit = replace(limit, powerless=limit.powerless.replace(LIKE_NODES, compared))
+        code: Literal["peers", "targets"] = "targets" if compared == LIKE_TARGETS else "peers"
+        limit = fleet_limit(values, better, level_of_figure, code)
         bad = np.zeros(len(members), dtype=bool)
         if limit.limit is not None:
             bad = values < limit.limit if better == "higher" else values > limit.limit
@@ -268,21 +276,25 @@ class Kinds:
 
 
 def _judgement(figure: FleetFigure, value: float) -> Judgement:
-    """Return the judgement of one node's value by like nodes."""
+    """Return the judgement of one node's value by like nodes.
+
+    A value that is like those of its peers is UNJUDGED, because nodes that are all bad agree.
+    """
     limit, better = figure.fleet_limit, figure.better
-    source, name, bounds = figure.judgement_parts
+    source, bounds = figure.judgement_parts
     if limit.limit is None:
         return Judgement(
             "fleet", source, "UNJUDGED", limit.powerless, limit.centre or None, None, None, None
         )
     ratio = value / limit.centre
-    reason = f"{LIKE_PEERS}: {ratio:.3g} × {name}"
+    reason = figure.reason("alike", ratio)
     bad = value < limit.limit if better == "higher" else value > limit.limit
     if bad:
-        deviation = limit.deviation(value)
-        distance = "" if deviation == float("inf") else f", {deviation:.1f} spreads from the median"
-        reason = (
-            f"{ratio:.3g} × {name}{distance}; at most {limit.critical:.1f} spreads are accepted"
-        )
+        deviation, accepted = limit.deviation(value), f"{limit.critical:.1f}"
+        if deviation == float("inf"):
+            reason = figure.reason("off", ratio, accepted=accepted)
+        else:
+            away = f"{deviation:.1f}"
+            reason = figure.reason("off-by", ratio, accepted=accepted, deviation=away)
     outcome = "FAIL" if bad else "UNJUDGED"
     return Judgement("fleet", source, outcome, reason, limit.centre, ratio, *bounds)

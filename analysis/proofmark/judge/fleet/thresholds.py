@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from proofmark.common.message import NOTHING, Message
 from proofmark.judge.fleet.critical_values import (
     LEAST_NODES,
     Floats,
@@ -38,7 +39,7 @@ class FleetLimit:
         critical: the accepted distance from the centre, in spreads.
         limit: the last accepted value, in the unit of the figure; None if the test has no power.
         detectable: the drop that is flagged in 95 of 100 cases, as a part of the centre.
-        powerless: the reason why the test has no power, or an empty string.
+        powerless: the reason why the test has no power, or `NOTHING`.
     """
 
     nodes: int
@@ -47,7 +48,7 @@ class FleetLimit:
     critical: float
     limit: float | None
     detectable: float
-    powerless: str = ""
+    powerless: Message = NOTHING
 
     def power_at(self, drop: float) -> float:
         """Return the probability that a node worse by `drop` (0.05: five percent) is flagged."""
@@ -70,7 +71,10 @@ def level_of_one(family: float, figures: int) -> float:
 
 
 def fleet_limit(
-    values: Sequence[float] | Floats, better: Literal["higher", "lower"], level: float
+    values: Sequence[float] | Floats,
+    better: Literal["higher", "lower"],
+    level: float,
+    members: Literal["peers", "targets"] = "peers",
 ) -> FleetLimit:
     """Return the limit below or above which a like node is flagged.
 
@@ -80,23 +84,21 @@ def fleet_limit(
         values: one for each node, in one unit.
         better: whether a higher or a lower value is better.
         level: probability that any of the nodes is flagged if all are healthy.
+        members: like nodes (``peers``), or storage targets; for the reasons.
     """
     array: Floats = np.asarray(values, dtype=np.float64)
     nodes, centre = len(array), float(np.median(array)) if len(array) else 0.0
     if nodes < LEAST_NODES:
-        why = f"{nodes} like nodes: too few for a comparison ({LEAST_NODES} needed)"
+        why = Message(f"{members}-few", nodes=nodes, needed=LEAST_NODES)
         return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, why)
     if centre <= 0:
-        return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, "the median of the like nodes is 0")
+        return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, Message(f"{members}-zero"))
     sign = -1.0 if better == "higher" else 1.0
     _, spreads = centre_and_spread(sign * array[None, :] / centre)
     spread, critical = float(spreads[0]), critical_value(nodes, level)
     drop = max(LEAST_DROP, critical * spread)
     detectable = max(LEAST_DROP, (critical + NormalDist().inv_cdf(SURE)) * spread)
     if drop >= 1:
-        why = (
-            f"{nodes} like nodes with a spread of {100 * spread:.1f} %: "
-            "even a node that fails completely would not be detected"
-        )
+        why = Message(f"{members}-blind", nodes=nodes, spread=f"{100 * spread:.1f}")
         return FleetLimit(nodes, centre, spread, critical, None, detectable, why)
     return FleetLimit(nodes, centre, spread, critical, centre * (1 + sign * drop), detectable)

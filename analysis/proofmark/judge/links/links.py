@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.models import Benchmarks
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.links.bisection import Bisection, bisections
@@ -216,10 +217,13 @@ def _judgement(fitted: Fit, place: int, element: SlowElement) -> Judgement:
     usual = value / np.exp(residual if higher else -residual)
     limit = float(np.exp(-drop if higher else drop))
     like = int((fitted.about.like == fitted.about.like[place]).sum())
-    percent = 100 * element.confidence
-    reason = (
-        f"{value / usual:.3g} × the usual value of {like} like pairs ({usual:.6g} {series.unit}); "
-        f"slow: {element.name} (confidence {percent:.0f} %)"
+    reason = Message(
+        "link-slow",
+        ratio=f"{value / usual:.3g}",
+        pairs=like,
+        value=f"{usual:.6g} {series.unit}",
+        element=element.name,
+        percent=f"{100 * element.confidence:.0f}",
     )
     bounds = (limit, None) if higher else (None, limit)
-    return Judgement("links", "all rounds", "FAIL", reason, usual, value / usual, *bounds)
+    return Judgement("links", Message("all-rounds"), "FAIL", reason, usual, value / usual, *bounds)

@@ -8,6 +8,7 @@ from statistics import median
 
 from proofmark.cases.models import MEASURED, Against, Benchmarks, Reference
 from proofmark.common.expressions import render
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates, by_repeat
@@ -31,7 +32,7 @@ class Judgement:
         kind: of the reference.
         source: of the reference.
         outcome: ``PASS``, ``FAIL`` or ``UNJUDGED``.
-        reason: the reason in words.
+        reason: the reason.
         value: the reference in the unit of the figure; None if it is not known.
         ratio: measured ÷ `value`; the median of `ratios` if there are any.
         at_least: the least accepted ratio.
@@ -43,7 +44,7 @@ class Judgement:
     kind: str
     source: str
     outcome: str
-    reason: str
+    reason: Message
     value: float | None
     ratio: float | None
     at_least: float | None
@@ -239,25 +240,23 @@ def compare(
     expected, name, source, of_repeat = _reference_value(record, reference, figures, nodes, rated)
     limits = (reference.at_least, reference.at_most)
     if not expected:
-        reason = name if expected is None and reference.rule else f"{name} {_problem(expected)}"
+        if expected is None and isinstance(name, Message):
+            reason = name
+        else:
+            reason = Message("not-measured" if expected is None else "reference-zero", name=name)
         return Judgement(reference.kind, source, "UNJUDGED", reason, expected, None, *limits)
     ratios = _paired(repeats or {}, of_repeat)
     ratio = median(ratios) if ratios else value / expected
     low = reference.at_least is not None and ratio < reference.at_least
     high = reference.at_most is not None and ratio > reference.at_most
-    bounds = " and ".join(
-        f"{word} {limit:g}"
-        for word, limit in zip(("at least", "at most"), limits, strict=True)
-        if limit is not None
-    )
     informs = reference.kind == "expected" or record.origin == PREDICTED
     missed = "UNJUDGED" if informs or record.origin in VIRTUAL else "FAIL"
     met = "UNJUDGED" if informs else "PASS"
     outcome = missed if low or high else met
-    verb = "is not" if low or high else "is"
-    reason = f"{ratio:.3g} × {name} ({expected:.6g} {record.unit}) {verb} {bounds}"
+    value_text = f"{expected:.6g} {record.unit}"
+    reason = _compared(reference, f"{ratio:.3g}", name, value_text, missed=low or high)
     if ratios:
-        reason = f"median of {len(ratios)} repeats: {reason}"
+        reason = Message("of-repeats", repeats=len(ratios), text=reason)
     return Judgement(reference.kind, source, outcome, reason, expected, ratio, *limits, ratios)
 
 
@@ -269,8 +268,18 @@ def _paired(figure: Mapping[int, float], reference: Mapping[int, float]) -> tupl
     return tuple(figure[number] / reference[number] for number in common)
 
 
-def _problem(value: float | None) -> str:
-    return "was not measured" if value is None else "is 0"
+def _compared(reference: Reference, ratio: str, name: str, value: str, *, missed: bool) -> Message:
+    """Return that a ratio meets or misses the bounds of a reference."""
+    end = "missed" if missed else "met"
+    fields = {"ratio": ratio, "name": name, "value": value}
+    least, most = (
+        None if bound is None else f"{bound:g}" for bound in (reference.at_least, reference.at_most)
+    )
+    if least is not None and most is not None:
+        return Message(f"bounds-{end}", limit=least, upper=most, **fields)
+    if least is not None:
+        return Message(f"least-{end}", limit=least, **fields)
+    return Message(f"most-{end}", limit=f"{most}", **fields)
 
 
 def _reference_value(
@@ -285,14 +294,14 @@ def _reference_value(
     if reference.value is not None:
         times = factor(reference.unit or record.unit, record.unit)
         assert times is not None  # the units were checked when the cases were read
-        return reference.value * times, f"the {reference.kind} figure", source, {}
+        return reference.value * times, Message(f"figure-{reference.kind}"), source, {}
     if reference.rule is not None:
         hosts = hosts_of(record.node)
         if unknown := [host for host in hosts if host not in nodes]:
-            return None, f"{folded(unknown)}: the node's hardware is not known", source, {}
+            return None, Message("hardware-unknown", nodes=folded(unknown)), source, {}
         facts = [nodes[host] for host in hosts]
         derived = derive(reference.rule, facts, record.parameters, rated)
-        if isinstance(derived, str):
+        if isinstance(derived, Message):
             return None, derived, source, {}
         times = factor(derived.unit, record.unit)
         assert times is not None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.cases.models import UNIT_OF, Rule
+from proofmark.common.message import Message
 from proofmark.site.limits import link, processor
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.rated import RATED, Rated
@@ -75,7 +76,7 @@ def derive(
     nodes: Sequence[NodeFacts],
     parameters: Mapping[str, Scalar],
     rated: Rated = NOTHING_RATED,
-) -> Derived | str:
+) -> Derived | Message:
     """Return the limit of the nodes of a figure together, or the reason why there is none.
 
     The reason names the key of the inventory that gives the missing fact.
@@ -90,7 +91,7 @@ def derive(
     each: list[Derived] = []
     for facts in nodes:
         limit = _of_node(rule, facts, memory, rated)
-        if isinstance(limit, str):
+        if isinstance(limit, Message):
             return limit
         each.append(limit)
     value = OF_SEVERAL.get(rule, sum)(limit.value for limit in each)
@@ -98,7 +99,7 @@ def derive(
     return Derived(value, UNIT_OF[rule], f"{several}{each[0].source}")
 
 
-def _of_node(rule: Rule, facts: NodeFacts, memory: str, rated: Rated) -> Derived | str:
+def _of_node(rule: Rule, facts: NodeFacts, memory: str, rated: Rated) -> Derived | Message:
     if rule == "rpeak_nominal":
         return _rpeak(rule, facts, rated, rated.clock_hz or _unless_virtual(facts, facts.base_hz))
     if rule == "rpeak_avx":
@@ -115,18 +116,21 @@ def _unless_virtual(facts: NodeFacts, value: float | None) -> float | None:
     return None if facts.virtual else value
 
 
-def _unknown(facts: NodeFacts, what: str, key: str) -> str:
-    virtual = f" ({facts.hostname} is virtual: {facts.virtual})" if facts.virtual else ""
-    return f"{what} is not known{virtual}; the key {RATED}.{key} enables this judgement"
+def _unknown(facts: NodeFacts, what: Message, key: str) -> Message:
+    fields = {"text": what, "key": f"{RATED}.{key}"}
+    if not facts.virtual:
+        return Message("fact-unknown", **fields)
+    return Message("fact-hidden", node=facts.hostname, machine=facts.virtual, **fields)
 
 
-def _rpeak(rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None) -> Derived | str:
-    clock, key = ("AVX", "avx_hz") if rule == "rpeak_avx" else ("nominal", "clock_hz")
+def _rpeak(rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None) -> Derived | Message:
+    avx = rule == "rpeak_avx"
+    code, key = ("fact-clock-avx", "avx_hz") if avx else ("fact-clock", "clock_hz")
     if hertz is None:
-        return _unknown(facts, f"the {clock} frequency of {facts.cpu_model}", key)
+        return _unknown(facts, Message(code, processor=facts.cpu_model), key)
     known = _rated_flop_per_cycle(facts, rated)
     if known is None:
-        what = f"the number of vector units of {facts.cpu_model}"
+        what = Message("fact-vector-units", processor=facts.cpu_model)
         return _unknown(facts, what, "flop_per_cycle")
     flops, source = known
     parts = f"{facts.cores} cores × {flops} flop/cycle × {hertz / 1e9:g} GHz"
@@ -147,25 +151,26 @@ def _rated_flop_per_cycle(facts: NodeFacts, rated: Rated) -> tuple[int, str] | N
     return None if flops is None else (flops, f"two units of {facts.vector_isa}")
 
 
-def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | str:
+def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | Message:
     if len(facts.cpus) < facts.cpus_online or facts.cpu_quota is not None:
-        return f"{facts.hostname}: the run may use only a part of the processors of the node"
+        return Message("part-of-node", node=facts.hostname)
     limits = None if facts.virtual else processor(facts.cpu_model)
     if kind == "mcdram":
         if rated.mcdram_bytes_per_s is not None:
             return Derived(rated.mcdram_bytes_per_s / 1e9, UNIT_OF[rule], rated.source)
         if limits is None or limits.mcdram_bytes_per_s is None:
-            return _unknown(facts, f"the MCDRAM of {facts.cpu_model}", "mcdram_bytes_per_s")
+            what = Message("fact-mcdram", processor=facts.cpu_model)
+            return _unknown(facts, what, "mcdram_bytes_per_s")
         rate = limits.mcdram_bytes_per_s * facts.sockets / 1e9
         return Derived(rate, UNIT_OF[rule], limits.source)
     if rated.dimms is not None:
         return _channels(rule, rated.dimms.channels, rated.dimms.mt_per_s, rated.source)
     if limits is None or limits.channels is None or limits.ddr is None:
-        return _unknown(facts, f"the number of memory channels of {facts.cpu_model}", "dimms")
+        return _unknown(facts, Message("fact-channels", processor=facts.cpu_model), "dimms")
     # The rated speed, not the configured one: a module that runs slower must miss the limit.
     speeds = [speed for dimm in facts.dimms if (speed := dimm.rated or dimm.configured)]
     if not speeds or len(speeds) < len(facts.dimms):
-        what = f"the speed of {'a' if facts.dimms else 'any'} memory module of {facts.hostname}"
+        what = Message("fact-speed" if facts.dimms else "fact-speed-any", node=facts.hostname)
         return _unknown(facts, what, "dimms")
     # Several modules can share a channel; an empty channel adds nothing.
     filled = min(limits.channels * facts.sockets, len(speeds))
@@ -177,7 +182,7 @@ def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
     return Derived(channels * speed * 8 / 1000, UNIT_OF[rule], text)
 
 
-def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | str:
+def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | Message:
     latency = rule == "link_latency"
     stated = rated.link_latency_s if latency else rated.link_bytes_per_s
     if stated is not None:
@@ -191,7 +196,7 @@ def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | str:
     if not active or len(limits) < len(active):
         rates = ", ".join(dict.fromkeys(active)) or "no active port"
         key = "link_latency_s" if latency else "link_bytes_per_s"
-        return _unknown(facts, f"the link of {facts.hostname} ({rates})", key)
+        return _unknown(facts, Message("fact-link", node=facts.hostname, rates=rates), key)
     best = max(limits, key=lambda limit: limit.bytes_per_s)
     if latency:
         return Derived(best.latency_s * 1e6, UNIT_OF[rule], best.latency_source)

@@ -18,9 +18,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from proofmark.common.errors import BadInput
+from proofmark.common.errors import BadInput, ProofmarkError
 from proofmark.common.files import read_json, read_regular
 from proofmark.common.limits import MAX_VERDICT_BYTES
+from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.judge.fleet.fleet import hardware_kind
@@ -86,7 +87,7 @@ class PastRun:
     run: str
     folder: Path
     started: datetime
-    summary: str
+    summary: Message
     figures: tuple[Figure, ...]
     nodes: tuple[str, ...]
     programs: tuple[str, ...]
@@ -100,7 +101,7 @@ class PastRun:
     invalid: int
     hosts: Mapping[str, PastNode]
     software: Mapping[str, tuple[str, Mapping[str, str]]]
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
 
     @property
     def origin(self) -> str:
@@ -113,7 +114,15 @@ class LeftOut:
     """A folder that gives nothing to the history, and the reason."""
 
     folder: Path
-    reason: str
+    reason: Message
+
+
+class _DamagedVerdict(ProofmarkError):
+    """``verdict.json`` is none of a finished run; `reason` states why."""
+
+    def __init__(self, code: str, **fields: str) -> None:
+        self.reason = Message(code, file=RunFiles(Path()).verdict.name, **fields)
+        super().__init__(self.reason)
 
 
 class _Line(BaseModel):
@@ -164,30 +173,34 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
         content = read_regular(files.verdict, MAX_VERDICT_BYTES)
         return _past_run(folder, content)
     except FileNotFoundError:
-        return LeftOut(folder, f"unfinished: it has no {files.verdict.name}")
+        return LeftOut(folder, Message("past-unfinished", file=files.verdict.name))
     except BadInput as error:
-        return LeftOut(folder, one_line(f"unreadable: {error.mistakes[0].found}"))
+        found = one_line(error.mistakes[0].found)
+        return LeftOut(folder, Message("past-unreadable", problem=found))
     except ValidationError as error:
         (first, *_) = error.errors(include_url=False, include_input=False)
         where = ".".join(map(str, first["loc"]))
-        return LeftOut(folder, one_line(f"damaged {files.verdict.name}: {where} {first['msg']}"))
+        problem = one_line(f"{where} {first['msg']}")
+    except _DamagedVerdict as error:
+        return LeftOut(folder, error.reason)
     except ValueError as error:
-        return LeftOut(folder, one_line(f"damaged {files.verdict.name}: {error}"))
+        problem = one_line(f"{error}")
+    return LeftOut(folder, Message("past-damaged", file=files.verdict.name, problem=problem))
 
 
 def _past_run(folder: Path, content: bytes) -> PastRun:
     head, found, rest = content.partition(_RESULTS)
     if not found or not rest.endswith(_END):
-        raise ValueError("it does not end as proofmark writes it")
+        raise _DamagedVerdict("past-cut")
     written = WrittenVerdict.model_validate_json(head + b"\n}")
     columns = _Columns()
     for line in rest[: -len(_END)].split(b"\n"):
         if line:
             columns.add(_Line.model_validate_json(line.removesuffix(b",")))
     if not columns.value:
-        raise ValueError("it has no valid figure")
+        raise _DamagedVerdict("past-empty")
     if len({each.origin for each in columns.figures}) > 1:
-        raise ValueError("it has figures of several origins")
+        raise _DamagedVerdict("past-origins")
     files = RunFiles(folder)
     hosts, dates, notes = _hosts(files)
     started = _started(written.run, dates)
@@ -257,27 +270,27 @@ def _started(run: str, dates: list[str]) -> datetime:
     The id is by one clock, the probes by the clocks of the nodes.
 
     Raises:
-        ValueError: neither has a time.
+        _DamagedVerdict: neither has a time.
     """
     if match := _STARTED.match(run):
         return datetime.strptime(match[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     if not dates:
-        raise ValueError(f"neither the run id {run} nor the facts of a node have a time")
+        raise _DamagedVerdict("past-time", run=run)
     started = datetime.fromisoformat(min(dates))
     return started if started.tzinfo else started.replace(tzinfo=UTC)
 
 
-def _hosts(files: RunFiles) -> tuple[dict[str, PastNode], list[str], list[str]]:
+def _hosts(files: RunFiles) -> tuple[dict[str, PastNode], list[str], list[Message]]:
     """Return the nodes of a run, the times of their first probes, and files that are damaged."""
     hosts: dict[str, PastNode] = {}
     dates: list[str] = []
-    notes: list[str] = []
+    notes: list[Message] = []
     known: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
     for path in _node_files(files):
         try:
             node = read_json(path, Node)
         except BadInput:
-            notes.append(f"{files.link(path)} is damaged")
+            notes.append(Message("past-file", file=files.link(path)))
             continue
         if node.jobs and node.host == path.stem:
             traits = machine_traits(node.newest)
@@ -291,11 +304,11 @@ def _node_files(files: RunFiles) -> Iterator[Path]:
     yield from (path for path in sorted(files.nodes.glob("*.json")) if is_name(path.stem))
 
 
-def _software(files: RunFiles) -> tuple[dict[str, tuple[str, Mapping[str, str]]], list[str]]:
+def _software(files: RunFiles) -> tuple[dict[str, tuple[str, Mapping[str, str]]], list[Message]]:
     try:
         packages = read_json(files.software, Software).packages
     except BadInput:
-        return {}, [f"{files.software.name} is missing or damaged"]
+        return {}, [Message("past-programs", file=files.software.name)]
     return {
         package.environment_hash: (name, program_traits(package))
         for name, package in packages.items()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from proofmark.common.message import Message
 from proofmark.common.units import measure
 from proofmark.plan.twin.figures import Distance, Figure, Measured, Point
 from proofmark.plan.twin.fit import Fit
@@ -74,8 +75,7 @@ def fit(measured: Measured, known: Interconnect, cache: float) -> Fit:
     used: dict[Point, None] = {}
     near = _line(messages, "socket", known, cache, used)
     if near is None:
-        note = "no PingPong inside a socket: the figures of the table are not changed"
-        return Fit(run=measured.run, notes=(note,))
+        return Fit(run=measured.run, notes=(Message("fit-no-pingpong"),))
     far = _line(messages, "other-socket", known, cache, used)
     of_node, notes = _of_node(near, far, known)
     fitted = Fit(run=measured.run, **of_node)
@@ -116,10 +116,10 @@ def calibrated(known: Interconnect, fitted: Fit) -> Interconnect:
 
 def _of_node(
     near: Line, far: Line | None, known: Interconnect
-) -> tuple[Mapping[str, float], tuple[str, ...]]:
+) -> tuple[Mapping[str, float], tuple[Message, ...]]:
     """Return the fitted figures of the links inside a node, and notes about the fit."""
     line_s = known.line_s.value
-    notes: list[str] = []
+    notes: list[Message] = []
     found: dict[str, float] = {}
     if far:
         measured_hop_s = far.latency_s - near.latency_s
@@ -128,7 +128,7 @@ def _of_node(
             line_s = measured_hop_s / (slower - 1)
             found |= {"line_s": line_s, "socket_latency_s": measured_hop_s}
         else:
-            notes.append("messages between sockets are not slower than inside a socket")
+            notes.append(Message("fit-like-sockets"))
         if far.rate and far.rate > known.socket.bytes_per_s.value:
             found["socket_bytes_per_s"] = far.rate
     if line_s >= near.latency_s:
@@ -138,20 +138,20 @@ def _of_node(
     if near.rate:
         found["lines_in_flight"] = near.rate * line_s * READ_AND_WRITTEN / LINE_BYTES
     else:
-        notes.append("no PingPong with a rendezvous that fits into the cache: no rate is fitted")
+        notes.append(Message("fit-no-rate"))
     return found, tuple(notes)
 
 
 def _between_nodes(
     measured: Measured, known: Interconnect, used: dict[Point, None]
-) -> tuple[Mapping[str, float], tuple[str, ...]]:
+) -> tuple[Mapping[str, float], tuple[Message, ...]]:
     """Return the fitted figures of the fabric, and notes about the fit."""
     messages = [each for each in measured.figures if (each.benchmark, each.metric) in ONE_WAY]
     far = [each for each in messages if each.distance == "node"]
     inside_s = 2 * known.software_s.value + known.line_s.value
     short = [each for each in far if _size(each) <= SMALLEST_BYTES]
     found: dict[str, float] = {}
-    notes: list[str] = []
+    notes: list[Message] = []
     start_s = inside_s
     if short:
         start_s = latency_s = median(_si(each) - 2 * SWITCH_S * each.levels for each in short)
@@ -160,10 +160,7 @@ def _between_nodes(
             found["adapters_s"] = adapters_s
             used.update(dict.fromkeys(each.point for each in short))
         else:
-            notes += [
-                "a message between nodes is faster than its adapters in the table",
-                "the latency of the fabric is not fitted",
-            ]
+            notes += [Message("fit-fast-message"), Message("fit-no-latency")]
     rates = dict(_rates(far, lambda _: start_s - 2 * known.software_s.value, known))
     streams = [
         each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.twin.figures import Point
 
@@ -29,7 +30,7 @@ class Fit(StrictModel):
     adapters_s: float | None = None
     link_bytes_per_s: float | None = None
     points: tuple[Point, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
 
     @property
     def source(self) -> str:

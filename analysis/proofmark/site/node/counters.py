@@ -10,12 +10,15 @@ from importlib.resources import files
 import yaml
 
 from proofmark.common.errors import bad_input
+from proofmark.common.message import NOTHING, Message, Term
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_stream
 
 UNKNOWN = "a counter that the kit does not know"
 RESET = "the counter was reset: the number of events is unknown"
 GONE = "the counter existed before the job and does not exist any more"
+ABSENT = "absent"
+"""The value of a counter that does not exist any more."""
 
 
 RESENT, SENT = "tcp/RetransSegs", "tcp/OutSegs"
@@ -75,12 +78,25 @@ class CounterChange(StrictModel):
     @property
     def is_fault(self) -> bool:
         """Whether it shows a fault: a rise. A counter that is gone or was reset shows none."""
-        return self.invalid and self.meaning not in (GONE, RESET)
+        numbers = self.before.isdecimal() and self.after.isdecimal()
+        reset = numbers and int(self.after) < int(self.before)
+        return self.invalid and self.after != ABSENT and not reset
 
     def __str__(self) -> str:
-        rise = f"{self.before} → {self.after}" if self.difference is None else f"+{self.difference}"
-        where = f" at {self.place}" if self.place else ""
-        return f"{self.meaning}{where}: {self.name} {rise}"
+        return str(self.message)
+
+    @property
+    def message(self) -> Message:
+        """The change in words, with the label of the slot if it is known."""
+        fields: dict[str, str | int] = {"text": Term(self.meaning), "counter": self.name}
+        if self.difference is None:
+            code = "counter-changed"
+            fields |= {"before": self.before, "after": self.after}
+        else:
+            code, fields["rise"] = "counter-rose", self.difference
+        if self.place:
+            return Message(f"{code}-at", place=self.place, **fields)
+        return Message(code, **fields)
 
 
 class _Meanings(StrictModel):
@@ -205,7 +221,7 @@ def _change(name: str, before: str, after: str | None, places: dict[str, str]) -
     return CounterChange(
         name=name,
         before=before,
-        after="absent" if after is None else after,
+        after=ABSENT if after is None else after,
         # Only numbers of events have a difference; a link's width and an eviction's time do not.
         difference=None if backwards or "current_link" in name or "newest" in name else rise,
         place=places.get(name.rpartition("/")[0]),
@@ -214,11 +230,12 @@ def _change(name: str, before: str, after: str | None, places: dict[str, str]) -
     )
 
 
-def disturbance(reading: Counters) -> str | None:
-    """Return which processes ran on a node that should be idle, None if there were none."""
+def disturbance(reading: Counters) -> Message:
+    """Return which processes ran on a node that should be idle, `NOTHING` if there were none."""
     if not reading.busy:
-        return None
+        return NOTHING
     worst = sorted(reading.busy, key=lambda process: -process.percent)
     commands = ", ".join(f"{process.command} ({process.percent} %)" for process in worst[:3])
     more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
-    return f"{reading.hostname} was busy at {reading.date}: {commands}{more}"
+    shown = {"node": reading.hostname, "time": reading.date, "commands": f"{commands}{more}"}
+    return Message("node-busy", **shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proofmark.common.errors import bad_input
+from proofmark.common.message import Message, joined
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.counters import (
     CounterChange,
@@ -27,12 +28,12 @@ class NodeProvenance(StrictModel):
     before: Counters
     after: Counters | None
     changes: tuple[CounterChange, ...]
-    disturbances: tuple[str, ...]
+    disturbances: tuple[Message, ...]
 
     @property
-    def invalid(self) -> str:
-        """Return why all results of the job are INVALID, or an empty string."""
-        return "; ".join(str(change) for change in self.changes if change.invalid)
+    def invalid(self) -> Message:
+        """Return why all results of the job are INVALID, or `NOTHING`."""
+        return joined(change.message for change in self.changes if change.invalid)
 
 
 def node_provenance(before: str, after: str | None, source: str) -> NodeProvenance:

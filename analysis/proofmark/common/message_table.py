@@ -1,0 +1,302 @@
+"""The messages of all rooms: the code of each, and its English template.
+
+A template is the key of the catalogues. A code is stored in files: it stays when its words change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+MESSAGES: Mapping[str, str] = {
+    "several": "{parts}",
+    # judge: comparison with references
+    "least-met": "{ratio} × {name} ({value}) is at least {limit}",
+    "least-missed": "{ratio} × {name} ({value}) is not at least {limit}",
+    "most-met": "{ratio} × {name} ({value}) is at most {limit}",
+    "most-missed": "{ratio} × {name} ({value}) is not at most {limit}",
+    "bounds-met": "{ratio} × {name} ({value}) is at least {limit} and at most {upper}",
+    "bounds-missed": "{ratio} × {name} ({value}) is not at least {limit} and at most {upper}",
+    "of-repeats": "median of {repeats} repeats: {text}",
+    "repeats-left-out": "{disturbed} of {repeats} repeats were disturbed and left out",
+    "figure-contract": "the contract figure",
+    "figure-published": "the published figure",
+    "figure-expected": "the expected figure",
+    "figure-baseline": "the baseline figure",
+    "figure-derived": "the derived figure",
+    "not-measured": "{name} was not measured",
+    "reference-zero": "{name} is 0",
+    "no-reference": "no reference applies",
+    "hardware-unknown": "{nodes}: the node's hardware is not known",
+    "fact-unknown": "{text} is not known; the key {key} enables this judgement",
+    "fact-hidden": "{text} is not known ({node} is virtual: {machine}); the key {key} enables this "
+    "judgement",
+    "fact-clock-avx": "the AVX frequency of {processor}",
+    "fact-clock": "the nominal frequency of {processor}",
+    "fact-vector-units": "the number of vector units of {processor}",
+    "fact-mcdram": "the MCDRAM of {processor}",
+    "fact-channels": "the number of memory channels of {processor}",
+    "fact-speed-any": "the speed of any memory module of {node}",
+    "fact-speed": "the speed of a memory module of {node}",
+    "fact-link": "the link of {node} ({rates})",
+    "part-of-node": "{node}: the run may use only a part of the processors of the node",
+    # judge: provenance that imported outputs lack
+    "imported-mode": "the firmware mode of the nodes is not recorded",
+    "imported-cores": "the number of cores of the node is not recorded",
+    "imported-system": "the machine, the program and the placement of the figure are not recorded",
+    "imported-parameter": "a parameter that the limit needs is not recorded",
+    "imported-file-system": "the file system that the program used is not recorded",
+    "imported-network": "the network between the nodes is not recorded",
+    "imported-facts": "the hardware of the node is not recorded",
+    "imported-program": "the program of imported outputs is not recorded",
+    # judge: the accepted runs of the site
+    "baseline-once": "{ratio} × {name} ({value}): the noise is not known, it was measured once",
+    "baseline-noise": "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of "
+    "{change} % is accepted",
+    "baseline-blind": "{ratio} × {name} ({value}); the noise of a value is {noise} %; not even a "
+    "change by a factor of {factor} would be seen",
+    "improved": "it improved",
+    "baseline-run": "baseline {name}: {run}",
+    "baseline-runs": "baseline {name}: {run} and {count} earlier",
+    # judge: like nodes
+    "peers-alike": "like its peers: {ratio} × the median of {nodes} like nodes ({value})",
+    "targets-alike": "like its peers: {ratio} × the median of {nodes} storage targets ({value})",
+    "peers-off": "{ratio} × the median of {nodes} like nodes ({value}); at most {accepted} spreads "
+    "are accepted",
+    "peers-off-by": "{ratio} × the median of {nodes} like nodes ({value}), {deviation} spreads "
+    "from the median; at most {accepted} spreads are accepted",
+    "targets-off": "{ratio} × the median of {nodes} storage targets ({value}); at most {accepted} "
+    "spreads are accepted",
+    "targets-off-by": "{ratio} × the median of {nodes} storage targets ({value}), {deviation} "
+    "spreads from the median; at most {accepted} spreads are accepted",
+    "peers": "{nodes} like nodes",
+    "targets": "{nodes} storage targets",
+    "peers-spread": "{nodes} like nodes, spread {spread} %; finds one {drop} % off in 95 of 100 "
+    "cases",
+    "targets-spread": "{nodes} storage targets, spread {spread} %; finds one {drop} % off in 95 of "
+    "100 cases",
+    "peers-few": "{nodes} like nodes: too few for a comparison ({needed} needed)",
+    "peers-zero": "the median of the like nodes is 0",
+    "peers-blind": "{nodes} like nodes with a spread of {spread} %: even a node that fails "
+    "completely would not be detected",
+    "targets-few": "{nodes} storage targets: too few for a comparison ({needed} needed)",
+    "targets-zero": "the median of the storage targets is 0",
+    "targets-blind": "{nodes} storage targets with a spread of {spread} %: even a node that fails "
+    "completely would not be detected",
+    "digits-unlike": "no digits are those of most of {nodes} like nodes",
+    "digits-unproven": "{constant} of {repeated} nodes with repeats repeat their digits: this does "
+    "not prove that the program is reproducible; {agreeing} of {nodes} like nodes agree",
+    "digits-wrong": "wrong digits in {runs} of {executions} executions: {values}, but {agreeing} "
+    "of {nodes} like nodes compute {digits}; {constant} of {repeated} nodes with repeats repeat "
+    "their digits",
+    "digits-alike": "like its peers: the digits of {agreeing} of {nodes} like nodes",
+    # judge: links, and the end of a run
+    "link-slow": "{ratio} × the usual value of {pairs} like pairs ({value}); slow: {element} "
+    "(confidence {percent} %)",
+    "all-rounds": "all rounds",
+    "since-start": "{ratio} × the first {minutes} minutes of the run; a repeat has a noise of "
+    "{noise} %, and a change of {least} % counts",
+    "first-minutes": "the first {minutes} minutes of the run",
+    "sensor-changed": "{metric} {before} → {after} {unit}",
+    # judge: likely causes of bad nodes
+    "node-fault": "{node}: {text}",
+    "packets-lost": "its port or cable loses packets: TCP segments were sent again, {share} of "
+    "them; {usual} is the median of {nodes} nodes",
+    "hardware-lost": "less hardware than accepted: {text}",
+    "lost-cores": "cores: {found}, accepted {accepted}",
+    "lost-sockets": "sockets: {found}, accepted {accepted}",
+    "lost-memory_bytes": "memory: {found}, accepted {accepted}",
+    "lost-dimms": "DIMMs: {found}, accepted {accepted}",
+    "lost-numa": "NUMA domains: {found}, accepted {accepted}",
+    "lost-ports": "active ports of the fabric: {found}, accepted {accepted}",
+    "wrong-digits": "wrong computation without an error message: its processor, caches or memory",
+    "slower": "slower over time: {text}",
+    "trait-bad": "{setting} {value}: {bad} of its {nodes} nodes are bad, {all_bad} of all "
+    "{all_nodes} (p = {p})",
+    "trait-rare": "{setting} {value}, on {number} of {nodes} nodes",
+    "node-itself": "the node itself: its reported properties are those of its peers",
+    "target-slow": "storage target {target} of {file_system}: {ratio} × the median of {targets}",
+    "files-fault": "file system of {folder}: {problem} on {nodes}: {text}",
+    "files-fault-on-all": "file system of {folder}: {problem} on all nodes ({nodes}): {text}",
+    "cause-space": "no free space or quota",
+    "cause-servers": "its servers, or the network to them",
+    "cause-client": "the client of this node, or its network",
+    "cause-clients": "the client of these nodes, or its network",
+    "cause-client-servers": "the client of this node, or its servers, or the network to them",
+    "round-apart": "{step}, execution {execution}: {apart} of {pairs} pairs measured less than "
+    "{share} of the time together with the others, or a clock is wrong: {listed}",
+    "round-unknown": "{step}, execution {execution}: {unknown} of {pairs} pairs have no times",
+    "degraded": "degraded: {nodes} of {all} nodes",
+    # judge: what was not judged
+    "limit-open": "limit of {limit} not evaluated: {text}",
+    "limit-open-on": "{text}: {nodes}",
+    "row-missing": "its row is missing in the output ({step})",
+    "rows-missing": "no output has a row for it",
+    "step-missing": "no step for it runs",
+    "not-measured-step": "{step}",
+    "not-measured-on": "{step}: {nodes}",
+    "mode-missing": "{step}: NOT RUN: needs mode {mode}",
+    "same-command": "runs the command of {step}: {same}",
+    "same-files": "its files are those of {step}: {text}",
+    "search-repeats": "the search ended: every point repeats the command of another step",
+    "search-empty": "the search of {axes} ended: no point has a valid figure; {used} of {points} "
+    "points measured",
+    "search-ended": "the search of {axes} ended: best {best}, {value}; {text}; {used} of {points} "
+    "points measured",
+    "search-no-axis": "no axis gives a gain of more than {threshold}",
+    "search-varied": "each axis was varied {times} times",
+    "search-no-value": "there is no further value",
+    "search-no-gain": "{last} gives no gain of more than {threshold}",
+    "search-invalid": "{last} has no valid figure",
+    "step-not-needed": "{step}: NOT NEEDED: {reason}",
+    "job-stopped": "job {job}: {text}; {left} of {steps} steps left",
+    "job-stopped-said": "job {job}: {state}: {message}; {left} of {steps} steps left",
+    "job-damaged": "job {job}: {problem}",
+    "job-without": "job {job}: without {nodes}",
+    "required-open": "{case} {metric} on {hardware}: {text}",
+    "no-row": "no output has a matching row",
+    # judge: claims of papers, past runs
+    "claim-elsewhere": "the figures are of {systems}; the claim is of {wanted}",
+    "claim-figures": "figures of {system}",
+    "claim-missing": "missing: {text}",
+    "claim-all-points": "all {points} points of {sweep}",
+    "claim-points": "{missing} of {points} points of {sweep}",
+    "past-unfinished": "unfinished: it has no {file}",
+    "past-unreadable": "unreadable: {problem}",
+    "past-damaged": "damaged {file}: {problem}",
+    "past-cut": "damaged {file}: it does not end as proofmark writes it",
+    "past-empty": "damaged {file}: it has no valid figure",
+    "past-origins": "damaged {file}: it has figures of several origins",
+    "past-time": "damaged {file}: neither the run id {run} nor the facts of a node have a time",
+    "past-copy": "a copy of the run in {folder}",
+    "past-verdict": "{text}: {passed} PASS, {failed} FAIL, {invalid} INVALID, {unjudged} UNJUDGED; "
+    "{measured} of {expected} steps measured",
+    "past-file": "{file} is damaged",
+    "past-programs": "{file} is missing or damaged",
+    # plan: the fit of a twin's model
+    "fit-no-pingpong": "no PingPong inside a socket: the figures of the table are not changed",
+    "fit-no-rate": "no PingPong with a rendezvous that fits into the cache: no rate is fitted",
+    "fit-like-sockets": "messages between sockets are not slower than inside a socket",
+    "fit-fast-message": "a message between nodes is faster than its adapters in the table",
+    "fit-no-latency": "the latency of the fabric is not fitted",
+    # records: the end of an execution
+    "timed-out": "timed out after {seconds} s (limit {limit} s)",
+    "killed": "killed by {signal}",
+    "exit-code": "exit code {code}",
+    "exit-code-said": "exit code {code}: {message}",
+    "no-space": "exit code {code}: {message}",
+    "no-program": "exit code {code} ({program} not found)",
+    "no-program-said": "exit code {code} ({program} not found): {message}",
+    "no-execution": "exit code {code} ({program} cannot be executed)",
+    "no-execution-said": "exit code {code} ({program} cannot be executed): {message}",
+    "processes-left": "left processes behind: {processes}",
+    "writer-failed": "not run: {step}, which writes its files, {problem}",
+    # records: files of an execution
+    "file-missing": "{file} is missing",
+    "file-damaged": "{file} is damaged: {problem}",
+    "digests-missing": "{file} is missing: the outputs are not proven",
+    "digests-damaged": "{file} is damaged",
+    "digest-missing": "{file} is damaged: it has no line for {name}",
+    "file-appeared": "{file} appeared after the step ended",
+    "file-changed": "{file} changed after the step ended",
+    # records: outputs
+    "output": "{problem}",
+    "output-no-space": "{problem}",
+    "output-of-node": "the output names node {node}, the step ran on {nodes}",
+    "output-of-plan": "planned {name} {planned}, the output has {printed}",
+    "not-adopted": "adopted.json does not list this output",
+    "adopted-unread": "{problem}",
+    "adopted-changed": "stdout changed after it was adopted",
+    "adopted-for-node": "the output names node {node}, it was adopted for {nodes}",
+    "above-bound": "{metric} {value} is above the physical bound {bound}: {source}",
+    "below-bound": "{metric} {value} is below the physical bound {bound}: {source}",
+    # records: binding
+    "wrong-host": "ran on {node}, planned on {nodes}",
+    "rank-twice": "rank {rank} reported its binding {times} times",
+    "ranks-silent": "{reported} of {ranks} ranks reported their binding",
+    "rank-unplanned": "rank {rank} is not one of the {ranks} planned ranks",
+    "rank-cpus": "rank {rank} ran on CPUs {found}, planned on {planned}",
+    "rank-host": "rank {rank} ran on {node}, planned on {planned}",
+    "rank-memory": "rank {rank} had the memory policy {found}, planned {planned}",
+    "rank-threads-missing": "rank {rank} had no thread of its own on CPUs {missing}, planned one "
+    "on each of {planned}",
+    "rank-threads": "rank {rank} had threads on CPUs {found}, planned one on each of {planned}",
+    "thread-unplanned": "thread {thread} is not one of the {threads} planned threads",
+    "threads-silent": "{reported} of {threads} threads reported their CPU",
+    "thread-cpus": "thread {thread} ran on CPUs {found}, planned on {planned}",
+    # records: conditions of a node
+    "state-not-proven": "the state of {node} is not proven: {file} has no report of the job",
+    "state-missing": "the state of {node} is not proven: {file} is missing (proofmark stage "
+    "collect)",
+    "mode-without-boot": "{node}: mode {mode} is not proven: no probe before or after the step "
+    "reports the boot",
+    "mode-of-other-boot": "{node}: mode {mode} is not proven: it ran in boot {boot}, the probes "
+    "report {boots}",
+    "mode-not-readable": "{node}: mode {mode} is not proven: {problem}",
+    "mode-not-proven": "{node}: mode {mode} is not proven for boot {boot}; verified in it: {modes}",
+    "other-mode": "{node} was in mode {found}, planned in {planned}",
+    "other-shape": "{node} reported {found}; mode {mode} has {expected}",
+    "other-mount": "{node} had {found} at {path}, planned on {planned}",
+    "counter-rose": "{text}: {counter} +{rise}",
+    "counter-changed": "{text}: {counter} {before} → {after}",
+    "counter-rose-at": "{text} at {place}: {counter} +{rise}",
+    "counter-changed-at": "{text} at {place}: {counter} {before} → {after}",
+    "node-busy": "{node} was busy at {time}: {commands}",
+    "probe-missing": "{file} is missing",
+    "probe-damaged": "{file} is damaged: {problem}",
+    # records: files in scratch
+    "scratch-unknown": "{file} is missing: it is not known where the program wrote",
+    "scratch-elsewhere": "the scratch folder was {found}, planned in {planned}",
+    "scratch-empty": "no file appeared in the scratch folder {folder}: the program wrote elsewhere",
+    "scratch-mount": "the files of {path} were on {found}, planned on {planned}",
+    "scratch-mount-root": "the files of {path} were on {found}, planned on another than /",
+    "scratch-mount-changed": "the files of {path} were on {found}, but the node reported {before} "
+    "there before the job; type and source of the file system in the inventory state the intended "
+    "one",
+    "scratch-link-changed": "the files of {path} were on {found}, below {real}, but the node "
+    "reported {before} there before the job; type and source of the file system in the inventory "
+    "state the intended one",
+    "scratch-same": "the file systems {name} and {other} are the same {found}; source in the "
+    "inventory allows this",
+    "scratch-files": "{found} of at least {least} files appeared in {folder}",
+    "scratch-bytes": "the files in {folder} reached {found} of at least {least} bytes",
+    "scratch-failed": "file system of {folder}: {problems}",
+    "scratch-failed-on": "{problem} on {nodes}",
+    "scratch-full-on": "{problem} on {nodes}",
+    "scratch-worked-on": "{nodes} could write there",
+    "layout-unknown": "{file} is missing or empty: the layout of the files is not known",
+    "layout-without": "{file} has no {axis}: {text}",
+    "layout-other": "files had the {axis} {found}, planned {planned}",
+    "read-before-once": "interrupted once before: the nodes may have the files in their page cache",
+    "read-before": "interrupted {times} times before: the nodes may have the files in their page "
+    "cache",
+    # records: loads, copies, networks
+    "load-not-started": "the load {case} was not started",
+    "load-incomplete": "the load {case} did not start: {began} of {ranks} ranks began",
+    "load-ended": "the load {case} ended before the program",
+    "load-binding": "the load {case}: {problem}",
+    "copies-unknown": "{file}, the start and end of each copy, is missing or damaged",
+    "copies-silent": "{reported} of {copies} copies reported when they ran",
+    "copies-other": "the output has a value of an unknown copy: {axis} {copy}",
+    "copies-apart": "the {copies} copies measured at the same time for {overlap} s of {longest} s, "
+    "less than {share}",
+    "networks-unread": "the counters of the networks cannot be read: {problem}",
+    "networks-unrecorded": "the counters of the networks were not recorded",
+    "node-networks-unread": "{node}: the counters of its networks cannot be read: {problem}",
+    "node-networks-unrecorded": "{node}: the counters of its networks were not recorded",
+    "other-network": "{node}: {network} carried {bytes} MB, and {planned} {intended} MB, of at "
+    "least {least} MB to and from the node",
+    # records: disturbed executions
+    "disturbed": "disturbed: {text}",
+    "disturbed-node": "{node}: {text}",
+    "disturbed-more": "and {nodes} more nodes",
+    "stolen-ticks": "a hypervisor withheld {share} of the CPU time, more than {limit}",
+    "others-ticks": "other processes used {share} of the CPU time, more than {limit}",
+    "ranks-got": "the ranks got {share} of their CPUs",
+    "stolen": "a hypervisor withheld {share} of a CPU, more than {limit}",
+    "others-used": "others used {share} of these CPUs, more than {limit}",
+    "thread-waited": "a thread waited {share} of the time, more than {limit}",
+    "thread-burst": "a thread waited {share} of a second, more than {limit}",
+    "other-processes": "other processes: {names}",
+    "rate-changed": "disturbed: {metric} changed from {before} to {after} within the repeat, by "
+    "{change}, more than {limit}",
+}
