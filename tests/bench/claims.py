@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import get_context
 
 import numpy as np
 import polars as pl
@@ -255,7 +256,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options.parse_args(arguments)
     shown = Table("claim", "data", "CV of a repeat", "holds in", "accepted", "")
     wrong = False
-    with ProcessPoolExecutor(chosen.processes) as pool:
+    # A fork of a process with threads, as those of polars, can wait for ever.
+    with ProcessPoolExecutor(chosen.processes, get_context("spawn")) as pool:
         waiting = [
             pool.submit(_listed, name, chosen.trials, tuple(chosen.factors), chosen.seed)
             for name in chosen.claims

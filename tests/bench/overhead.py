@@ -39,7 +39,7 @@ def beyond_the_program(folder: Path, steps: int) -> Table:
 
 def _stamps(kit: Kit, steps: int, cost: dict[str, int]) -> list[str]:
     kit.case(sweep={"size": f"{{upto({steps})}}"}, cost=cost)
-    run = kit.run(fresh=True)
+    run = kit.run(run_id="-".join(cost))  # two runs of one second would have one id
     execute(run, "none", lambda line: None)
     return [(execution(step) / "stdout").read_text(encoding="utf-8") for step in steps_of(run)]
 

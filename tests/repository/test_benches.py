@@ -119,4 +119,4 @@ def test_steps_by_the_kit_and_by_hand(tmp_path: Path) -> None:
     assert pairs.compare(kit.run(), wanted, 1).row_count == 1
     program.write_text("#!/bin/sh\nexit 7\n")
     with pytest.raises(subprocess.CalledProcessError):
-        pairs.compare(kit.run(fresh=True), wanted, 1)
+        pairs.compare(kit.run(run_id="broken"), wanted, 1)
