@@ -110,7 +110,7 @@ def test_bash_completes_with_its_registration(kit: Path) -> None:
     command.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c '{PROGRAM}' \"$@\"\n")
     command.chmod(0o755)
     script = f"""
-    eval "$({tools}/register-python-argcomplete proofmark)"
+    eval "$({shlex.quote(str(tools))}/register-python-argcomplete proofmark)"
     COMP_LINE='{line}' COMP_POINT={len(line)} COMP_TYPE=9
     _python_argcomplete proofmark
     printf '%s\\n' "${{COMPREPLY[@]}}"
