@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ hash_behaviour = merge
 inject_facts_as_vars = True
 forks = 2
 """
-"""The ansible.cfg of somebody who does not know the kit, except the path of the collections."""
+"""An ansible.cfg that has nothing of the kit but the path of the collections."""
 
 
 def planned(kit: Kit, *options: str, command: tuple[str, ...] = ()) -> Path:
@@ -66,18 +66,37 @@ def play_alone(
     folder.chmod(0o755)
     (folder / "play.yml").write_text(yaml.safe_dump([play]))
     (folder / "ansible.cfg").write_text(SETTINGS.format(kit=kit.folder) + settings)
+    site = f"{kit.folder / 'inventory/local'}"
+    environment = {**kit.environment, "COLUMNS": "200"}
+    words = ("play.yml", "-i", site, *arguments)
+    return started(*words, folder=folder, environment=environment, command=command)
+
+
+def started(
+    *arguments: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    command: Sequence[str] = (),
+) -> Played:
+    """Run ansible-playbook in `folder`; its environment names no settings of Ansible.
+
+    Args:
+        arguments: of ansible-playbook.
+        folder: the working directory.
+        environment: variables that are added.
+        command: the words before ansible-playbook.
+    """
     tools = Path(sys.executable).parent
     usual = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    words = [f"{tools / 'ansible-playbook'}", "play.yml", "-i", f"{kit.folder / 'inventory/local'}"]
     done = subprocess.run(
-        [*command, *words, *arguments],
+        [*command, f"{tools / 'ansible-playbook'}", *arguments],
         cwd=folder,
         env={
             **usual,
-            **kit.environment,
             "PATH": f"{tools}:{os.environ['PATH']}",
             "LC_ALL": "C.UTF-8",
             "COLUMNS": "200",
+            **(environment or {}),
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -5,15 +5,12 @@ Or it ends with one sentence that names the reason and the command.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.roles.kit import DECLARED, Kit, Played
+from tests.roles.alone import started
+from tests.roles.kit import DECLARED, Kit
 
 from proofmark.runs.run import open_run, site_of
 from proofmark.site.choice import choose_site
@@ -39,28 +36,6 @@ def site(kit: Kit) -> Path:
     partition = {**DECLARED, "hardware": hardware, "origin": "emulated"}
     (facts / "partition.yml").write_text(yaml.safe_dump({"partition": partition}))
     return folder
-
-
-def started(*arguments: str, folder: Path, environment: Mapping[str, str] | None = None) -> Played:
-    """Run ansible-playbook in `folder`; its environment names no settings of Ansible."""
-    tools = Path(sys.executable).parent
-    usual = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    done = subprocess.run(
-        [f"{tools / 'ansible-playbook'}", *arguments],
-        cwd=folder,
-        env={
-            **usual,
-            "PATH": f"{tools}:{os.environ['PATH']}",
-            "LC_ALL": "C.UTF-8",
-            "COLUMNS": "200",
-            **(environment or {}),
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return Played(done.returncode, done.stdout + done.stderr)
 
 
 WAYS = {

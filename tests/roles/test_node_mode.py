@@ -272,7 +272,7 @@ def test_a_scratch_that_fails_ends_with_a_verdict_that_names_the_node(
 
 
 class TestAlone:
-    """The role in somebody's play, with another folder and another ansible.cfg."""
+    """The role in a play of another project, with another folder and another ansible.cfg."""
 
     def test_it_enters_a_mode_and_restores_it(self, machine: Callable[..., Machine]) -> None:
         kit, emulator = machine()

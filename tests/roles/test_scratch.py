@@ -102,7 +102,7 @@ def test_another_directory_than_the_planned_one_is_refused_and_not_created(kit: 
 
 
 class TestAlone:
-    """The role in somebody's play: two hosts, another folder, another ansible.cfg."""
+    """The role in a play of another project: two hosts, another folder, another ansible.cfg."""
 
     @pytest.fixture
     def run(self, kit: Kit) -> Path:
