@@ -28,10 +28,10 @@ class InvalidCause(Enum):
 def invalid_cause(reason: Message) -> InvalidCause:
     """Return the cause of a figure that is INVALID for `reason`."""
     codes = set(reason.codes())
-    return next((cause for cause, known in _CODES.items() if codes & known), InvalidCause.OTHER)
+    return next((cause for cause, known in CODES.items() if codes & known), InvalidCause.OTHER)
 
 
-_CODES: Mapping[InvalidCause, frozenset[str]] = {
+CODES: Mapping[InvalidCause, frozenset[str]] = {
     InvalidCause.DISTURBED: frozenset({"disturbed", "rate-changed"}),
     InvalidCause.NO_SPACE: frozenset({"no-space", "output-no-space", "scratch-full-on"}),
     InvalidCause.ERROR_COUNTERS: frozenset(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.judge.invalid_cause import InvalidCause, invalid_cause
+from proofmark.common.message_table import MESSAGES
+from proofmark.judge.invalid_cause import CODES, InvalidCause, invalid_cause
 from proofmark.report.remedies import of_invalid
 
 FULL = Message("scratch-full-on", problem="No space left on device", nodes="n1")
@@ -42,7 +43,7 @@ def test_a_reason_has_a_cause(reason: Message, cause: InvalidCause) -> None:
 
 
 def test_counters_that_were_not_recorded_do_not_show_another_network() -> None:
-    """The advice is not about the settings of the MPI: nobody knows which network was used."""
+    """The advice is not about the settings of the MPI: the used network is not known."""
     cause = invalid_cause(Message("node-networks-unrecorded", node="n1"))
     assert cause is InvalidCause.NETWORK_UNPROVEN
     assert "counters" in of_invalid(cause)
@@ -52,3 +53,9 @@ def test_each_cause_has_its_own_advice() -> None:
     advice = {cause: of_invalid(cause) for cause in InvalidCause}
     assert len({*advice.values()}) == len(InvalidCause)
     assert "Stop these processes" in advice[InvalidCause.DISTURBED]
+
+
+def test_each_code_is_that_of_a_message_and_has_one_cause() -> None:
+    codes = [code for known in CODES.values() for code in known]
+    assert {*codes} <= MESSAGES.keys()
+    assert len(codes) == len({*codes})
