@@ -224,7 +224,7 @@ def measure(folder: Path) -> None:
 
 
 def _mistake(verdict: Verdict, hosts: Sequence[str]) -> str:
-    """Return how a verdict differs from that of the written outputs; "" if it does not."""
+    """Return the difference between a verdict and the written outputs; "" if there is none."""
     invalid, coverage = verdict.counts["INVALID"], verdict.coverage
     if invalid or coverage.measured != coverage.expected:
         first = next((each.reason for each in verdict.results if each.verdict == "INVALID"), "")

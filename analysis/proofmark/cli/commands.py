@@ -1,4 +1,4 @@
-"""The commands by what a person does, and the parser of the command line.
+"""The commands in groups, and the parser of the command line.
 
 A command is a line of `GROUPS` or `STAGES` here, and an entry of the same name in `COMMANDS` of its
 module. The module is imported when the command runs or prints its help.
@@ -83,7 +83,7 @@ GROUPS: Mapping[str, Lines] = {
         "cache": ("software", "push the installed packages to a signed build cache"),
     },
 }
-"""The commands of persons by what a person does, in the order of ``--help``."""
+"""The commands that people use, in the groups and the order of ``--help``."""
 STAGE = "stage"
 """The command that has the commands of playbooks; ``--help`` does not have it."""
 STAGES: Lines = {

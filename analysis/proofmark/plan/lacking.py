@@ -1,6 +1,6 @@
 """What the origin of the programs lacks for a suite; the nearest suite that works.
 
-The decision: docs/design/cases-are-data.md.
+docs/design/cases-are-data.md has the reasons.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Conditions:
         return covering[-1].provenance.facts.mounts if covering else ()
 
     def _unproven(self, mode: str, host: str, boots: set[str], execution: Attempt) -> Message:
-        """Return why the mode of `host` is not proven for an execution; `NOTHING` if it is.
+        """Return the reason if nothing proves the mode of `host`; else `NOTHING`.
 
         `boots` are the boot ids that the probes of the execution report.
         """

@@ -230,7 +230,7 @@ def stopped_jobs(run: Run) -> list[Message]:
 
 
 def _stopped(job: str, last: Mapping[str, str], *, left: int, steps: int) -> Message:
-    """Return that a job ended with the state of the line `last` of its history."""
+    """Return the end of a job; `last` is the last line of its history."""
     state, reason = Term(State[last["state"]].value), last["reason"]
     if not reason:
         return Message("job-stopped", job=job, text=state, left=left, steps=steps)

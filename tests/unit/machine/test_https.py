@@ -63,7 +63,7 @@ def serve(authority: Authority) -> Iterator[Serve]:
     def accept(connections: list[list[bytes]]) -> None:
         for responses in connections:
             bare, _ = server.accept()
-            # A client at its limit closes, also while the connection begins.
+            # A client closes the connection when its time limit ends.
             with suppress(OSError), bare, context.wrap_socket(bare, server_side=True) as connection:
                 for response in responses:
                     requests.append(whole_request(connection))

@@ -288,7 +288,7 @@ OWN, LIKE = Term("the same node in the baseline"), Term("the like nodes in the b
 
 
 def against(code: str, ratio: str, name: Term, **fields: str) -> Message:
-    """Return a comparison with the accepted runs of a site."""
+    """Return the comparison of a run with a baseline."""
     return Message(code, ratio=ratio, name=name, value="12.3", **fields)
 
 

@@ -42,7 +42,7 @@ class Cause:
 
     @property
     def message(self) -> Message:
-        """The cause in words."""
+        """The text of the cause, for the page."""
         numbers = {"bad": self.bad, "nodes": self.nodes, "all_bad": self.all_bad}
         return Message(
             "trait-bad",

@@ -87,7 +87,7 @@ class CounterChange(StrictModel):
 
     @property
     def message(self) -> Message:
-        """The change in words, with the label of the slot if it is known."""
+        """The text of the change, with the label of the slot if the probe has it."""
         fields: dict[str, str | int] = {"text": Term(self.meaning), "counter": self.name}
         if self.difference is None:
             code = "counter-changed"

@@ -41,6 +41,6 @@ class TwinPrograms(Provider):
 
     @classmethod
     def programs(cls, kit: Path, site: Site) -> Mapping[str, Collection[str]]:
-        """Return the names of the compiled programs, by package."""
+        """Return, for each package, the names of its compiled programs."""
         known = releases(kit / "environments")
         return {package: release.programs.keys() for package, release in known.items()}
