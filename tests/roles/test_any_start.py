@@ -39,6 +39,9 @@ def site(kit: Kit) -> Path:
 
 
 WAYS = {
+    "a folder": ("n[01-04]", "-i", "inventory/mysite"),
+    "an absolute path": ("n[01-04]", "-i", "{kit}/inventory/mysite"),
+    "an absolute file": ("n[01-04]", "-i", "{kit}/inventory/mysite/hosts.yml"),
     "a slash": ("n[01-04]", "-i", "inventory/mysite/"),
     "a file": ("n[01:04]", "-i", "inventory/mysite/hosts.yml"),
     "the long option": ("n01,n[02-04]", "--inventory", "./inventory/../inventory/mysite"),
@@ -50,11 +53,12 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_site_is_named_in_any_way(kit: Kit, site: Path, way: str) -> None:
     choose_site(kit.folder, site)
-    limit, *words = WAYS[way]
-    played = started("acceptance.yml", *words, "-l", limit, "--tags", "plan", folder=kit.folder)
-    assert played.code == 0, played.output
-    shown = "site: mysite, the chosen one" in played.output
-    assert shown == (way == "the chosen site")
+    limit, *words = (word.format(kit=kit.folder) for word in WAYS[way])
+    for play in (("playbooks/validate.yml",), ("acceptance.yml", "--tags", "plan")):
+        played = started(*play, *words, "-l", limit, folder=kit.folder)
+        assert played.code == 0, played.output
+        shown = "site: mysite, the chosen one" in played.output
+        assert shown == (way == "the chosen site")
     assert kit.run().name.endswith("-quick")
     assert site_of(open_run(kit.run())).hosts == ("n01", "n02", "n03", "n04")
 
@@ -105,16 +109,8 @@ def test_a_setting_that_hides_the_facts_is_named(
     assert played.printed(f"{tmp_path}/ansible.cfg: {found}"), played.output
 
 
-@pytest.mark.parametrize(
-    ("start", "playbook"),
-    [
-        ("another folder", "acceptance.yml"),
-        ("another folder", "playbooks/plan.yml"),
-        ("a link", "playbooks/plan.yml"),
-        ("an empty ansible.cfg", "acceptance.yml"),
-        ("writable", "playbooks/plan.yml"),
-    ],
-)
+@pytest.mark.parametrize("start", ["another folder", "a link", "an empty ansible.cfg", "writable"])
+@pytest.mark.parametrize("playbook", ["acceptance.yml", "playbooks/plan.yml"])
 def test_it_starts_anywhere(
     kit: Kit, site: Path, tmp_path: Path, start: str, playbook: str
 ) -> None:
