@@ -97,7 +97,8 @@ def make(folder: Path, nodes: int) -> Path:
         (kit / name).unlink()
         where = ROOT / name
         if where.is_dir():
-            shutil.copytree(where, kit / name)
+            # playbooks/collections leads back to the checkout: a copy that follows it has no end.
+            shutil.copytree(where, kit / name, symlinks=True)
         else:
             shutil.copy(where, kit / name)
     link = kit / ".ansible/collections/ansible_collections/proofmark/kit"
