@@ -22,9 +22,9 @@ from tests.folders import BENCHMARKS, PACKAGE, ROOT
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.common.message_table import MESSAGES
-from proofmark.common.sentence_templates import TEMPLATES, WORDS
+from proofmark.common.sentences import TEMPLATES, WORDS
 from proofmark.common.translation import CATALOGUES, DOMAIN, ENGLISH, LANGUAGES
-from proofmark.judge.claims import CLAIMS
+from proofmark.papers.all_claims import CLAIMS
 
 Key = str | tuple[str, str]
 """A text, or a text with its plural."""
@@ -33,7 +33,7 @@ MARKS = {"_", "N_"}
 OPTIONS = {"silent": "false"}
 """An error in a template is raised."""
 COUNTED = "count"
-"""The function of `proofmark.report.text` that adds a number to a noun."""
+"""The function of `proofmark.report.words` that adds a number to a noun."""
 
 
 def catalogue(language: str) -> Path:
@@ -77,7 +77,7 @@ def texts_of_code(code: str, name: str = "code") -> Iterator[Key]:
     tree = ast.parse(code)
     counts = any(
         isinstance(node, ast.ImportFrom)
-        and node.module == "proofmark.report.text"
+        and node.module == "proofmark.report.words"
         and any(each.name == COUNTED for each in node.names)
         for node in ast.walk(tree)
     )

@@ -24,14 +24,14 @@ from typing import Any
 import polars as pl
 from tests.folders import DATA
 
-from proofmark.common.archives import unpack
-from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.diagnosis.rma import as_csv, rma
-from proofmark.judge.files import write_verdict
 from proofmark.judge.judging import read_and_judge
+from proofmark.judge.verdict_files import write_verdict
 from proofmark.records.read import table
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import open_run
+from proofmark.twin.smpi import unpack
 
 FOLDER = DATA / "runs"
 ENDING = ".tar.xz"

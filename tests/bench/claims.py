@@ -27,8 +27,8 @@ from rich.table import Table
 from tests.fixtures import sweeps as data
 from tests.fixtures.sweeps import Files, Layout, Machine, Placing, Sheet
 
-from proofmark.judge.claims import CLAIMS, answers
-from proofmark.judge.claims.model import Machine as Facts
+from proofmark.judge.claim_source import Machine as Facts
+from proofmark.papers.all_claims import CLAIMS, answers
 
 REPEATS, TRIALS = 3, 200
 MOST_WITHOUT, LEAST_WITH = 0.05, 0.95

@@ -23,7 +23,7 @@ from tests.emulators.bmc.rollouts import MODES, EmulatedSite, FileSlurm, path_wi
 from tests.emulators.bmc.server import Emulator, Timing
 
 from proofmark.machine.bmc import client
-from proofmark.machine.modes.results import Result
+from proofmark.machine.modes.mode_results import Result
 from proofmark.machine.outcome import Outcome
 from proofmark.machine.schedulers import slurm
 

@@ -15,26 +15,26 @@ import pytest
 import yaml
 from tests.folders import DATA, ROOT
 
-from proofmark.cli import twin as cli
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.twin_error import model_error_of
 from proofmark.judge.verdict import Verdict, judge
-from proofmark.plan.twin.calibration import one_way_s
-from proofmark.plan.twin.model import interconnect_of, twin_model
-from proofmark.plan.twin.node_graph import copy_rate
-from proofmark.plan.twin.platform import host_name, platform_xml, settings
 from proofmark.records.columns import Records
-from proofmark.report.text import number
+from proofmark.report.words import number
 from proofmark.report.write import write_report
-from proofmark.runs.expected import read_expected
 from proofmark.runs.format import write_identity
+from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.site.interconnects import Interconnect
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
-from proofmark.software.smpi import simulator_version
+from proofmark.twin import twin_command as cli
+from proofmark.twin.calibration import one_way_s
+from proofmark.twin.node_graph import copy_rate
+from proofmark.twin.platform import host_name, platform_xml, settings
+from proofmark.twin.smpi import simulator_version
+from proofmark.twin.twin_model import interconnect_of, twin_model
 
 PROGRAM = DATA / "twin"
 FOLDER = "imb-1.0"

@@ -13,7 +13,7 @@ import pytest
 from tests.folders import PACKAGE, ROOT
 
 from proofmark import api
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 
 ROOMS = (
     *("cli", "report", "judge", "jobs", "records", "machine", "software", "runs", "plan", "site"),

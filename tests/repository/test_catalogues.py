@@ -12,7 +12,7 @@ from babel.messages.catalog import Catalog
 from tests import catalogues
 from tests.folders import PACKAGE
 
-from proofmark.common.sentence_templates import TEMPLATES
+from proofmark.common.sentences import TEMPLATES
 from proofmark.common.translation import ENGLISH, LANGUAGES
 
 TRANSLATED = [language for language in LANGUAGES if language != ENGLISH]
@@ -140,7 +140,7 @@ def test_a_text_must_be_a_literal() -> None:
 
 
 def test_counted_nouns_are_extracted_with_their_plurals() -> None:
-    head = "from proofmark.report.text import count\n"
+    head = "from proofmark.report.words import count\n"
     keys = list(
         catalogues.texts_of_code(f'{head}count(3, "step")\ncount(3, "process", "processes")')
     )

@@ -19,11 +19,11 @@ from tests.folders import DATA, ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
-from proofmark.common.archives import unpack
 from proofmark.judge.judging import judge_and_write
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import open_run
 from proofmark.site.machine import Machine
+from proofmark.twin.smpi import unpack
 
 PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
 TREATED: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/documented.yml").read_text("utf-8"))

@@ -18,8 +18,8 @@ from tests.folders import ROOT
 from tests.programs import functions_of, in_python, in_shell
 from tests.unit.jobs.test_launchers import ALIKE, launch
 
-from proofmark.cli.preflight import print_findings
-from proofmark.cli.summary import plan_summary
+from proofmark.cli.plan_summary import plan_summary
+from proofmark.cli.preflight_command import print_findings
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.credentials import Credentials

@@ -10,7 +10,7 @@ import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import until
 
-from proofmark.machine.gate import NodeGate
+from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.scheduler import user_name
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.checks import Check, read_checks, vendor_file

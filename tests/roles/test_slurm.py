@@ -23,8 +23,8 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
 from proofmark.judge.judging import judge_run
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.model import Host
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.job_folder import JobFolder

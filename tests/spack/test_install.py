@@ -25,7 +25,7 @@ from tests.folders import ROOT
 from tests.processes import running
 from tests.roles.kit import Kit, Played, make_kit
 
-from proofmark.software.spack.path_length import SHEBANG_LIMIT
+from proofmark.software.spack.installation import SHEBANG_LIMIT
 
 NEEDED = ("PROOFMARK_SPACK", "PROOFMARK_SPACK_PACKAGES", "PROOFMARK_SPACK_SOURCES")
 OFFLINE = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from proofmark.common.environment import of_another_user as of_another_user
+    from proofmark.common.child_environment import of_another_user as of_another_user
     from proofmark.common.errors import BadInput as BadInput
     from proofmark.common.errors import ProofmarkError as ProofmarkError
     from proofmark.common.kit import result_folder as result_folder
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from proofmark.judge.verdict import Verdict as Verdict
     from proofmark.machine.bmc.back_end import BackEnd as BackEnd
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
-    from proofmark.machine.bmc.model import FirmwareState as FirmwareState
-    from proofmark.machine.bmc.model import Host as Host
-    from proofmark.machine.modes.stage import bmcs_of_facts as bmcs_of_facts
+    from proofmark.machine.bmc.bmc_model import FirmwareState as FirmwareState
+    from proofmark.machine.bmc.bmc_model import Host as Host
+    from proofmark.machine.modes.mode_stage import bmcs_of_facts as bmcs_of_facts
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
     from proofmark.machine.programs import known_packages as known_packages
@@ -67,8 +67,8 @@ MODULES = {
     "BadInput": "proofmark.common.errors",
     "DrainingScheduler": "proofmark.machine.scheduler",
     "Drawing": "proofmark.report.drawing.charts",
-    "FirmwareState": "proofmark.machine.bmc.model",
-    "Host": "proofmark.machine.bmc.model",
+    "FirmwareState": "proofmark.machine.bmc.bmc_model",
+    "Host": "proofmark.machine.bmc.bmc_model",
     "Installed": "proofmark.software.installed",
     "JobStatus": "proofmark.runs.job_state",
     "Launch": "proofmark.jobs.launcher",
@@ -94,14 +94,14 @@ MODULES = {
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
     "as_writer": "proofmark.runs.owner",
-    "bmcs_of_facts": "proofmark.machine.modes.stage",
+    "bmcs_of_facts": "proofmark.machine.modes.mode_stage",
     "candidate_kernels": "proofmark.software.blas",
     "connection_variables": "proofmark.site.ansible_access",
     "judge_run": "proofmark.judge.judging",
     "keywords_of": "proofmark.site.ansible_access",
     "limit_of_names": "proofmark.site.limit",
     "known_packages": "proofmark.machine.programs",
-    "of_another_user": "proofmark.common.environment",
+    "of_another_user": "proofmark.common.child_environment",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
     "private_home": "proofmark.common.private_folder",

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
-from proofmark.common.limits import MAX_REPEATS, MAX_ROUNDS
+from proofmark.common.input_limits import MAX_REPEATS, MAX_ROUNDS
 from proofmark.common.strict_model import StrictModel
 
 SUITES_FILE = "suites.yml"

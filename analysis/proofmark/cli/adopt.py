@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from proofmark.cli.checkout import kit_benchmarks, runs_folder_argument
 from proofmark.cli.command import Command, Words, complete
+from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument
 from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
-from proofmark.common.messages import say
 from proofmark.common.nodesets import unfold
+from proofmark.common.progress_lines import say
 from proofmark.plan.expansion import limit_mistakes
 from proofmark.plan.output_paths import PathRule
-from proofmark.runs.adopt import Counted, Request, adopt_folder
 from proofmark.runs.adopted import Adopted
+from proofmark.runs.adoption import Counted, Request, adopt_folder
 from proofmark.runs.run import Run
-from proofmark.site.baseline import chosen_baseline
+from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.inventory import Site, load_site
 
 MOST_LISTED = 10

@@ -7,14 +7,14 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.cli.checkout import site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
+from proofmark.cli.command_inputs import site_arguments, site_of_run
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.runs import checksums
 from proofmark.runs.answer import answer
 from proofmark.runs.run_names import NamedRun, open_names
-from proofmark.site.baseline import (
+from proofmark.site.accepted_baseline import (
     ACCEPTED,
     STATE,
     baseline_folder,

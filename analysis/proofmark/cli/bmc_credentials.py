@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofmark.cli.command import Words, complete
 from proofmark.cli.input import read_limited
-from proofmark.common.limits import MAX_SMALL_BYTES
+from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.machine.bmc.credentials import Credentials, credentials
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.cases.loading import schema
-from proofmark.cases.reader.command import Request
+from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.engine import program_runs, readings_of
-from proofmark.cli.checkout import kit_benchmarks, suite_argument
 from proofmark.cli.command import Command, Words, complete
+from proofmark.cli.command_inputs import kit_benchmarks, suite_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_text

@@ -16,83 +16,95 @@ from typing import Any, NoReturn
 from proofmark import __version__
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command
-from proofmark.common.messages import say
+from proofmark.common.progress_lines import say
 
 BAD_INPUT = 3
 WIDTH = 78
 """The length of the lines of a help."""
 
 Lines = Mapping[str, tuple[str, str]]
-"""The module and the summary of each command."""
+"""The module, below `proofmark`, and the summary of each command."""
 
 GROUPS: Mapping[str, Lines] = {
     "plan and check": {
-        "cases": ("cases", "list the cases and suites"),
-        "validate": ("plan", "check a site, and print the cost of each suite there"),
-        "plan": ("plan", "print the steps of an acceptance and their cost"),
-        "preflight": ("preflight", "check the requirements of an acceptance; change nothing"),
-        "twin": ("twin", "simulate a suite on a model of a partition, on this machine"),
+        "cases": ("cli.cases", "list the cases and suites"),
+        "validate": ("cli.plan_command", "check a site, and print the cost of each suite there"),
+        "plan": ("cli.plan_command", "print the steps of an acceptance and their cost"),
+        "preflight": (
+            "cli.preflight_command",
+            "check the requirements of an acceptance; change nothing",
+        ),
+        "twin": (
+            "twin.twin_command",
+            "simulate a suite on a model of a partition, on this machine",
+        ),
     },
     "run": {
-        "install": ("software", "install the programs of a run"),
-        "modes": ("modes", "change the firmware mode of the nodes of a run, and restore it"),
+        "install": ("cli.software_command", "install the programs of a run"),
+        "modes": ("cli.modes", "change the firmware mode of the nodes of a run, and restore it"),
         "scratch": (
-            "scratch",
+            "cli.scratch",
             "mount, check, unmount and clean the scratch directory on the nodes of a run",
         ),
-        "telemetry": ("telemetry", "ask the BMCs for power and temperature while a run runs"),
-        "rerun": ("run", "run steps again; the earlier outputs stay"),
+        "telemetry": (
+            "cli.telemetry_command",
+            "ask the BMCs for power and temperature while a run runs",
+        ),
+        "rerun": ("cli.run_command", "run steps again; the earlier outputs stay"),
     },
     "look": {
-        "status": ("status", "print the progress of a run, its steps and nodes, and its end"),
+        "status": ("cli.status", "print the progress of a run, its steps and nodes, and its end"),
         "explain": (
-            "explain",
+            "cli.explain",
             "print what a step runs, where, with which inputs, and what its verdict depends on",
         ),
-        "report": ("report", "write the report.html of a run, and a summary of two pages"),
-        "trend": ("trend", "write one page with the figures of all runs over time"),
+        "report": ("cli.report", "write the report.html of a run, and a summary of two pages"),
+        "trend": ("cli.trend_command", "write one page with the figures of all runs over time"),
     },
     "judge": {
-        "verdict": ("judge", "judge a run"),
-        "claims": ("judge", "print which claims of the papers hold in runs"),
-        "compare": ("judge", "compare later runs with the first one"),
-        "adopt": ("adopt", "create a run from outputs that others produced"),
-        "read": ("cases", "read outputs of a case"),
+        "verdict": ("cli.judge", "judge a run"),
+        "claims": ("cli.judge", "print which claims of the papers hold in runs"),
+        "compare": ("cli.judge", "compare later runs with the first one"),
+        "adopt": ("cli.adopt", "create a run from outputs that others produced"),
+        "read": ("cli.cases", "read outputs of a case"),
     },
     "keep": {
-        "sign": ("sign", "write the checksums of a run and sign them with an ssh key"),
-        "verify": ("sign", "check a run against its signed checksums"),
-        "baseline": ("baseline", "accept a signed run as the reference of later runs"),
-        "tune": ("tune", "accept the best values of a search as facts of the partition"),
-        "export": ("report", "write a run in the format of another program"),
+        "sign": ("cli.sign", "write the checksums of a run and sign them with an ssh key"),
+        "verify": ("cli.sign", "check a run against its signed checksums"),
+        "baseline": ("cli.baseline", "accept a signed run as the reference of later runs"),
+        "tune": ("cli.tune", "accept the best values of a search as facts of the partition"),
+        "export": ("cli.report", "write a run in the format of another program"),
     },
     "clusters": {
-        "init": ("init", "write the inventory of a site from what its scheduler and nodes report"),
-        "site": ("choose", "choose the site of commands without -i, or print it"),
+        "init": (
+            "cli.init",
+            "write the inventory of a site from what its scheduler and nodes report",
+        ),
+        "site": ("cli.choose", "choose the site of commands without -i, or print it"),
         "fabric": (
-            "plan",
+            "cli.plan_command",
             "convert a topology.conf, or the output of ibnetdiscover, to the fabric of a partition",
         ),
         "gate": (
-            "gate",
+            "cli.gate",
             "return nodes to service by measurement; print which nodes are held or kept",
         ),
-        "lock": ("lock", "write the lock of an environment, or of a site"),
-        "sources": ("sources", "list the sources of a lock, and which of them a folder has"),
-        "bundle": ("software", "write a bundle for an installation without a network"),
-        "cache": ("software", "push the installed packages to a signed build cache"),
+        "lock": ("cli.lock", "write the lock of an environment, or of a site"),
+        "sources": ("cli.sources", "list the sources of a lock, and which of them a folder has"),
+        "bundle": ("cli.software_command", "write a bundle for an installation without a network"),
+        "cache": ("cli.software_command", "push the installed packages to a signed build cache"),
     },
 }
 """The commands that people use, in the groups and the order of ``--help``."""
 STAGE = "stage"
 """The command that has the commands of playbooks; ``--help`` does not have it."""
 STAGES: Lines = {
-    "stage record-software": ("run", "record the programs of a run"),
-    "stage check-programs": ("nodes", "check the programs on the nodes of a run"),
-    "stage build-program": ("software", "compile a program of the kit"),
-    "stage execute": ("run", "run the jobs of a run and wait for their end"),
-    "stage collect": ("run", "write the facts of the nodes of a run"),
-    "stage gate-decide": ("gate", "decide which nodes of a run return to service"),
+    "stage record-software": ("cli.run_command", "record the programs of a run"),
+    "stage check-programs": ("cli.program_check", "check the programs on the nodes of a run"),
+    "stage build-program": ("cli.software_command", "compile a program of the kit"),
+    "stage execute": ("cli.run_command", "run the jobs of a run and wait for their end"),
+    "stage collect": ("cli.run_command", "write the facts of the nodes of a run"),
+    "stage gate-decide": ("cli.gate", "decide which nodes of a run return to service"),
 }
 """The commands of playbooks."""
 OF_PERSONS = {name: line for lines in GROUPS.values() for name, line in lines.items()}
@@ -132,7 +144,7 @@ class _CommandParser(_Parser):
 
 def command_of(name: str) -> Command:
     """Import the module of a command, and return the command."""
-    module = import_module(f"proofmark.cli.{COMMANDS[name][0]}")
+    module = import_module(f"proofmark.{COMMANDS[name][0]}")
     command: Command = module.COMMANDS[name]
     return command
 

@@ -10,7 +10,7 @@ from typing import Any
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.newest import with_link
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.report.explanation.explain import explain as explain_step
+from proofmark.report.explanation.explanation import explain as explain_step
 from proofmark.runs.latest import newest_run
 from proofmark.runs.run import open_run
 

@@ -13,32 +13,32 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from proofmark.cli.amounts import above_zero
-from proofmark.cli.checkout import runs_folder_argument, site_arguments, suite_argument
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
+from proofmark.cli.command_inputs import runs_folder_argument, site_arguments, suite_argument
 from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
 from proofmark.cli.site import inventory_of, site_name
 from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder, result_folder
-from proofmark.common.limits import MAX_WAIT_S
-from proofmark.common.messages import say
 from proofmark.common.nodesets import HostName, folded
+from proofmark.common.progress_lines import say
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
-from proofmark.judge.gate.decisions import LONGEST, NOT_MEASURED, Action, decide
-from proofmark.judge.gate.evidence import evidence_of, vendor_entry
+from proofmark.judge.gate.gate_decisions import LONGEST, NOT_MEASURED, Action, decide
+from proofmark.judge.gate.gate_evidence import evidence_of, vendor_entry
 from proofmark.judge.judging import judge_run
-from proofmark.machine.gate import NodeGate
+from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import reserving, user_name
 from proofmark.runs.checks import Check, last_checks, read_checks, vendor_file
 from proofmark.runs.gates import GateState, begin_gate, gates, open_gate, unnamed_gate
-from proofmark.runs.lock import is_lock_held
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import benchmarks_of, open_run
+from proofmark.runs.run_lock import is_lock_held
 from proofmark.runs.state import site_folder
 from proofmark.site.inventory import Site, load_site
 

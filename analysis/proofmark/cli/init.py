@@ -10,11 +10,10 @@ from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
-from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
-from proofmark.machine.listing import LISTINGS
+from proofmark.common.progress_lines import say
 from proofmark.machine.node_report import node_name, node_runner, site_runner
-from proofmark.machine.survey import NONE, survey
+from proofmark.machine.survey import NONE, listed_schedulers, survey
 from proofmark.site.choice import choose_site, chosen_site
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Site, load_sites
@@ -39,7 +38,9 @@ def arguments(parser: ArgumentParser) -> None:
         help="a node to read, by ssh if it is not this machine; once for each kind of node",
     )
     note = "its nodes are listed (default: the scheduler whose commands are installed)"
-    complete(parser.add_argument("--scheduler", default="", help=note), [*LISTINGS.names(), NONE])
+    complete(
+        parser.add_argument("--scheduler", default="", help=note), [*listed_schedulers(), NONE]
+    )
     note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
     parser.add_argument("--diff", action="store_true", help=note)
     note = "read the node with sudo: memory modules and BMC need root"
@@ -107,7 +108,7 @@ def _diff(options: Namespace) -> int:
 def _declared_scheduler(sites: list[Site]) -> str:
     """Return the scheduler of the partitions, ``none`` if no listing of its nodes exists."""
     name = sites[0].partition.scheduler
-    return name if name in LISTINGS.names() else NONE
+    return name if name in listed_schedulers() else NONE
 
 
 COMMANDS = {

@@ -8,7 +8,7 @@ from typing import IO, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from proofmark.common.errors import bad_input
-from proofmark.common.limits import MAX_RUN_FILE_BYTES
+from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.common.text import size
 
 Content = TypeVar("Content")

@@ -12,13 +12,13 @@ from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _, in_language, translated
-from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.compare import compare as compare_runs
+from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.ending import counts_line
-from proofmark.judge.expected.counterparts import Counterparts
-from proofmark.judge.files import write_verdict
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.run import open_run
 
 
@@ -74,7 +74,7 @@ def _print_verdict(answer: Verdict) -> None:
     for line in notes:
         print_line(line)
     if answer.disagreements:
-        from proofmark.report.disagreements import sentence
+        from proofmark.report.sections.disagreements import sentence
 
         for each in answer.disagreements:
             print_line(f"{answer.results[each.figure].record.node}: {sentence(each, answer)}")
@@ -84,7 +84,7 @@ def _print_expected(answer: Verdict, expected: Counterparts) -> None:
     """Print the figures with a prediction, its source and its error. They judge nothing."""
     # They import the parts of the report, which other uses of this module do not need.
     from proofmark.report.predictions import heads, notes, texts
-    from proofmark.report.results import median_text, name, settings
+    from proofmark.report.sections.figure_tables import median_text, name, settings
 
     rows = [
         (name(result), settings(result), result.record.node, median_text(result), *texts(result))

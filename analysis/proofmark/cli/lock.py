@@ -10,16 +10,16 @@ from pathlib import Path
 
 from proofmark.cli.command import Command
 from proofmark.cli.site import inventory_of
-from proofmark.cli.software import ready, source_arguments, system_of
+from proofmark.cli.software_command import ready, source_arguments, system_of
 from proofmark.cli.sources import lock_arguments
-from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder
-from proofmark.common.messages import say
-from proofmark.software.preinstalled import module_variables
-from proofmark.software.spack.lock import read_lock
+from proofmark.common.processes import run_command
+from proofmark.common.progress_lines import say
+from proofmark.software.probed_programs import module_variables
 from proofmark.software.spack.lock_check import check, load_mapping, read_spack_yaml
+from proofmark.software.spack.lock_file import read_lock
 from proofmark.software.spack.lock_make import Checkouts, make, make_from
 from proofmark.software.spack.site_choice import KIT, choose_blas, choose_mpi, wanted_blas
 from proofmark.software.spack.site_environment import (

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from proofmark.cli.commands import BAD_INPUT, OF_PERSONS, STAGE, parser
 from proofmark.cli.newest import follow_links
 from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
-from proofmark.common.environment import take_secrets
+from proofmark.common.child_environment import take_secrets
 from proofmark.common.errors import BadInput, Stopped, nearest
 from proofmark.common.home import provide_home
-from proofmark.common.messages import say
+from proofmark.common.progress_lines import say
 
 STOPPED = 130
 INTERNAL_ERROR = 70

@@ -10,29 +10,29 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command import Command, Rights, verb_argument
+from proofmark.cli.command_inputs import arguments as run_arguments
+from proofmark.cli.command_inputs import open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
-from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
+from proofmark.common.progress_lines import say
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
-from proofmark.machine.bmc.model import Host
+from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.drains import history_of
-from proofmark.machine.modes.results import Result, failures, results_of, summary
-from proofmark.machine.modes.rollout import ModeRollout
-from proofmark.machine.modes.stage import (
+from proofmark.machine.modes.mode_results import Result, failures, results_of, summary
+from proofmark.machine.modes.mode_stage import (
     NO_BMC,
     bmc_range,
     firmware_of,
     rollout_of,
     target_mode,
 )
+from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
@@ -40,8 +40,8 @@ from proofmark.plan.resets import resets_s
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.claims import claims_of
 from proofmark.runs.journal import Journal, journals
-from proofmark.runs.lock import Busy, lock
 from proofmark.runs.run import enter_mode
+from proofmark.runs.run_lock import Busy, lock
 from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import RunState, begin, find, planned, site_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from proofmark.common.messages import say
+from proofmark.common.progress_lines import say
 from proofmark.runs.latest import followed
 
 

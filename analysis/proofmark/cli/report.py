@@ -10,16 +10,15 @@ from proofmark.cli.command import Command, complete, language_argument, run_argu
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.failed_nodes import note_failed_nodes
-from proofmark.common.messages import say
+from proofmark.common.progress_lines import say
 from proofmark.common.translation import in_language
 from proofmark.judge.ending import MEANING, ending
-from proofmark.judge.failed_nodes import failed_nodes
 from proofmark.judge.judging import judge_and_write, read_and_judge
+from proofmark.judge.not_accepted import failed_nodes
 from proofmark.report.exports.formats import FORMATS
 from proofmark.report.exports.formats import export as export_run
 from proofmark.report.run_data import gather
-from proofmark.report.write import write_page
-from proofmark.report.write_summary import write_summary
+from proofmark.report.write import write_page, write_summary
 from proofmark.runs.asked import acceptance_command
 from proofmark.runs.checksums import checksums_of, with_summary, write_checksums
 from proofmark.runs.run import open_run

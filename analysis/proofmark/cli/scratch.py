@@ -6,16 +6,16 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 
-from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command import Command, Rights, verb_argument
+from proofmark.cli.command_inputs import arguments as run_arguments
+from proofmark.cli.command_inputs import open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.site import site_name
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
-from proofmark.machine.scratch.clean import clean
-from proofmark.machine.scratch.stage import ScratchTarget, check, nodes_of, unmount, verify
+from proofmark.machine.scratch.scratch_checks import clean
+from proofmark.machine.scratch.scratch_stage import ScratchTarget, check, nodes_of, unmount, verify
 from proofmark.runs.adopted import refuse_imported
-from proofmark.runs.lock import lock
+from proofmark.runs.run_lock import lock
 from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import RunState, begin, find, planned

@@ -11,8 +11,8 @@ from proofmark.cli.output import print_line
 from proofmark.judge.written import Signable, WrittenVerdict, read_written, signable
 from proofmark.runs import checksums
 from proofmark.runs.answer import answer
-from proofmark.runs.files import RunFiles
 from proofmark.runs.owner import as_owner
+from proofmark.runs.run_files import RunFiles
 
 
 def _sign_arguments(parser: ArgumentParser) -> None:

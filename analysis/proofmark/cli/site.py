@@ -12,8 +12,8 @@ from proofmark.cli.command import Words, complete
 from proofmark.cli.input import parse
 from proofmark.common.errors import bad_input
 from proofmark.common.kit import kit_folder
-from proofmark.common.messages import say
 from proofmark.common.nodesets import folded, unfold
+from proofmark.common.progress_lines import say
 from proofmark.site.groups import RESOLVED
 from proofmark.site.inventory import Inventory, Site, choose_inventory
 

@@ -12,8 +12,8 @@ from proofmark.common.errors import bad_input
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.software.request import ProvisionRequest
 from proofmark.software.spack import install as spack
+from proofmark.software.spack.lock_sources import read_sources
 from proofmark.software.spack.mirror import Located, State, locate
-from proofmark.software.spack.sources import read_sources
 from proofmark.software.spack.system import this_system
 
 MISSING = 1

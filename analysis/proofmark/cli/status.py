@@ -14,7 +14,7 @@ from typing import Any
 from proofmark.cli.command import Command, run_argument
 from proofmark.cli.newest import with_link
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.summary import plan_summary
+from proofmark.cli.plan_summary import plan_summary
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
@@ -22,12 +22,12 @@ from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.disturbed_steps import EXECUTIONS, LEFT, RUNNING, Repeat
 from proofmark.runs.latest import newest_run
-from proofmark.runs.lock import is_locked
 from proofmark.runs.node_progress import NodeProgress, node_progress
 from proofmark.runs.overview import case_progress, other_modes, span, unfinished_jobs
 from proofmark.runs.plan_accuracy import TimeOfSteps, time_of_cases, time_of_steps
 from proofmark.runs.progress import Progress, StepState, progress
 from proofmark.runs.run import Run, open_run, with_decisions
+from proofmark.runs.run_lock import is_locked
 from proofmark.site.inventory import choose_inventory
 
 MOST_LINES = 5

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 
-from proofmark.common.command import TRACE
 from proofmark.common.errors import BadInput
 from proofmark.common.files import open_to_append
-from proofmark.common.messages import say
+from proofmark.common.processes import TRACE
+from proofmark.common.progress_lines import say
 from proofmark.runs.checksums import is_signed
-from proofmark.runs.files import RunFiles
 from proofmark.runs.owner import as_owner
+from proofmark.runs.run_files import RunFiles
 
 FORM = "%(asctime)s.%(msecs)03d %(message)s"
 TIME = "%Y-%m-%dT%H:%M:%S"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
 
-from proofmark.cli.checkout import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
+from proofmark.cli.command_inputs import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.files import text_or_empty, write_whole

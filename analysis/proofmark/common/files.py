@@ -16,7 +16,7 @@ from typing import BinaryIO, TextIO, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from proofmark.common.errors import bad_input
-from proofmark.common.limits import MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
+from proofmark.common.input_limits import MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
 from proofmark.common.text import size as size_text
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -8,8 +8,8 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
+from proofmark.common.processes import run_command
 
 SCRIPT = Path(__file__).with_name("home.sh")
 """It decides; make calls it too, before there is a Python."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from proofmark.common.limits import MAX_DEPTH
+from proofmark.common.input_limits import MAX_DEPTH
 
 _NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[^][{}"]++', re.DOTALL)
 """All bytes of a JSON text that are not a bracket outside of a string."""

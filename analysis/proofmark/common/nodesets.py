@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
-from proofmark.common.limits import MAX_NODES
+from proofmark.common.input_limits import MAX_NODES
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 """The name of a host: one word for a shell, a path and a node set (RFC 1123, and underscores)."""

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.files import read_bytes
-from proofmark.common.limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NODES
+from proofmark.common.input_limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NODES
 from proofmark.common.text import size
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -18,9 +18,9 @@ from proofmark.plan.plan import Job
 from proofmark.runs.busy_nodes import warning_of_job
 from proofmark.runs.job_folder import JobFolder, complete
 from proofmark.runs.journal import unverified
-from proofmark.runs.lock import lock
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run, site_of
+from proofmark.runs.run_lock import lock
 from proofmark.runs.state import proofs_of
 
 _REPORT_EVERY_S = 30.0

@@ -7,12 +7,12 @@ from enum import Enum
 from pathlib import Path
 
 from proofmark.common.files import write_whole
-from proofmark.jobs.request import request_of
+from proofmark.jobs.job_request import request_of
 from proofmark.jobs.step_script import GRACE_S, shell_parts
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import Job, Step
 from proofmark.runs.disturbed_steps import EXECUTIONS
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.execution import Queue
 
 

@@ -14,8 +14,8 @@ from proofmark.plan.plan import Group, Job, Step
 from proofmark.plan.step_names import step_named
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.job_folder import JobFolder, last_state
-from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, site_of
+from proofmark.runs.run_lock import lock
 
 
 @dataclass(frozen=True)

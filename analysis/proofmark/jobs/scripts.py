@@ -17,7 +17,7 @@ from proofmark.jobs.step_script import (
     step_script,
 )
 from proofmark.plan.plan import SCRATCH, Plan, Step
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings, Queue
 from proofmark.site.partition import Partition
 from proofmark.software.software import Software

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError
+from proofmark.jobs.job_request import request
 from proofmark.jobs.launcher import LAUNCHERS
-from proofmark.jobs.request import request
 from proofmark.machine.scheduler import SCHEDULERS, scheduler
 from proofmark.plan.plan import Job, Plan
 from proofmark.site.inventory import Site

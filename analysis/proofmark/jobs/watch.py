@@ -13,8 +13,8 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import text_or_empty
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
+from proofmark.jobs.job_request import request_of
 from proofmark.jobs.job_script import Manner, write_job
-from proofmark.jobs.request import request_of
 from proofmark.machine.child_jobs import ChildJobs
 from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable, scheduler
 from proofmark.plan.plan import Job

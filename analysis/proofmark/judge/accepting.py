@@ -19,8 +19,14 @@ from proofmark.judge.ending import MEANING
 from proofmark.judge.judging import read_and_judge
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.site.adopted import IMPORTED
-from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline, NodeState, refuse_predicted
+from proofmark.site.accepted_baseline import (
+    COLUMNS,
+    AcceptedRun,
+    Baseline,
+    NodeState,
+    refuse_predicted,
+)
+from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.inventory import Site
 from proofmark.software.software import software_of
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
-from proofmark.records.table import table
+from proofmark.records.parquet_table import table
 
 UNSTEADY = 2 / 3
 """A figure is INVALID if this share of its repeats is unsteady (docs/design/disturbance.md)."""

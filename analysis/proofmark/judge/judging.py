@@ -12,22 +12,22 @@ from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.parquet import parquet
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.of_run import BaselineOfRun
-from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.diagnosis.disagreeing import disagreements
-from proofmark.judge.diagnosis.file_systems import file_system_faults, of_servers
+from proofmark.judge.diagnosis.file_system_faults import file_system_faults, of_servers
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
-from proofmark.judge.files import write_junit, write_verdict
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.verdict import Verdict, judge
+from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run, table
 from proofmark.runs.adopted import sources_of
-from proofmark.runs.expected import read_expected
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
+from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.stage_faults import read_stage_faults
 from proofmark.software.software import software_of

@@ -12,7 +12,7 @@ from proofmark.cases.telemetry import TELEMETRY
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds
-from proofmark.judge.references.compare import traits
+from proofmark.judge.references.judgement import traits
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import VIRTUAL
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.comparison import BaselineComparison
-from proofmark.judge.expected.counterparts import Counterparts, ExpectedValue
+from proofmark.judge.counterparts import Counterparts, ExpectedValue
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
 from proofmark.judge.invalid_cause import InvalidCause, invalid_cause
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 from proofmark.records.columns import Execution, Numbers, Record
 from proofmark.runs.noise_file import Shares, mean_shares
 

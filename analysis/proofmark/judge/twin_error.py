@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from math import exp, log
 from pathlib import Path
 from statistics import median
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.common.nodesets import unfold
-from proofmark.judge.expected.fields import fields_of
+from proofmark.judge.counterparts import fields_of
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Result
 from proofmark.plan.plan import Step
-from proofmark.plan.twin.error import ModelError, model_error
-from proofmark.plan.twin.figures import Distance, Figure, Measured
-from proofmark.plan.twin.twin import TwinFacts
 from proofmark.runs.attempts import has_result
 from proofmark.runs.run import Run, open_run, site_of
+from proofmark.runs.twin_files import (
+    Distance,
+    ErrorRow,
+    Figure,
+    Measured,
+    ModelError,
+    Point,
+    TwinFacts,
+)
 from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Topology
 from proofmark.site.partition import PREDICTED
@@ -138,3 +145,43 @@ def _levels(site: Site, nodes: str) -> int:
         return 0
     one, other = map(site.switches, names)
     return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+def model_error(
+    measured: Measured, predicted: Iterable[Figure], fitted: Collection[Point] = ()
+) -> ModelError:
+    """Return the error of the model that predicted figures.
+
+    Figures of the same case, parameters, metric and unit are compared.
+
+    Args:
+        measured: the figures of a real run.
+        predicted: the figures of the twin.
+        fitted: the points that the model was fitted to. No figure of them is compared.
+    """
+    known = {figure.key: figure.value for figure in measured.figures}
+    without = set(fitted)
+    ratios: dict[tuple[str, str], list[float]] = {}
+    left_out = 0
+    for figure in predicted:
+        value = known.get(figure.key)
+        if value is None:
+            continue
+        if figure.point in without:
+            left_out += 1
+        else:
+            ratios.setdefault((figure.case, figure.metric), []).append(figure.value / value)
+    rows = tuple(
+        ErrorRow(
+            case=case,
+            metric=metric,
+            figures=len(found),
+            median=median(found),
+            smallest=min(found),
+            largest=max(found),
+        )
+        for (case, metric), found in sorted(ratios.items())
+    )
+    factors = [exp(abs(log(ratio))) for found in ratios.values() for ratio in found]
+    typical = median(factors) if factors else None
+    return ModelError(run=measured.run, rows=rows, typical=typical, fitted=left_out)

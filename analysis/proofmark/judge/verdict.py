@@ -19,23 +19,24 @@ from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.baseline.of_run import BaselineOfRun
+from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.disagreeing import Disagreement
-from proofmark.judge.diagnosis.file_systems import FileSystemFault
+from proofmark.judge.diagnosis.file_system_faults import FileSystemFault
 from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
-from proofmark.judge.expected.counterparts import Counterparts
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
-from proofmark.judge.imported import ImportedRules
+from proofmark.judge.imported_rules import ImportedRules
 from proofmark.judge.limit_checks import LimitCheck, check_limits
 from proofmark.judge.links.links import LinkFit, link_fit
 from proofmark.judge.links.paths import Paths
-from proofmark.judge.references.compare import (
+from proofmark.judge.references.derived import NOTHING_RATED
+from proofmark.judge.references.judgement import (
     Figures,
     Nodes,
     applying_references,
@@ -43,8 +44,7 @@ from proofmark.judge.references.compare import (
     ordered_references,
     uses_all_cores,
 )
-from proofmark.judge.references.compare import Judgement as Judgement
-from proofmark.judge.references.derived import NOTHING_RATED
+from proofmark.judge.references.judgement import Judgement as Judgement
 from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
@@ -54,7 +54,7 @@ from proofmark.judge.rounds import RoundOverlap, round_overlaps
 from proofmark.judge.slowdown import Slowdown, slowdowns
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import EMULATED, Numbers, Record, Records
-from proofmark.runs.expected import Expected
+from proofmark.runs.predicted import Expected
 from proofmark.runs.stage_faults import StageFault
 from proofmark.site.partition import PREDICTED, Limit
 from proofmark.site.rated import Rated

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from pydantic import BaseModel, ValidationError
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_bytes
-from proofmark.common.limits import MAX_VERDICT_BYTES
+from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message, Term
 from proofmark.common.strict_model import StrictModel
-from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.ending import MEANING
-from proofmark.judge.files import write_verdict
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict, exit_code
+from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.run import Run
 
 _COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged": "UNJUDGED"}

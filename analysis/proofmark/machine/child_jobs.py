@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.common.environment import of_jobs
+from proofmark.common.child_environment import of_jobs
 from proofmark.common.files import open_to_append
 from proofmark.machine.scheduler import Request, Scheduler
 from proofmark.runs.job_state import JobStatus, State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from proofmark.common.command import run_command
+from proofmark.common.processes import run_command
 from proofmark.machine.outcome import NodeError, Outcome
 
 

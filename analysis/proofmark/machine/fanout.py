@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from proofmark.common.command import trace
 from proofmark.common.errors import Stopped
+from proofmark.common.processes import trace
 from proofmark.common.text import one_line
 from proofmark.machine.outcome import NodeError, Outcome
 

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from proofmark.common.plugins import Plugins
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.survey.listed import GroupLimits, ListedNode
 
@@ -56,10 +55,6 @@ class NodeListing(ABC):
         return ""
 
 
-LISTINGS = Plugins(NodeListing, "proofmark.machine.listings", "--scheduler")
-"""All listings, by the name of the scheduler; those of a site are entry points of this group."""
-
-
-def unreadable(program: str, found: str) -> NodeError:
+def no_listing(program: str, found: str) -> NodeError:
     """Return the failure of a program whose output has another form."""
     return NodeError(Outcome.UNEXPECTED, f"{program}: {found[:200]}")

@@ -22,9 +22,9 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ClusterShell.Task import task_self
 from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 
-from proofmark.common.command import call_line, trace
-from proofmark.common.environment import without_secrets
+from proofmark.common.child_environment import without_secrets
 from proofmark.common.errors import Stopped
+from proofmark.common.processes import call_line, trace
 from proofmark.common.signals import StopSignals
 
 

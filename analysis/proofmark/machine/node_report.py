@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from proofmark.common.errors import BadInput
 from proofmark.common.host_names import same_host, short_name
-from proofmark.common.limits import MAX_PROBE_BYTES
+from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.text import size
 from proofmark.machine.bmc.service_root import vendor_of
 from proofmark.machine.node_shell import NodeCommand, host_command, node_command
@@ -23,13 +23,13 @@ from proofmark.site.node.facts import parse_probe
 from proofmark.site.node.unread import unread_lines
 from proofmark.site.survey.bmc_pattern import pattern_of
 from proofmark.site.survey.differences import site_of_node
+from proofmark.site.survey.node_answers import Bmc, NodeReport
 from proofmark.site.survey.node_tools import (
     SECTIONS,
     bmc_address,
     bmc_manufacturer,
     read_tools,
 )
-from proofmark.site.survey.report import Bmc, NodeReport
 
 TIMEOUT_S = 120.0
 """The time limit of one script on a node, and of one command of a scheduler."""

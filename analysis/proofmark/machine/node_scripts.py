@@ -11,8 +11,8 @@ from importlib.resources import files
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import note_failed_nodes
-from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
+from proofmark.common.progress_lines import say
 from proofmark.common.signals import stop_signals
 from proofmark.machine.node_commands import NodeProcess, NodeResult, run_commands
 from proofmark.machine.node_shell import node_command

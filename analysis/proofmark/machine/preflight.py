@@ -16,7 +16,7 @@ from proofmark.common.text import duration
 from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.stage import hosts_of
+from proofmark.machine.modes.mode_stage import hosts_of
 from proofmark.machine.node_commands import NodeProcess
 from proofmark.machine.node_scripts import run_on_nodes, run_text
 from proofmark.machine.outcome import NodeError, Outcome

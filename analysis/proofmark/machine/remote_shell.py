@@ -6,7 +6,7 @@ import shlex
 import subprocess
 from importlib.resources import files
 
-from proofmark.common.command import run_command
+from proofmark.common.processes import run_command
 from proofmark.machine.controller_tools import no_exit_code
 from proofmark.machine.node_commands import Result
 from proofmark.machine.node_shell import NodeCommand, node_command

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from proofmark.common.command import run_command
-from proofmark.common.environment import of_jobs
+from proofmark.common.child_environment import of_jobs
 from proofmark.common.errors import ProofmarkError, bad_input
 from proofmark.common.plugins import Plugins
+from proofmark.common.processes import run_command
 from proofmark.common.text import one_line
-from proofmark.runs.files import JobFiles
+from proofmark.machine.listing import NodeListing
 from proofmark.runs.job_state import JobStatus
+from proofmark.runs.run_files import JobFiles
 from proofmark.site.execution import Queue
 
 _TIMEOUT_S = 60
@@ -83,6 +84,7 @@ class Scheduler(ABC):
         poll_s: the longest pause between two polls, in seconds.
         isolates_jobs: whether two jobs never run on the same node at the same time.
         stop_command: the program that ends a job; empty if jobs are child processes.
+        listing: lists its nodes; None if they cannot be listed.
         own_launcher: the launcher of the scheduler's own MPI, which the probe of programs does not
             recognize; empty if there is none.
     """
@@ -90,6 +92,7 @@ class Scheduler(ABC):
     poll_s: ClassVar[float]
     isolates_jobs: ClassVar[bool]
     stop_command: ClassVar[str]
+    listing: ClassVar[type[NodeListing] | None] = None
     own_launcher: ClassVar[str] = ""
 
     @abstractmethod

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.limits import MAX_OUTPUT_BYTES
+from proofmark.common.input_limits import MAX_OUTPUT_BYTES
 from proofmark.common.nodesets import ACCEPTED, folded, is_name
 from proofmark.common.text import size
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.listing import LISTINGS, Ask, NodeListing
+from proofmark.machine.listing import Ask, NodeListing
 from proofmark.machine.node_report import (
     TIMEOUT_S,
     RunScript,
@@ -22,9 +22,10 @@ from proofmark.machine.node_report import (
     with_pattern,
 )
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.site.survey.listed import GroupLimits, Kind, ListedNode, kinds_of
+from proofmark.site.survey.node_answers import NodeReport, Survey
 from proofmark.site.survey.node_tools import FABRIC
-from proofmark.site.survey.report import NodeReport, Survey
 
 NONE = "none"
 """The scheduler of a site without one."""
@@ -123,6 +124,25 @@ class _Listed:
     problem: str = ""
 
 
+def listed_schedulers() -> list[str]:
+    """Return the schedulers whose nodes can be listed."""
+    return [name for name in SCHEDULERS.names() if SCHEDULERS.get(name).listing]
+
+
+def listing_of(scheduler: str) -> NodeListing:
+    """Return the listing of the nodes of `scheduler`.
+
+    Raises:
+        BadInput: there is no such scheduler, or its nodes cannot be listed.
+    """
+    known = listed_schedulers()
+    listing = SCHEDULERS.get(scheduler).listing if scheduler in known else None
+    if listing is None:
+        found = f"{scheduler!r}{nearest(scheduler, known)}"
+        raise bad_input("--scheduler", "", found, ", ".join(known))
+    return listing()
+
+
 def _list_nodes(scheduler: str, ask: Ask, say: Callable[[str], None]) -> _Listed:
     """Return what a scheduler lists.
 
@@ -137,8 +157,8 @@ def _list_nodes(scheduler: str, ask: Ask, say: Callable[[str], None]) -> _Listed
     if scheduler == NONE:
         return _Listed(NONE)
     problems: list[str] = []
-    for name in [scheduler] if scheduler else LISTINGS.names():
-        listing = LISTINGS.get(name)()
+    for name in [scheduler] if scheduler else listed_schedulers():
+        listing = listing_of(name)
         if not scheduler and not shutil.which(listing.program):
             continue
         say(f"proofmark: {name}: {listing.source}")

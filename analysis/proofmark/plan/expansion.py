@@ -13,7 +13,7 @@ from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.expressions import names_in, render
-from proofmark.common.limits import MAX_REPEATS, MAX_STEPS
+from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.full_scale import fewer_nodes, fits_a_job, intended_nodes, most_nodes, of_a_job

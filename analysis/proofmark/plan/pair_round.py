@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from proofmark.cases.models import ALONE, Measured, Slug
-from proofmark.common.limits import MAX_NODES
+from proofmark.common.input_limits import MAX_NODES
 from proofmark.common.strict_model import StrictModel
 
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ class Plan(StrictModel):
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
             with the number of nodes that it has there (docs/design/plans.md).
         at_once: the number of jobs that run at the same time; 1 if that is not known.
-        imported: whether others produced the outputs (`proofmark.plan.adopted`). No step is run.
+        imported: whether others produced the outputs (`proofmark.plan.adopted_plan`). No step runs.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
         repeated: the steps that repeat the command of another step, each with the reason. They

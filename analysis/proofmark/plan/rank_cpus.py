@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator
 
-from proofmark.common.limits import MAX_NODES
+from proofmark.common.input_limits import MAX_NODES
 
 
 class RankCpus(NamedTuple):

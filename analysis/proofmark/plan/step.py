@@ -13,8 +13,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
-from proofmark.plan.file_layout import FileLayout
-from proofmark.plan.mpiio_hints import hints_environment, hints_input
+from proofmark.plan.file_layout import FileLayout, hints_environment, hints_input
 from proofmark.plan.pair_round import PairRound
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number

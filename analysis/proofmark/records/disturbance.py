@@ -15,7 +15,7 @@ import numpy as np
 from proofmark.cases.models import Case, Stability
 from proofmark.common.message import NOTHING, Message
 from proofmark.records.columns import VIRTUAL, Records, intern
-from proofmark.site.adopted import IMPORTED
+from proofmark.site.adopted_site import IMPORTED
 
 DISTURBED, RATE_CHANGED = "disturbed", "rate-changed"
 """The codes of the reasons of disturbed and of unsteady executions."""

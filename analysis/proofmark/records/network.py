@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 
 from proofmark.common.files import read_text
-from proofmark.common.limits import MAX_PROBE_BYTES
+from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.text import one_line
 from proofmark.plan.step import Step
 from proofmark.records.hosts import HostNames
 from proofmark.runs.attempts import Attempt
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.fabric import Network
 from proofmark.site.node.networks import Sample, carried, divided, read_samples
 

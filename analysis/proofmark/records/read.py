@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofmark.cases.models import Benchmarks
-from proofmark.cases.reader.command import Request
+from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
 from proofmark.common.host_names import HostTable
@@ -17,9 +17,7 @@ from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded, is_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
-from proofmark.records.adopted import imported_error, repeats_in_output
 from proofmark.records.binding import BindingCheck
-from proofmark.records.bounds import Bounds, StepBounds
 from proofmark.records.columns import (
     NO_VALUE,
     VIRTUAL,
@@ -34,33 +32,33 @@ from proofmark.records.columns import (
 from proofmark.records.columns import Record as Record
 from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
-from proofmark.records.dependent import not_run, read_before
 from proofmark.records.disturbance import tick_reason, without_disturbed
-from proofmark.records.file_layout import FILE as LAYOUT
-from proofmark.records.file_layout import layout_content, layout_error
-from proofmark.records.file_systems import file_system_reason
 from proofmark.records.hosts import HostNames
-from proofmark.records.load import load_error
+from proofmark.records.imported_output import imported_error, repeats_in_output
 from proofmark.records.network import NetworkCheck
-from proofmark.records.noise import noise_reason
+from proofmark.records.os_noise import load_error, noise_reason
+from proofmark.records.parquet_table import SCHEMA as SCHEMA
+from proofmark.records.parquet_table import table as table
+from proofmark.records.physical_bounds import Bounds, StepBounds
+from proofmark.records.printed_layout import FILE as LAYOUT
+from proofmark.records.printed_layout import file_system_reason, layout_content, layout_error
+from proofmark.records.requirements import not_run, read_before
 from proofmark.records.scratch_files import FILE as SCRATCH_FILES
 from proofmark.records.scratch_files import scratch_content, scratch_error
-from proofmark.records.table import SCHEMA as SCHEMA
-from proofmark.records.table import table as table
-from proofmark.records.telemetry import bmc_readings, sensor_readings
+from proofmark.records.sensor_readings import bmc_readings, sensor_readings
 from proofmark.records.validity import invalid_reason, says_no_space
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.attempts import Attempt, attempts, imported_attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.bmc_telemetry import read_looks
 from proofmark.runs.decisions import read_decisions
-from proofmark.runs.files import StepFiles
 from proofmark.runs.files_report import files_reports
 from proofmark.runs.nodes import Node
 from proofmark.runs.noise_file import Shares, read_noise, shares_of
 from proofmark.runs.run import Run, reported_names
+from proofmark.runs.run_files import StepFiles
 from proofmark.runs.telemetry_file import Interval, read_telemetry
-from proofmark.site.adopted import IMPORTED
+from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
 from proofmark.site.inventory import Site
 from proofmark.site.partition import PREDICTED

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from proofmark.common.files import read_bytes
+from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
-from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import one_line, size
 from proofmark.plan.step import Step, WrittenFiles

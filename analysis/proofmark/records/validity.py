@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
-from proofmark.runs.attempts import Attempt, last_words
-from proofmark.runs.output_digests import changed_output
+from proofmark.runs.attempts import Attempt, changed_output, last_words
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 

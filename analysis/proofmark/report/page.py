@@ -12,7 +12,7 @@ from itertools import islice
 from urllib.parse import quote
 
 from proofmark.common.translation import _
-from proofmark.report.text import count
+from proofmark.report.words import count
 
 TITLED = "titled"
 """Kind of a table whose caption repeats the title above it: only screen readers get it."""

@@ -9,10 +9,11 @@ from functools import cache
 from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
-from proofmark.judge.claims.model import Machine
+from proofmark.judge.claim_source import Machine
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.series import Sample
+from proofmark.report.page import Cell, Column
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,13 @@ class Plot(ABC):
         suite: suite of the paper that has the plot as a figure; only runs of this suite list it as
             missing. Empty: every run without its records lists it.
         position: sort key of the plot in the report.
+        exclusive: whether plots without a suite leave out the records of this one.
     """
 
     title: ClassVar[str]
     suite: ClassVar[str] = ""
     position: ClassVar[int]
+    exclusive: ClassVar[bool] = False
 
     @abstractmethod
     def wants(self, record: Record) -> bool:
@@ -61,9 +64,40 @@ class Plot(ABC):
             context: facts about the run.
         """
 
+    def table(self, samples: Sequence[Sample]) -> PlotTable | None:
+        """Return the table of `samples`, all of the same origin; None if the plot has none."""
+        return None
+
+
+@dataclass(frozen=True)
+class PlotTable:
+    """A table of a plot.
+
+    Attributes:
+        name: of its file, without ending.
+        title: of the table.
+        about: a sentence about its cells.
+        columns: of the page.
+        rows: of the page.
+        csv: the rows of the file, the first with the names of the columns.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: Sequence[Column | str]
+    rows: Sequence[Sequence[Cell | str]]
+    csv: Sequence[Sequence[object]]
+
 
 PLOTS = Plugins(Plot, "proofmark.report.plots", "plots")
 """All plots: those of the kit, and those of a site by entry points of this group."""
+
+
+def shows(plot: Plot, record: Record) -> bool:
+    """Return whether `plot` shows `record`: it wants it, and no exclusive plot takes it."""
+    taken = not plot.suite and any(each.exclusive and each.wants(record) for each in plots())
+    return plot.wants(record) and not taken
 
 
 @cache

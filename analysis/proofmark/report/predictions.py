@@ -5,16 +5,16 @@ A measured figure has the figure of a twin beside it. A figure of a twin has the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.judge.expected.counterparts import Counterparts
+from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.verdict import Result
-from proofmark.plan.twin.error import ModelError
-from proofmark.report.page import Column
+from proofmark.report.page import TITLED, Column, Table, table
 from proofmark.report.run_data import RunData
-from proofmark.report.text import number
+from proofmark.report.words import number
+from proofmark.runs.twin_files import Assumption, ModelError
 
 NUMBER = "number"
 
@@ -101,3 +101,18 @@ def _error(expected: Counterparts) -> str:
         for each in expected.expected.errors
     )
     return "; ".join(errors) or _("not known")
+
+
+def assumptions_table(assumptions: Iterable[Assumption]) -> Table:
+    """Return a table with one row for each assumption."""
+    rows = [
+        (
+            localized(each.what),
+            localized(each.value),
+            _("source") if each.sourced else _("assumed"),
+            localized(each.why),
+        )
+        for each in assumptions
+    ]
+    heads = (_("Part of the model"), _("Value"), _("Kind"), _("Source or assumption"))
+    return table(_("Assumptions of the model"), heads, rows, kind=TITLED)

@@ -10,10 +10,10 @@ from jinja2.filters import do_mark_safe
 
 from proofmark.common.message import English
 from proofmark.common.translation import language, translated
-from proofmark.report.sheet import Sheet
-from proofmark.report.text import visible
+from proofmark.report.short.sheet import Sheet
 from proofmark.report.unbroken import unbroken
 from proofmark.report.view import View
+from proofmark.report.words import visible
 
 
 def render(content: View) -> str:

@@ -10,23 +10,22 @@ from datetime import UTC, datetime
 
 from proofmark.cases.models import Benchmarks
 from proofmark.common.files import read_bytes, read_json, text_or_empty
+from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
-from proofmark.common.limits import MAX_SMALL_BYTES
-from proofmark.judge.claims.model import Answer
-from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.claim_source import Answer
+from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.limit_counts import LimitCount, limit_counts
 from proofmark.judge.twin_error import error_of_results
 from proofmark.judge.verdict import Verdict
-from proofmark.plan.twin.error import ModelError
-from proofmark.plan.twin.twin import TwinFacts
 from proofmark.report.explanation.context import launch_command
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE
-from proofmark.runs.files import StepFiles
-from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.progress import StepState, progress
 from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run_files import StepFiles
+from proofmark.runs.run_lock import is_locked
+from proofmark.runs.twin_files import ModelError, TwinFacts
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import reported_kernels

@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proofmark.common.translation import _
-from proofmark.report import (
-    bad_nodes,
-    baseline,
-    claims,
-    commands,
-    expected,
-    imported,
-    issues,
-    links,
-    over_time,
-    peak,
-    plots_section,
-    provenance,
-    results,
-    slowdown,
-    storage_targets,
-    twin,
-    what_to_do,
-)
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
-from proofmark.report.summary import Summary, summary
+from proofmark.report.sections import (
+    accepted_runs,
+    change_in_run,
+    congestion,
+    expected_figures,
+    fabric_elements,
+    faulty_nodes,
+    figure_tables,
+    issues,
+    launch_commands,
+    next_steps,
+    node_provenance,
+    outputs_of_others,
+    paper_claims,
+    peak,
+    plots_section,
+    simulation,
+    storage_targets,
+)
+from proofmark.report.short.summary import Summary, summary
 
 
 @dataclass(frozen=True)
@@ -47,31 +47,31 @@ class View:
 def view(run_data: RunData) -> View:
     """Return the page of a run: verdicts, plots, bad nodes, provenance, then the commands."""
     plots, files = plots_section.section(run_data)
-    of_time, curves = over_time.sections(run_data)
-    congestion, distribution = slowdown.sections(run_data)
-    of_baseline, changes = baseline.sections(run_data)
-    of_links, link_files = links.sections(run_data)
+    of_time, curves = change_in_run.sections(run_data)
+    under_load, distribution = congestion.sections(run_data)
+    of_baseline, changes = accepted_runs.sections(run_data)
+    of_links, link_files = fabric_elements.sections(run_data)
     files = {**files, **curves, **distribution, **link_files, **changes}
-    of_run = imported.files if run_data.run.plan.imported else commands.section
+    of_run = outputs_of_others.files if run_data.run.plan.imported else launch_commands.section
     sections = (
-        *imported.sections(run_data),
-        *twin.sections(run_data),
-        *what_to_do.sections(run_data),
+        *outputs_of_others.sections(run_data),
+        *simulation.sections(run_data),
+        *next_steps.sections(run_data),
         issues.section(run_data),
-        results.judged_section(run_data),
+        figure_tables.judged_section(run_data),
         *of_baseline,
-        *expected.sections(run_data),
+        *expected_figures.sections(run_data),
         *of_links,
         plots,
-        claims.section(run_data.claims),
+        paper_claims.section(run_data.claims),
         peak.section(run_data),
-        *bad_nodes.sections(run_data),
+        *faulty_nodes.sections(run_data),
         *storage_targets.sections(run_data),
         *of_time,
-        *congestion,
-        provenance.section(run_data),
+        *under_load,
+        node_provenance.section(run_data),
         of_run(run_data),
-        results.all_section(run_data),
+        figure_tables.all_section(run_data),
     )
     return View(
         _("Acceptance of {system}").format(system=run_data.run.plan.system),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_whole, write_whole_bytes
 from proofmark.judge.verdict import Verdict
-from proofmark.report.plots_section import write_plot_files
-from proofmark.report.render import render
+from proofmark.report.render import render, render_summary
 from proofmark.report.run_data import RunData, gather
+from proofmark.report.sections.plots_section import write_plot_files
+from proofmark.report.short.sheet import ALLOWANCES, Allowance, Sheet
+from proofmark.report.short.sheet_facts import sheet
 from proofmark.report.view import view
 from proofmark.runs.run import Run
 
@@ -37,3 +40,44 @@ def write_page(run_data: RunData) -> Path:
     write_whole(run.files.claims, json.dumps(claims, indent=1) + "\n")
     write_whole(run.files.report, render(content))
     return run.files.report
+
+
+MOST_PAGES = 2
+
+
+def write_summary(run_data: RunData, sums: Mapping[str, str]) -> tuple[Path, Path]:
+    """Write ``summary.html`` and ``summary.pdf`` into the folder of a run; return their paths.
+
+    With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
+
+    Args:
+        run_data: the run.
+        sums: the SHA-256 of each file of the run by its name.
+
+    Raises:
+        BadInput: a font is missing.
+    """
+    # fpdf2 takes half a second to import: only a command that writes a summary needs it.
+    from proofmark.report.short.summary_pdf import pdf
+
+    def made(allowance: Allowance) -> tuple[Sheet, bytes, int]:
+        content = sheet(run_data, sums, allowance)
+        return content, *pdf(content, run_data.written)
+
+    content, document = fitted(made)
+    page, printed = run_data.run.files.summary
+    write_whole_bytes(page, render_summary(content).encode())
+    write_whole_bytes(printed, document)
+    return page, printed
+
+
+def fitted(made: Callable[[Allowance], tuple[Sheet, bytes, int]]) -> tuple[Sheet, bytes]:
+    """Return the summary with the most rows that has at most `MOST_PAGES` pages.
+
+    `made` returns the summary with at most the rows of an allowance, its PDF and its pages.
+    """
+    for allowance in ALLOWANCES:
+        content, document, pages = made(allowance)
+        if pages <= MOST_PAGES:
+            return content, document
+    raise AssertionError(f"the smallest summary has {pages} pages")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.common.strict_model import StrictModel
-from proofmark.runs.files import RunFiles
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.run_names import NamedRun
 
 

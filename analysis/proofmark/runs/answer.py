@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from proofmark.common.environment import of_another_user
+from proofmark.common.child_environment import of_another_user
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line

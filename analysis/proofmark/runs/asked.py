@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pydantic import RootModel
 
 from proofmark.common.files import read_json, write_whole
-from proofmark.runs.files import RunFiles
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.inventory import Site
 from proofmark.site.limit import pattern_of
 

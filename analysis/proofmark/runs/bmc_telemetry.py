@@ -17,8 +17,8 @@ from functools import cached_property
 from proofmark.common.files import open_to_append, read_bytes
 from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import check_name
-from proofmark.runs.files import RunFiles
 from proofmark.runs.owner import as_owner
+from proofmark.runs.run_files import RunFiles
 
 MAX_BYTES = 256 << 20
 """The largest size of the file; then the BMCs are no longer asked."""

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from proofmark.common.files import text_or_empty
-from proofmark.common.limits import MAX_SMALL_BYTES
+from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.node.counters import BusyProcess, parse_counters
 
 LEAST_PERCENT = 50

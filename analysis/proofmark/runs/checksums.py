@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, sha256_of, write_whole_bytes
 from proofmark.common.parallel import parallel_map
+from proofmark.common.processes import run_command
 from proofmark.common.text import one_line
-from proofmark.runs.files import RunFiles
 from proofmark.runs.format import run_id_of
 from proofmark.runs.owner import as_owner
+from proofmark.runs.run_files import RunFiles
 
 NAME, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 NAMESPACE = "proofmark-run"

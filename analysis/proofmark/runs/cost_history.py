@@ -16,8 +16,8 @@ from statistics import median
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.attempts import attempts
-from proofmark.runs.files import RunFiles
 from proofmark.runs.run import Run, open_run
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.step_state import state_of
 
 MOST_EARLIER = 3

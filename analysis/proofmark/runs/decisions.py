@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from proofmark.common.files import read_json, write_whole
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 
 
 class Decisions(StrictModel):

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from proofmark.common.files import text_or_empty
-from proofmark.common.limits import MAX_RUN_FILE_BYTES
+from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.plan.step import Step
 from proofmark.runs.attempts import has_result, results
 from proofmark.runs.binding_file import UNREADABLE
-from proofmark.runs.files import RunFiles, StepFiles
 from proofmark.runs.noise_file import NodeNoise, read_noise, shares_of
+from proofmark.runs.run_files import RunFiles, StepFiles
 
 EXECUTIONS = 3
 """The largest number of executions of a step by a job: the first one and two repeats of it."""

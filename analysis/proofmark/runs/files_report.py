@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.common.files import read_bytes
+from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
-from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.binding_file import UNREADABLE
-from proofmark.runs.files import RunFiles, StepFiles
+from proofmark.runs.run_files import RunFiles, StepFiles
 
 _JOB_ATTEMPT = re.compile(r"[A-Za-z0-9_-]+/attempt-[0-9]+", re.ASCII)
 """The name of an attempt; another one was started by hand, or its file was changed."""

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, write_whole
 from proofmark.common.strict_model import StrictModel
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 
 FORMAT = 4
 """The format of the folder of a run. No other is read."""

@@ -21,8 +21,8 @@ from proofmark.common.files import read_json, write_whole
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.claims import Claims
-from proofmark.runs.files import RunFiles
 from proofmark.runs.journal import RESULT, Journal, journals
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.state import made, site_folder, state_lock, word
 
 PREFIX = "gate-"

@@ -17,8 +17,8 @@ from typing import Any, TextIO
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import open_to_append, read_bytes, text_or_empty, write_whole
+from proofmark.common.input_limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
-from proofmark.common.limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message, Term
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job

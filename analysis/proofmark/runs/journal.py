@@ -18,7 +18,7 @@ from typing import Any
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_regular
 from proofmark.common.json_text import parse_json
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.firmware import Scalar
 
 INTENT, RESULT = "intent", "result"

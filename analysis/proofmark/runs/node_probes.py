@@ -15,7 +15,7 @@ from pathlib import Path
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_text
 from proofmark.common.host_names import HostTable
-from proofmark.common.limits import MAX_PROBE_BYTES
+from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job, Step

@@ -10,7 +10,7 @@ from fnmatch import translate
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.limits import MAX_ADOPTED_FILES
+from proofmark.common.input_limits import MAX_ADOPTED_FILES
 from proofmark.runs.adopted import shown
 
 MOST_NAMED = 10

@@ -14,14 +14,14 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, read_text, text_or_empty, write_whole
-from proofmark.common.limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
+from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
 from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
-from proofmark.runs.files import RunFiles
 from proofmark.runs.format import check_inputs
 from proofmark.runs.latest import runs_below
 from proofmark.runs.owner import as_owner, refuse_root
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.inventory import Site
 
 

@@ -1,7 +1,7 @@
 """What a command with the rights of root takes from a run: names and numbers.
 
 A `NamedRun` has no site, no case, no command, no address and no path of the run. Its names select
-among what the inventory and the kit have; `proofmark.cli.checkout` compares them.
+among what the inventory and the kit have; `proofmark.cli.command_inputs` compares them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from proofmark.common.nodesets import HostName
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.resets import nodes_to_reset
 from proofmark.runs.answer import answer
-from proofmark.runs.files import RunFiles
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.progress import waiting_nodes
 from proofmark.runs.run import Run, site_of
+from proofmark.runs.run_files import RunFiles
 
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=255)]
 Text = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00-\x1f\x7f]*$")]

@@ -18,13 +18,13 @@ from pydantic import RootModel
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import ON, note_failed_nodes, take_failed_nodes
 from proofmark.common.files import read_json, write_whole
-from proofmark.common.messages import say
 from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
-from proofmark.runs.files import RunFiles
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import RunFiles
 
 LONGEST = 400
 """Characters of a text: a node or a BMC may send any text."""

@@ -15,18 +15,18 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.models import SUITES_FILE, Benchmarks
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import new_folder, write_whole
-from proofmark.common.messages import say
+from proofmark.common.progress_lines import say
 from proofmark.plan.plan import Plan
-from proofmark.plan.twin.twin import Twin
 from proofmark.runs.attempts import has_result
 from proofmark.runs.disturbed_steps import pending, repeats_of_job
-from proofmark.runs.expected import Expected, write_expected
-from proofmark.runs.files import RunFiles
 from proofmark.runs.format import write_identity
 from proofmark.runs.latest import Link, is_reserved, point
-from proofmark.runs.lock import lock
+from proofmark.runs.predicted import Expected, write_expected
 from proofmark.runs.run import Run, open_run
-from proofmark.site.baseline import copy_baseline
+from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_lock import lock
+from proofmark.runs.twin_files import Twin
+from proofmark.site.accepted_baseline import copy_baseline
 from proofmark.site.inventory import Site
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -31,10 +31,10 @@ from pathlib import Path
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_json, read_regular, write_whole, write_whole_bytes
 from proofmark.common.strict_model import StrictModel
-from proofmark.runs.files import RunFiles
 from proofmark.runs.journal import journals
 from proofmark.runs.owner import as_owner, user_name
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.run_names import NamedRun
 
 STATE_OF_ROOT = Path("/var/lib/proofmark")

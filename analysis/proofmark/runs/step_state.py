@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from proofmark.common.files import read_bytes
+from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
-from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.plan.step import Step
 from proofmark.runs.attempts import results, running_execution
 from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.disturbed_steps import disturbed_executions
-from proofmark.runs.files import StepFiles
+from proofmark.runs.run_files import StepFiles
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, SecretStr
 
-from proofmark.common.limits import MAX_WAIT_S
+from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.strict_model import StrictModel
 
 NO_PASSWORD = SecretStr("")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import NamedTuple
 
-from proofmark.site.limits import ProcessorLimits, link, processor
+from proofmark.site.hardware_limits import ProcessorLimits, link, processor
 from proofmark.site.node.facts import NodeFacts
 
 MARGIN = 1.5

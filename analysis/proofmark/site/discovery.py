@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.resources import as_file, files
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
+from proofmark.common.processes import run_command
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe

@@ -12,7 +12,7 @@ from proofmark.cases.models import Slug, Text
 from proofmark.common.nodesets import unfold
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
-from proofmark.site.limits import KNOWN_RATES, link
+from proofmark.site.hardware_limits import KNOWN_RATES, link
 
 UNKNOWN_LINK = 1.25e8
 """The assumed rate of a link whose rate is not declared, in bytes/s: Ethernet of 1 Gb/s. The run

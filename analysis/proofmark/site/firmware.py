@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from proofmark.common.errors import nearest
-from proofmark.common.limits import MAX_ATTEMPTS, MAX_NODES, MAX_PARALLEL, MAX_WAIT_S
+from proofmark.common.input_limits import MAX_ATTEMPTS, MAX_NODES, MAX_PARALLEL, MAX_WAIT_S
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.bmc_vendors.model import SETTINGS, vendor, vendors
+from proofmark.site.bmc_vendors.vendor_model import SETTINGS, vendor, vendors
 
 Scalar = str | int | bool
 Settings = Mapping[str, Scalar]

@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 
 from proofmark.cases.models import Text
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.limits import load_table
+from proofmark.site.hardware_limits import load_table
 
 Selector = Literal["impi", "mpich", "classic", "mvapich2", "ompi"]
 """How the algorithms of collectives are chosen: as the MPI library of this name does, which SimGrid
 imitates (SMPI, ``smpi/coll-selector``). ``classic`` has published algorithms
-(`proofmark.plan.twin.platform.ALGORITHMS`)."""
+(`proofmark.twin.platform.ALGORITHMS`)."""
 
 
 class Sourced(StrictModel):

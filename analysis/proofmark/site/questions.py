@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.files import text_or_empty
-from proofmark.common.limits import MAX_YAML_BYTES
+from proofmark.common.input_limits import MAX_YAML_BYTES
 
 MARK = "QUESTION:"
 _COMMENT = re.compile(rf"^\s*#\s*{MARK}\s*(.+)$")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from proofmark.cases.models import Slug
-from proofmark.common.limits import MAX_TARGETS
+from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
 

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from proofmark.common.command import traced
-from proofmark.common.environment import without_secrets
+from proofmark.common.child_environment import without_secrets
 from proofmark.common.errors import Stopped
 from proofmark.common.files import open_to_append
+from proofmark.common.processes import traced
 from proofmark.common.signals import on_stop_signal
 
 IDLE_S = 30.0

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
+from proofmark.common.processes import run_command
 from proofmark.software.installed import Installed, Provided
 
 SOURCES = Path("common/sources")

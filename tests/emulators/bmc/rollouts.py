@@ -12,8 +12,8 @@ from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.model import Host
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.modes.verification import ExpectedState, verify_mode

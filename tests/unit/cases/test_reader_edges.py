@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pytest
 from tests.fixtures.outputs import read, text_of, valid
 
+from proofmark.cases.reader.aborted import without_tags
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.command import (
+from proofmark.cases.reader.command_line import (
     Request,
     exact_sizes,
     has_requested_rows,
     missing_sizes,
 )
 from proofmark.cases.reader.spec_command import CommandLine, Doubling, Largest, Operations
-from proofmark.cases.reader.tags import without_tags
 from proofmark.cases.reader.values import rounds_to, scaled
 
 DOUBLING = Doubling(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from proofmark.cases.reader.command import Request
+from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.engine import Reading, program_runs, read_output
 from proofmark.cases.reader.spec import ReadSpec
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 from tests.fixtures.outputs import benchmarks, read, text_of, valid
 
-from proofmark.cases.reader.command import Request
+from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.engine import program_runs
 
 ALLTOALL = text_of("osu_alltoall_job-script-lines.txt")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.rowlike import is_rowlike
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_table import Table
+from proofmark.cases.reader.table import is_rowlike
 
 DOCUMENT = {
     "each": {"job": "output.jobs"},

@@ -42,7 +42,7 @@ from proofmark.site.node.facts import parse_probe
 from proofmark.site.survey.environment import environments_in
 from proofmark.site.survey.inventory_files import inventory_files, write_files
 from proofmark.site.survey.listed import Kind, ListedNode
-from proofmark.site.survey.report import NodeReport, Survey
+from proofmark.site.survey.node_answers import NodeReport, Survey
 
 SKL = recorded_probe("skl-2x6148.txt")
 NAMES = [f"skl{number:04d}" for number in range(1, 65)]

@@ -15,7 +15,7 @@ from proofmark.cli import input as cli_input
 from proofmark.cli.bmc_credentials import credentials_of
 from proofmark.cli.input import read_stdin
 from proofmark.common.errors import BadInput
-from proofmark.common.limits import MAX_SMALL_BYTES
+from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.software.provision import Probes
 
 PROBES = {"node": "facts", "packages": {"fio-3": {"output": "a probe"}}}

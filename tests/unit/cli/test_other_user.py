@@ -15,10 +15,10 @@ from tests.fixtures.phi import NOBODY, Phi, phi_site
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.runs.files import RunFiles
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.run_names import open_names
 from proofmark.runs.state import begin, find, proofs_of
 

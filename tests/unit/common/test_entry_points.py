@@ -14,7 +14,6 @@ from proofmark.common.errors import BadInput
 from proofmark.common.plugins import Plugins
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.back_end import BACK_ENDS
-from proofmark.machine.listing import LISTINGS
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.report.plot import PLOTS
 from proofmark.site.execution import LaunchSettings
@@ -57,7 +56,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "kind",
-    [SCHEDULERS, LAUNCHERS, LISTINGS, BACK_ENDS, PROVIDERS, PLOTS],
+    [SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS],
     ids=lambda kind: kind.package,
 )
 def test_every_module_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import execution, make_kit
 
 from proofmark.cli.main import main
-from proofmark.common.command import run_command
-from proofmark.common.environment import (
+from proofmark.common.child_environment import (
     is_secret,
     of_another_user,
     of_jobs,
     take_secrets,
     without_secrets,
 )
+from proofmark.common.processes import run_command
 from proofmark.common.signals import StopSignals
 from proofmark.jobs.execute import execute
 from proofmark.machine.bmc.credentials import credentials

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from proofmark.common.limits import MAX_NODES
+from proofmark.common.input_limits import MAX_NODES
 from proofmark.common.nodesets import (
     Nodes,
     check_name,

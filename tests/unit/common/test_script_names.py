@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.folders import ROOT
 
-from proofmark.common.script_names import script_names
+from proofmark.common.processes import script_names
 from proofmark.machine.bmc.backends import syscfg
 from proofmark.machine.preflight import SCRIPT
 

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.cli.output import table_text
-from proofmark.common.command import TRACE, trace
 from proofmark.common.errors import bad_input
-from proofmark.common.messages import say
+from proofmark.common.processes import TRACE, trace
+from proofmark.common.progress_lines import say
 from proofmark.common.text import csv_cell, one_line
 from proofmark.judge.diagnosis.rma import as_csv
-from proofmark.judge.files import _attributes
-from proofmark.report.text import visible
+from proofmark.judge.verdict_files import _attributes
+from proofmark.report.words import visible
 
 FORGED = "powered off\nproofmark: PASS\r\x1b[2J\x85\u2028\u2029\u202e\u2066\x9b31m\x00end"
 CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # Unicode general categories

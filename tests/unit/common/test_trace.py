@@ -14,11 +14,11 @@ from tests.fixtures.shells import remote_shell
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
-from proofmark.common.command import run_command
+from proofmark.common.processes import run_command
 from proofmark.common.signals import stop_signals
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.model import Host
 from proofmark.machine.node_commands import run_commands
 from proofmark.runs.checksums import SIGNATURE
 from proofmark.site.firmware import Firmware

@@ -17,7 +17,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick
 from proofmark.judge.judging import judge_run
-from proofmark.machine.scratch.clean import clean
+from proofmark.machine.scratch.scratch_checks import clean
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.progress import progress

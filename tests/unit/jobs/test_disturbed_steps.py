@@ -21,10 +21,10 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.job_script import Manner
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.runs.disturbed_steps import LEFT, RUNNING, Repeat, disturbers, repeats_of_job
-from proofmark.runs.files import RunFiles
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import RunFiles
 
 BUSY = {"stability": {"least_seconds": 0.05}, "launch": "threads"}
 """A case whose steps another process on their CPU disturbs."""

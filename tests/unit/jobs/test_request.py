@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import Kit, make_kit
 
-from proofmark.jobs.request import cpus_used, request
+from proofmark.jobs.job_request import cpus_used, request
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Step
 from proofmark.plan.rank_cpus import RankCpus

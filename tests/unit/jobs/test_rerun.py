@@ -27,8 +27,8 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
 from proofmark.judge.judging import judge_run
 from proofmark.runs.job_folder import JobFolder
-from proofmark.runs.lock import lock
 from proofmark.runs.run import Run
+from proofmark.runs.run_lock import lock
 
 
 @pytest.fixture

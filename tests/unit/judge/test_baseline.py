@@ -23,17 +23,17 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of
 from proofmark.judge.baseline.comparison import LEAST_CHANGE
-from proofmark.judge.gate.decisions import decide
-from proofmark.judge.gate.evidence import evidence_of
+from proofmark.judge.gate.gate_decisions import decide
+from proofmark.judge.gate.gate_evidence import evidence_of
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.verdict import Verdict
-from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
+from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.write import write_report
 from proofmark.runs.checksums import write_checksums
 from proofmark.runs.format import write_identity
 from proofmark.runs.run import Run, open_run
-from proofmark.site.baseline import (
+from proofmark.site.accepted_baseline import (
     FIGURES,
     STATE,
     baseline_folder,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 
+from proofmark.judge.baseline.baseline_table import FIGURE, LOWER
 from proofmark.judge.baseline.comparison import BaselineComparison, compare_with_baseline
-from proofmark.judge.baseline.table import FIGURE, LOWER
 from proofmark.judge.pooled_noise import (
     LEAST_LIKE,
     PooledNoise,
@@ -20,7 +20,7 @@ from proofmark.judge.pooled_noise import (
     pooled_noise,
 )
 from proofmark.records.columns import Floats
-from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline
+from proofmark.site.accepted_baseline import COLUMNS, AcceptedRun, Baseline
 
 FIGURES, SIZES = 400, 100
 """Figures of a simulated run, and those of one case."""

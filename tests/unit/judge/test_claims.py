@@ -14,10 +14,12 @@ from tests.fixtures import sweeps as data
 from tests.fixtures.kit import examples
 from tests.fixtures.sweeps import Files, Layout, Machine, Placing, Sheet
 
-from proofmark.judge.claims import CLAIMS, answers, p5
-from proofmark.judge.claims.change_point import steepest_fall
-from proofmark.judge.claims.model import Answer, Claim, Values
-from proofmark.judge.claims.model import Machine as Facts
+from proofmark.judge.claim_source import Answer
+from proofmark.judge.claim_source import Machine as Facts
+from proofmark.papers import p5
+from proofmark.papers.all_claims import CLAIMS, answers
+from proofmark.papers.change_point import steepest_fall
+from proofmark.papers.claim import Claim, Values
 
 Make = Callable[[Machine], Sheet]
 

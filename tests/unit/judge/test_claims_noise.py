@@ -14,8 +14,8 @@ from tests.fixtures import sweeps as data
 from tests.fixtures.sweeps import Machine, Placing
 from tests.unit.judge.test_claims import answer_to
 
-from proofmark.judge.claims.change_point import fall_to, steepest_fall
-from proofmark.judge.claims.noise import (
+from proofmark.papers.change_point import fall_to, steepest_fall
+from proofmark.papers.repeat_noise import (
     Estimate,
     Noise,
     effect_size,

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import polars as pl
 
-from proofmark.judge.claims import CLAIMS, answers
-from proofmark.judge.claims.model import PAPERS, Answer
-from proofmark.judge.claims.p3 import INSIDE, LARGEST, SUM_OF_PAIRS
-from proofmark.judge.claims.p3 import SIZES as SIZES_OF_P3
-from proofmark.judge.claims.p5 import (
+from proofmark.judge.claim_source import Answer
+from proofmark.papers.all_claims import CLAIMS, answers
+from proofmark.papers.claim import PAPERS
+from proofmark.papers.p3 import INSIDE, LARGEST, SUM_OF_PAIRS
+from proofmark.papers.p3 import SIZES as SIZES_OF_P3
+from proofmark.papers.p5 import (
     COLLECTIVES,
     FILLED,
     PLACEMENTS,

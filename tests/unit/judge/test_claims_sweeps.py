@@ -11,7 +11,7 @@ import pytest
 from tests.fixtures.sweeps import COLUMNS
 from tests.unit.plan.test_papers import SYSTEMS, of
 
-from proofmark.judge.claims import CLAIMS, answers
+from proofmark.papers.all_claims import CLAIMS, answers
 from proofmark.plan.plan import Step
 
 KERNELS = ("copy", "scale", "add", "triad")

@@ -10,7 +10,7 @@ from tests.unit.judge.test_digits import HOSTS, WRONG, hpl_run, outputs
 from proofmark.common.message import Message
 from proofmark.judge.fleet.digits import Digits, digits_of
 from proofmark.judge.judging import judge_and_write
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.verdict import Verdict
 
 

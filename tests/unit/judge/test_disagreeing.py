@@ -13,13 +13,13 @@ from proofmark.cli.main import main
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.output_paths import PathRule
-from proofmark.report import disagreements, issues
 from proofmark.report.run_data import gather
-from proofmark.report.sheet import ALLOWANCES
-from proofmark.report.sheet_exceptions import exceptions_part
-from proofmark.runs.adopt import Request, adopt_folder
+from proofmark.report.sections import disagreements, issues
+from proofmark.report.short.sheet import ALLOWANCES
+from proofmark.report.short.sheet_exceptions import exceptions_part
+from proofmark.runs.adoption import Request, adopt_folder
 from proofmark.runs.run import Run, open_run
-from proofmark.site.adopted import site_of_hosts
+from proofmark.site.adopted_site import site_of_hosts
 
 Judged = tuple[Run, Verdict]
 NODES = ("n1", "n2", "n3", "n4")

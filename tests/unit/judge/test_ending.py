@@ -13,7 +13,7 @@ from proofmark.common.message import NOTHING
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.ending import LONGEST, MEANING, ending
 from proofmark.judge.invalid_cause import InvalidCause
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Record

@@ -21,25 +21,22 @@ from proofmark.common.errors import BadInput
 from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.compare import compare
-from proofmark.judge.expected.counterparts import Counterparts, ExpectedValue
-from proofmark.judge.expected.of_twin import expected_of
+from proofmark.judge.counterparts import Counterparts, ExpectedValue
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
 from proofmark.judge.tuning import tuned_facts
 from proofmark.judge.twin_error import figures_of, model_error_of
+from proofmark.judge.twin_predictions import expected_of
 from proofmark.judge.verdict import Verdict, judge
-from proofmark.plan.twin.assumptions import Assumption
-from proofmark.plan.twin.error import ErrorRow
-from proofmark.plan.twin.figures import Measured
-from proofmark.plan.twin.twin import Twin, TwinFacts
 from proofmark.records.columns import Record, Records
 from proofmark.report.write import write_report
 from proofmark.runs.cost_history import measured_cost
-from proofmark.runs.expected import Expected, PredictedFigure, read_expected
 from proofmark.runs.format import write_identity
+from proofmark.runs.predicted import Expected, PredictedFigure, read_expected
 from proofmark.runs.run import Run, open_run, site_of
-from proofmark.site.baseline import STATE, chosen_baseline, copy_baseline
+from proofmark.runs.twin_files import Assumption, ErrorRow, Measured, Twin, TwinFacts
+from proofmark.site.accepted_baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site
 
 HOSTS = ("n00", "n01", "n02", "n03", "n04", "n05")

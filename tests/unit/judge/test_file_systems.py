@@ -12,14 +12,14 @@ from tests.fixtures.kit import examples
 from tests.unit.judge.test_verdict import record
 
 from proofmark.common.message import NOTHING
-from proofmark.judge.diagnosis.file_systems import (
+from proofmark.judge.diagnosis.file_system_faults import (
     failed_access,
     of_servers,
     slow_alike,
 )
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import Result
-from proofmark.records.file_systems import file_system_reason
+from proofmark.records.printed_layout import file_system_reason
 from proofmark.runs.files_report import FilesReport, read_files_report, read_files_reports
 
 FULL = "dd: error writing 'x': No space left on device"

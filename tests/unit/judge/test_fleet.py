@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 
-from proofmark.judge.diagnosis.causes import causes, hypergeometric_tail
-from proofmark.judge.diagnosis.drift import drift
+from proofmark.judge.diagnosis.causes import causes, drift, hypergeometric_tail
 from proofmark.judge.diagnosis.rma import as_csv
 from proofmark.judge.fleet.critical_values import FEW, critical_value
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, fleet_limit, level_of_one

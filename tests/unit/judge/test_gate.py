@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 
 from proofmark.cases.models import Required
-from proofmark.judge.gate.decisions import (
+from proofmark.judge.gate.gate_decisions import (
     LONGEST,
     NOT_MEASURED,
     Decision,
@@ -21,7 +21,7 @@ from proofmark.judge.gate.decisions import (
     Failure,
     decide,
 )
-from proofmark.judge.gate.evidence import evidence_of, vendor_entry
+from proofmark.judge.gate.gate_evidence import evidence_of, vendor_entry
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run
 

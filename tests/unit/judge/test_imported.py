@@ -11,18 +11,18 @@ from tests.folders import BENCHMARKS
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
-from proofmark.judge.imported import REASONS
+from proofmark.judge.imported_rules import REASONS
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.output_paths import PathRule
-from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
-from proofmark.report.sheet import ALLOWANCES
-from proofmark.report.sheet_exceptions import exceptions_part
-from proofmark.report.sheet_facts import facts
-from proofmark.runs.adopt import Request, adopt_folder
+from proofmark.report.sections.next_steps import next_steps
+from proofmark.report.short.sheet import ALLOWANCES
+from proofmark.report.short.sheet_exceptions import exceptions_part
+from proofmark.report.short.sheet_facts import facts
+from proofmark.runs.adoption import Request, adopt_folder
 from proofmark.runs.run import open_run
-from proofmark.site.adopted import site_of_hosts
+from proofmark.site.adopted_site import site_of_hosts
 from proofmark.site.partition import Limit
 
 SAMPLES = BENCHMARKS / "samples"

@@ -7,7 +7,7 @@ import pytest
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.message_table import MESSAGES
 from proofmark.judge.invalid_cause import CODES, InvalidCause, invalid_cause
-from proofmark.report.remedies import of_invalid
+from proofmark.report.sections.remedies import of_invalid
 
 FULL = Message("scratch-full-on", problem="No space left on device", nodes="n1")
 EXIT = Message("exit-code", code=1)

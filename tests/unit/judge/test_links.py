@@ -12,9 +12,9 @@ from tests.fixtures.fat_tree import BOTH_WAYS, FatTree, fabric
 from tests.fixtures.kit import examples
 
 from proofmark.judge.links.bisection import bisections
-from proofmark.judge.links.evidence import relative_entropy
-from proofmark.judge.links.fit import Fit, fit
+from proofmark.judge.links.link_fit import Fit, fit
 from proofmark.judge.links.matrix import matrix
+from proofmark.judge.links.path_evidence import relative_entropy
 from proofmark.judge.links.paths import NONE, paths_of
 from proofmark.judge.links.sharing import fair_rates
 from proofmark.judge.links.unrouted import slow_uplinks

@@ -14,7 +14,7 @@ from tests.unit.judge.test_verdict import record, reference
 from tests.unit.site.test_facts_counters import reading, text
 
 from proofmark.judge.diagnosis.bad_nodes import BadNodes, bad_nodes
-from proofmark.judge.diagnosis.lost_packets import (
+from proofmark.judge.diagnosis.causes import (
     LEAST,
     LEAST_NODES,
     losses,
@@ -22,12 +22,12 @@ from proofmark.judge.diagnosis.lost_packets import (
 )
 from proofmark.judge.diagnosis.rma import rma
 from proofmark.judge.ending import ending
-from proofmark.judge.failed_nodes import failed_nodes
-from proofmark.judge.files import write_junit
+from proofmark.judge.not_accepted import failed_nodes
 from proofmark.judge.verdict import Verdict, judge
+from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
-from proofmark.report.summary import headline
+from proofmark.report.short.summary import headline
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import Counters

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from proofmark.common.message import NOTHING
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 
 MISSED = Judgement("derived", "s", "FAIL", NOTHING, 100.0, 0.8, 0.9, 1.1)
 

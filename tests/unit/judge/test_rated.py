@@ -9,7 +9,7 @@ from tests.folders import PROBES
 
 from proofmark.cases.models import Rule
 from proofmark.judge.references.derived import Derived, derive, flop_per_cycle, peak
-from proofmark.site.limits import ProcessorLimits, lanes
+from proofmark.site.hardware_limits import ProcessorLimits, lanes
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.rated import Rated, RatedDimms
 

@@ -20,10 +20,10 @@ from proofmark.cases.models import UNIT_OF, Reference, Rule
 from proofmark.common.errors import BadInput
 from proofmark.common.units import factor, measure
 from proofmark.judge.aggregate import aggregate
-from proofmark.judge.references.compare import Figures, Judgement, compare
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
+from proofmark.judge.references.judgement import Figures, Judgement, compare
 from proofmark.records.columns import Record, Records
-from proofmark.site.limits import link, processor
+from proofmark.site.hardware_limits import link, processor
 from proofmark.site.node.facts import NodeFacts, parse_probe
 
 PROBES = ROOT / "tests" / "data" / "probe"

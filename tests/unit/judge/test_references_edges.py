@@ -14,7 +14,13 @@ from tests.unit.judge.test_verdict import record, reference
 from proofmark.cases.models import Against
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
-from proofmark.judge.references.compare import Figures, Judgement, applies, compare, uses_all_cores
+from proofmark.judge.references.judgement import (
+    Figures,
+    Judgement,
+    applies,
+    compare,
+    uses_all_cores,
+)
 from proofmark.records.columns import Record, Records
 from proofmark.site.node.facts import NodeFacts
 

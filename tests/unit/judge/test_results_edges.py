@@ -14,7 +14,7 @@ from tests.unit.judge.test_verdict import invalid, record
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.fleet.fleet import Fleet
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import WORDS, Result, Results, result_json
 from proofmark.records.columns import Record, Records
 

@@ -20,8 +20,8 @@ from tests.fixtures.messages import said
 from proofmark.cases.models import Benchmarks, Reference
 from proofmark.judge.coverage import Uncovered
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
-from proofmark.judge.files import write_junit
 from proofmark.judge.verdict import WORDS, Coverage, Verdict, judge
+from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.records.read import Record

@@ -12,14 +12,14 @@ from tests.fixtures.shells import remote_shell
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BACK_ENDS, BackEnd, BackEndContext, back_end
 from proofmark.machine.bmc.backends.syscfg import read_settings
-from proofmark.machine.bmc.credentials import Credentials, credentials
-from proofmark.machine.bmc.model import (
+from proofmark.machine.bmc.bmc_model import (
     AttributeSpec,
     FirmwareState,
     Host,
     foreign_pending,
     refused_settings,
 )
+from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Firmware
 from proofmark.site.partition import Partition

@@ -26,10 +26,10 @@ from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc import service_root, tls
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.etags import Etags, conditions
 from proofmark.machine.bmc.https import LARGEST, HttpsConnection, ProtocolError, _decoded
-from proofmark.machine.bmc.model import Host
 from proofmark.machine.bmc.redirects import MOST, follow
 from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.outcome import NodeError, Outcome

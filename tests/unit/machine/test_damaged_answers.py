@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.folders import ROOT
 
 from proofmark.common.json_text import parse_printed_json
-from proofmark.machine.listing import LISTINGS
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     DrainingScheduler,
@@ -24,6 +23,7 @@ from proofmark.machine.scheduler import (
     scheduler,
 )
 from proofmark.machine.schedulers import flux, loadleveler, lsf, pbs, sge, slurm
+from proofmark.machine.survey import listing_of
 from proofmark.runs.job_state import JobStatus
 from proofmark.site.execution import Queue
 
@@ -136,7 +136,7 @@ LISTED = {
 @given(data=st.data())
 def test_no_listing_raises_another_exception(name: str, data: st.DataObject) -> None:
     whole = [(DATA / file).read_text(encoding="utf-8") for file in LISTED[name]]
-    listing = LISTINGS.get(name)()
+    listing = listing_of(name)
 
     def ask(*command: str) -> str:
         return data.draw(damaged(whole))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.json_values import JSON
 
-from proofmark.common.limits import MAX_DEPTH
+from proofmark.common.input_limits import MAX_DEPTH
 from proofmark.machine.bmc.json_body import JsonError, Part, is_path, parse
 from proofmark.machine.outcome import LONGEST_TEXT, NodeError, Outcome
 

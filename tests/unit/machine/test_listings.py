@@ -8,8 +8,9 @@ import pytest
 from tests.folders import DATA
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.listing import LISTINGS, Ask
+from proofmark.machine.listing import Ask
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.survey import listed_schedulers, listing_of
 from proofmark.site.survey.listed import GroupLimits, ListedNode, kinds_of
 
 FILES = DATA / "schedulers"
@@ -35,7 +36,7 @@ def answers(outputs: Mapping[str, str]) -> Ask:
 
 
 def nodes(scheduler: str, outputs: Mapping[str, str]) -> list[ListedNode]:
-    return LISTINGS.get(scheduler)().nodes(answers(outputs))
+    return listing_of(scheduler).nodes(answers(outputs))
 
 
 class TestSlurm:
@@ -72,7 +73,7 @@ class TestSlurm:
         ):
             limited = limited.replace(old, new)
         ask = answers({PARTITIONS: f"{recorded_line}\n{limited}\n"})
-        assert LISTINGS.get("slurm")().limits(ask) == {
+        assert listing_of("slurm").limits(ask) == {
             "knl": GroupLimits(default=True),
             "short": GroupLimits(max_walltime_s=131405, max_nodes=16),
         }
@@ -84,7 +85,7 @@ class TestSlurm:
         assert (kind.name, kind.groups) == ("knl", ("knl", "a", "b"))
 
     def test_switches_of_switches_have_no_nodes_of_their_own(self) -> None:
-        listing = LISTINGS.get("slurm")()
+        listing = listing_of("slurm")
         text = listing.fabric(answers({SWITCHES: recorded("slurm-topology.txt")}))
         assert text.splitlines() == [
             "SwitchName=leaf1 Nodes=knl[0001-0002]",
@@ -93,7 +94,7 @@ class TestSlurm:
         ]
 
     def test_a_cluster_without_switches_has_an_empty_fabric(self) -> None:
-        assert LISTINGS.get("slurm")().fabric(answers({SWITCHES: ""})) == ""
+        assert listing_of("slurm").fabric(answers({SWITCHES: ""})) == ""
 
 
 class TestPbs:
@@ -160,15 +161,15 @@ BROKEN: Mapping[str, Callable[[str], Mapping[str, str]]] = {
 def test_an_output_of_another_form_is_reported_with_its_command(scheduler: str, text: str) -> None:
     if (scheduler, text) == ("sge", "<a>"):
         text = "<a"
-    with pytest.raises(NodeError, match=LISTINGS.get(scheduler).program):
+    with pytest.raises(NodeError, match=listing_of(scheduler).program):
         nodes(scheduler, BROKEN[scheduler](text))
 
 
 def test_every_listing_is_tried() -> None:
-    assert sorted(BROKEN) == LISTINGS.names()
+    assert sorted(BROKEN) == listed_schedulers()
 
 
 @pytest.mark.fault("init-unknown-scheduler")
 def test_an_unknown_scheduler_has_a_suggestion() -> None:
     with pytest.raises(BadInput, match=r"--scheduler: found 'slrum', did you mean 'slurm'\?"):
-        LISTINGS.get("slrum")
+        listing_of("slrum")

@@ -20,8 +20,8 @@ from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Emulator, Timing
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.bmc.model import Host
-from proofmark.machine.modes.results import Result, failures, summary
+from proofmark.machine.bmc.bmc_model import Host
+from proofmark.machine.modes.mode_results import Result, failures, summary
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal, journals, unverified

@@ -10,7 +10,7 @@ import pytest
 from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import Emulator
 
-from proofmark.machine.gate import NodeGate
+from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import Outcome
 from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.schedulers import slurm

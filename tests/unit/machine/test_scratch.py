@@ -22,7 +22,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import fold
 from proofmark.machine import node_scripts
 from proofmark.machine.node_scripts import SCRIPTS
-from proofmark.machine.scratch.stage import check, nodes_of, unmount, verify
+from proofmark.machine.scratch.scratch_stage import check, nodes_of, unmount, verify
 from proofmark.runs.format import write_identity
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.run import Run, site_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.folders import PACKAGE
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.scratch.checks import ScratchFacts, judge_scratch, read_scratch
+from proofmark.machine.scratch.scratch_checks import ScratchFacts, judge_scratch, read_scratch
 from proofmark.site.storage import Scratch
 
 CHROOT = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
-from proofmark.machine.bmc.model import FirmwareState, Host
+from proofmark.machine.bmc.bmc_model import FirmwareState, Host
 from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.runs.journal import Journal

@@ -18,7 +18,7 @@ from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import Emulator
 
 from proofmark.machine.modes.drains import Drains
-from proofmark.machine.modes.results import Result
+from proofmark.machine.modes.mode_results import Result
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.remote_shell import HOLDER
 from proofmark.machine.schedulers import slurm

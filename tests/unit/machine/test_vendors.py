@@ -20,11 +20,11 @@ from tests.fixtures.shells import remote_shell
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.bmc_model import FirmwareState, Host
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.model import FirmwareState, Host
-from proofmark.machine.modes.results import Result
+from proofmark.machine.modes.mode_results import Result
+from proofmark.machine.modes.mode_stage import seen_settings
 from proofmark.machine.modes.rollout import ModeRollout
-from proofmark.machine.modes.stage import seen_settings
 from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.modes.verification import ExpectedState, verify_mode
 from proofmark.machine.outcome import NodeError, Outcome

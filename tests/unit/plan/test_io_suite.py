@@ -14,8 +14,7 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.file_layout import FileLayout
-from proofmark.plan.mpiio_hints import hints_input
+from proofmark.plan.file_layout import FileLayout, hints_input
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
 from proofmark.site.inventory import load_site

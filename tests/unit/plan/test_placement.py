@@ -12,7 +12,7 @@ from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.plan.placement import RULES, Placement, across_nodes, place, within_node
-from proofmark.plan.placement.request import PlacementRequest
+from proofmark.plan.placement.placement_request import PlacementRequest
 from proofmark.plan.placement.rules import Rule
 from proofmark.plan.placement.within_node import Layout
 from proofmark.site.node.topology import Core, NumaDomain, Topology

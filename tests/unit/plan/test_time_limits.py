@@ -20,8 +20,8 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK, Fabric
+from proofmark.site.hardware_limits import LANES, LaneLimit, lanes
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.limits import LANES, LaneLimit, lanes
 from proofmark.site.machines import machines_of
 
 SYSTEMS = [

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.plan.test_twin_cost import NOTHING, plan_of
 
-from proofmark.plan.twin.at_once import divided
-from proofmark.plan.twin.cost import memory_bytes
+from proofmark.twin.at_once import divided
+from proofmark.twin.cost import memory_bytes
 
 
 @given(st.integers(1, 200))

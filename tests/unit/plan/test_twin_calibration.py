@@ -11,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.folders import ROOT
 
-from proofmark.plan.twin.calibration import cache_bytes, calibrated, fit, one_way_s
-from proofmark.plan.twin.figures import Distance, Figure, Measured
-from proofmark.plan.twin.fit import Fit
-from proofmark.plan.twin.model import twin_model
-from proofmark.plan.twin.network_graph import SWITCH_S, network_graph
-from proofmark.plan.twin.node_graph import copy_rate
+from proofmark.runs.twin_files import Distance, Figure, Fit, Measured
 from proofmark.site.interconnects import Interconnect, Sourced, interconnect
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Cache, Topology
+from proofmark.twin.calibration import cache_bytes, calibrated, fit, one_way_s
+from proofmark.twin.network_graph import SWITCH_S, network_graph
+from proofmark.twin.node_graph import copy_rate
+from proofmark.twin.twin_model import twin_model
 
 SIZES = [0, *(2**power for power in range(23))]
 US = 1e6

@@ -8,10 +8,12 @@ from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.common.network_time import simulated_bytes
-from proofmark.judge.claims.p5 import CLAIMS, PLOTTED, RANKS_OF_TWIN
+from proofmark.papers.p5 import CLAIMS, PLOTTED, RANKS_OF_TWIN
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
-from proofmark.plan.twin.cost import (
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machines import machines_of
+from proofmark.twin.cost import (
     BUFFERS,
     EXCESS,
     ROUTE_BYTES,
@@ -20,10 +22,8 @@ from proofmark.plan.twin.cost import (
     start_cost,
     with_starts,
 )
-from proofmark.plan.twin.model import TwinModel, interconnect_of, twin_model
-from proofmark.plan.twin.twin import twin_site, used_nodes
-from proofmark.site.inventory import Site, load_site
-from proofmark.site.machines import machines_of
+from proofmark.twin.simulated_site import twin_site, used_nodes
+from proofmark.twin.twin_model import TwinModel, interconnect_of, twin_model
 
 
 @cache

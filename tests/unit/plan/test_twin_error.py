@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.plan.twin.error import ErrorRow, ModelError, model_error
-from proofmark.plan.twin.figures import Figure, Measured
+from proofmark.judge.twin_error import model_error
+from proofmark.runs.twin_files import ErrorRow, Figure, Measured, ModelError
 
 VALUES = st.floats(1e-9, 1e9)
 

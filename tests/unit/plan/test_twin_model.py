@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from tests.folders import ROOT as REPOSITORY
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.twin.graph import GATEWAY, Graph
-from proofmark.plan.twin.model import TwinModel, twin_model
-from proofmark.plan.twin.network_graph import network_graph
-from proofmark.plan.twin.node_graph import cpu_name
-from proofmark.plan.twin.platform import host_name, platform_xml, settings
 from proofmark.site.interconnects import interconnect
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
+from proofmark.twin.graph import GATEWAY, Graph
+from proofmark.twin.network_graph import network_graph
+from proofmark.twin.node_graph import cpu_name
+from proofmark.twin.platform import host_name, platform_xml, settings
+from proofmark.twin.twin_model import TwinModel, twin_model
 
 INVENTORIES = {"tachyon1": "tachyon", "tachyon2": "tachyon", "p595": "p595"}
 

@@ -17,9 +17,9 @@ from tests.unit.plan.test_papers import site
 from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.idle_cores import idle_cores
 from proofmark.plan.placement import place
 from proofmark.plan.plan import Plan
+from proofmark.plan.totals import idle_cores
 from proofmark.site.hardware import Hardware
 from proofmark.site.machines import declared
 from proofmark.site.node import hwloc

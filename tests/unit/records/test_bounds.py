@@ -22,8 +22,8 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import Step
-from proofmark.records.bounds import StepBounds
 from proofmark.records.columns import Record
+from proofmark.records.physical_bounds import StepBounds
 from proofmark.records.read import read_run
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of
 from proofmark.site.node.facts import parse_probe

@@ -12,7 +12,7 @@ from tests.unit.records.test_bounds import step
 from proofmark.cases.bounds import LARGEST
 from proofmark.cases.models import Metric
 from proofmark.cases.reader.engine import Reading
-from proofmark.records.bounds import Bound, Bounds, StepBounds
+from proofmark.records.physical_bounds import Bound, Bounds, StepBounds
 from proofmark.site.ceilings import UNIVERSAL
 
 RATE = {"unit": "MB/s", "better": "higher", "bound": 100e6, "what": "how fast"}

@@ -17,15 +17,15 @@ from tests.fixtures.messages import said
 from tests.unit.records.test_binding import make_plan_of
 
 from proofmark.common.parallel import parallel_map
-from proofmark.judge.files import _testcase, write_junit, write_verdict
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json
+from proofmark.judge.verdict_files import _testcase, write_junit, write_verdict
 from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck
 from proofmark.records.columns import Record, Records
-from proofmark.records.table import table
+from proofmark.records.parquet_table import table
 from proofmark.runs import checksums
 from proofmark.runs.run import Run
 

@@ -10,7 +10,7 @@ from tests.unit.judge.test_verdict import invalid, record
 
 from proofmark.common.message import NOTHING
 from proofmark.records.columns import Execution, Record, RecordBuilder, Records
-from proofmark.records.table import table
+from proofmark.records.parquet_table import table
 
 
 def one_by_one(*records: Record) -> Records:

@@ -16,7 +16,7 @@ from tests.fixtures.kit import OUTPUT, Kit, execution, make_kit, steps_of
 from proofmark.jobs.layout_script import layout_functions
 from proofmark.plan.file_layout import FileLayout
 from proofmark.records.columns import Record
-from proofmark.records.file_layout import layout_error
+from proofmark.records.printed_layout import layout_error
 from proofmark.records.read import read_run
 from proofmark.runs.run import Run
 from proofmark.site.file_systems import kinds

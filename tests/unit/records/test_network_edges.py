@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from proofmark.common.limits import MAX_PROBE_BYTES
+from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.plan.step import Step
 from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck
 from proofmark.runs.attempts import Attempt
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.fabric import Network
 
 MB = 10**6

@@ -24,7 +24,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.step_script import THRESHOLDS
 from proofmark.judge.results import Result
-from proofmark.records.noise import noise_reason
+from proofmark.records.os_noise import noise_reason
 from proofmark.runs.noise_file import NodeNoise, read_noise
 from proofmark.runs.run import Run
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proofmark.cases.models import Stability
-from proofmark.records.noise import noise_reason
+from proofmark.records.os_noise import noise_reason
 from proofmark.runs.noise_file import NodeNoise
 
 GOT = "disturbed: the ranks got 50 % of their CPUs; "

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.records.test_scratch_files import a_step, partition_with
 
-from proofmark.common.limits import MAX_SMALL_BYTES
+from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.records.scratch_files import (
     mount_of,
     read_scratch_files,

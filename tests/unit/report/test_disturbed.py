@@ -12,8 +12,8 @@ from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 from proofmark.common.files import write_whole
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
-from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
+from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.view import view
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run

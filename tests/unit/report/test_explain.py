@@ -22,7 +22,7 @@ from proofmark.judge.judging import judge_and_write
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.step_names import step_named
 from proofmark.records import read, requirements
-from proofmark.report.explanation.explain import explain
+from proofmark.report.explanation.explanation import explain
 from proofmark.report.explanation.rows import Explanation, Row
 from proofmark.runs.run import Run
 from proofmark.runs.start import start_or_continue

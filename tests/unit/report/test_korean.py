@@ -21,26 +21,25 @@ from tests.reference import archives
 
 from proofmark.cli.main import main
 from proofmark.common import sentences, translation
-from proofmark.common.archives import unpack
 from proofmark.common.errors import BadInput
 from proofmark.common.message import English, Message, Term, joined
 from proofmark.common.sentences import localized
 from proofmark.common.translation import in_language
 from proofmark.judge.baseline import changes
+from proofmark.judge.baseline.change_limits import Limits
 from proofmark.judge.baseline.comparison import Compared
-from proofmark.judge.baseline.limits import Limits
 from proofmark.judge.ending import ending
-from proofmark.judge.imported import REASONS
+from proofmark.judge.imported_rules import REASONS
 from proofmark.judge.judging import judge_and_write, read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict
-from proofmark.report import fonts
 from proofmark.report.drawing import charts
-from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
-from proofmark.report.write import write_report
-from proofmark.report.write_summary import write_summary
+from proofmark.report.sections.next_steps import next_steps
+from proofmark.report.short import fonts
+from proofmark.report.write import write_report, write_summary
 from proofmark.runs.run import Run, open_run
-from proofmark.site.baseline import Capacity
+from proofmark.site.accepted_baseline import Capacity
+from proofmark.twin.smpi import unpack
 
 ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
 """Two or more Latin words in a row."""

@@ -21,10 +21,11 @@ from tests.fixtures.report_run import made_run
 from tests.fixtures.sweeps import Machine, Sheet
 
 from proofmark.cli.main import main
-from proofmark.judge.claims.model import PAPERS
-from proofmark.judge.claims.p5 import COLLECTIVES, RATIOS
-from proofmark.judge.claims.p5_table_2 import PUBLISHED
 from proofmark.judge.judging import judge_and_write
+from proofmark.papers.claim import PAPERS
+from proofmark.papers.figures import p5_placements
+from proofmark.papers.figures.p5_placements import PUBLISHED
+from proofmark.papers.p5 import COLLECTIVES, RATIOS
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import STYLE, Drawing
@@ -32,7 +33,6 @@ from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series
 from proofmark.report.drawing.svg import png_file, svg_file
 from proofmark.report.plot import PlotContext, plots
-from proofmark.report.plots import p5_placements
 from proofmark.report.write import write_report
 from proofmark.runs.run import Run
 

@@ -26,7 +26,7 @@ from proofmark.report.plots.blas_kernel import BlasKernels
 from proofmark.report.plots.collectives import Collectives
 from proofmark.report.plots.file_size import FileSize
 from proofmark.report.plots.point_to_point import PointToPoint
-from proofmark.report.plots_section import csv_of
+from proofmark.report.sections.plots_section import csv_of
 
 NOTHING = PlotContext(peak_gflops=None, choice_labels={})
 

@@ -29,7 +29,7 @@ from tests.fixtures.report_run import (
 from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import gather
-from proofmark.report.summary import headline, overall
+from proofmark.report.short.summary import headline, overall
 from proofmark.report.view import view
 from proofmark.runs.nodes import collect_nodes, nodes_of
 from proofmark.runs.run import Run, benchmarks_of

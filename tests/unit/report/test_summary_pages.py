@@ -17,10 +17,9 @@ from tests.fixtures.report_run import made_run, troubled_run
 
 from proofmark.cli.main import main
 from proofmark.judge.judging import judge_and_write
-from proofmark.report.column_widths import column_widths
-from proofmark.report.next_steps import next_steps
 from proofmark.report.run_data import gather
-from proofmark.report.sheet import (
+from proofmark.report.sections.next_steps import next_steps
+from proofmark.report.short.sheet import (
     ALLOWANCES,
     Allowance,
     Part,
@@ -30,8 +29,8 @@ from proofmark.report.sheet import (
     Tally,
     clipped,
 )
-from proofmark.report.summary_pdf import pdf
-from proofmark.report.write_summary import fitted
+from proofmark.report.short.summary_pdf import column_widths, pdf
+from proofmark.report.write import fitted
 from proofmark.runs.run import Run
 
 WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)

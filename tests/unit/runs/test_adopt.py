@@ -14,17 +14,17 @@ from tests.folders import BENCHMARKS, DATA
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
-from proofmark.common.archives import unpack
 from proofmark.common.errors import BadInput
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.output_paths import PathRule
 from proofmark.records.columns import Record
 from proofmark.runs import output_folder
-from proofmark.runs.adopt import Request, adopt_folder
 from proofmark.runs.adopted import Adopted
+from proofmark.runs.adoption import Request, adopt_folder
 from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
+from proofmark.twin.smpi import unpack
 
 SAMPLES = BENCHMARKS / "samples"
 STREAM = SAMPLES / "stream-5.10_N2000000_t2.txt"

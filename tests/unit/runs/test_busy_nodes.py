@@ -13,7 +13,7 @@ from tests.folders import ROOT
 
 from proofmark.jobs.execute import execute
 from proofmark.runs.busy_nodes import warning_of_job, warning_of_probe
-from proofmark.runs.files import RunFiles
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.discovery import probe_here
 
 PROBE = ROOT / "analysis/proofmark/site/node/probe.sh"

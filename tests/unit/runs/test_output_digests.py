@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.common.test_files import special
 
-from proofmark.runs.output_digests import DIGESTS, changed_output
+from proofmark.runs.attempts import DIGESTS, changed_output
 
 ALWAYS = ("started", "stdout", "stderr", "rc", "when.json", "binding.json", "noise.json")
 NAMES = (*ALWAYS, "out.txt")

@@ -14,7 +14,6 @@ from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.cli.main import main
 from proofmark.plan.plan import Plan
-from proofmark.plan.twin.at_once import divided
 from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.node_progress import node_progress
 from proofmark.runs.overview import case_progress, span
@@ -22,6 +21,7 @@ from proofmark.runs.prediction import predict
 from proofmark.runs.progress import progress
 from proofmark.runs.run import Run
 from proofmark.runs.step_state import StepState
+from proofmark.twin.at_once import divided
 
 NODES = ("n1", "n2", "n3", "n4")
 

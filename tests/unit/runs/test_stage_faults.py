@@ -17,8 +17,8 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import note_failed_nodes, take_failed_nodes
 from proofmark.judge.ending import ending
-from proofmark.judge.failed_nodes import failed_nodes
 from proofmark.judge.judging import judge_run
+from proofmark.judge.not_accepted import failed_nodes
 from proofmark.runs.asked import acceptance_command, restore_command, write_asked
 from proofmark.runs.run import Run, enter_mode, open_run, site_of
 from proofmark.runs.stage_faults import LONGEST, noting_faults, read_stage_faults

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from proofmark.machine.bmc.model import AttributeSpec
+from proofmark.machine.bmc.bmc_model import AttributeSpec
 from proofmark.machine.bmc.vendor_settings import offered_name, resolve, settable
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.model import SETTINGS, BmcVendor, recognized, vendor, vendors
+from proofmark.site.bmc_vendors.vendor_model import SETTINGS, BmcVendor, recognized, vendor, vendors
 from proofmark.site.firmware import Firmware, abstract, wanted
 from proofmark.site.partition import Partition
 

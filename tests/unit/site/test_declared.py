@@ -14,7 +14,7 @@ from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cli.checkout import packages_of_kit
+from proofmark.cli.command_inputs import packages_of_kit
 from proofmark.cli.main import main
 from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput

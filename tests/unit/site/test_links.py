@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofmark.site.limits import lanes, link
+from proofmark.site.hardware_limits import lanes, link
 
 LANES = (1, 2, 4, 8, 12)
 

@@ -22,7 +22,7 @@ from proofmark.software.spack.build_times import (
     measured_times,
     read_times,
 )
-from proofmark.software.spack.lock import Spec, read_lock
+from proofmark.software.spack.lock_file import Spec, read_lock
 from proofmark.software.spack.one_at_a_time import POLL_S, Holder, one_at_a_time
 
 

@@ -14,16 +14,15 @@ import pytest
 import yaml
 from tests.folders import ROOT
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput
-from proofmark.software.easybuild import (
+from proofmark.common.processes import run_command
+from proofmark.software.easybuild_modules import (
     WIDE,
     EasyBuildInstallation,
     read_plan,
     system_gcc,
 )
-from proofmark.software.easybuild_command import AS_ROOT
-from proofmark.software.easystack import EASYCONFIGS, EASYSTACK, easystack_of, entries_of
+from proofmark.software.easystack import AS_ROOT, EASYCONFIGS, EASYSTACK, easystack_of, entries_of
 from proofmark.software.environments import environments_with
 from proofmark.software.installed import spellings
 from proofmark.software.request import Toolchain

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests.folders import ROOT
 
-from proofmark.software import easybuild_failure
+from proofmark.software import build_failure as easybuild_failure
 from proofmark.software.build_failure import BuildFailure, Cause, error_of_build, read_log, refused
+from proofmark.software.build_remedies import package_with, system_packages, what_to_do
 from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
-from proofmark.software.remedies import package_with, system_packages, what_to_do
-from proofmark.software.spack.failure import read_failure
+from proofmark.software.spack.build_progress import read_failure
 
 LOGS = ROOT / "tests/data/build-logs"
 

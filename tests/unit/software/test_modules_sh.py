@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.folders import ROOT
 
-from proofmark.common.environment import NO_SECRET, SECRET
+from proofmark.common.child_environment import NO_SECRET, SECRET
 from proofmark.site.partition import Preinstalled
-from proofmark.software.preinstalled import module_variables, preinstalled
+from proofmark.software.probed_programs import module_variables, preinstalled
 
 SCRIPT = ROOT / "roles/provision/files/modules.sh"
 MODULES = r"""

@@ -10,7 +10,7 @@ from proofmark.common.errors import BadInput
 from proofmark.software.provider import check_provider
 from proofmark.software.request import ProvisionRequest
 from proofmark.software.spack.install import missing_specs
-from proofmark.software.spack.path_length import BELOW, LONGEST, SHEBANG_LIMIT, check_length
+from proofmark.software.spack.installation import BELOW, LONGEST, SHEBANG_LIMIT, check_length
 
 LONG = Path("/" + "x" * LONGEST)
 SHORT = Path("/" + "x" * (LONGEST - 1))

@@ -12,8 +12,8 @@ import yaml
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
-from proofmark.software import smpi
 from proofmark.software.installed import Provided
+from proofmark.twin import smpi
 
 CONFIGURE = """#!/bin/sh
 printf '%s\\n' "$SMPI_PRETEND_CC" "$@" >configured

@@ -12,16 +12,15 @@ import pytest
 import yaml
 from tests.folders import ROOT
 
-from proofmark.cli import software
+from proofmark.cli import software_command as software
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import install
 from proofmark.software.spack.install import ChosenLock
 from proofmark.software.spack.installation import SpackInstallation, installation_in
-from proofmark.software.spack.lock import Lock, Spec, read_lock
-from proofmark.software.spack.mirror import Located, State, link, locate, search_sources
-from proofmark.software.spack.sources import (
+from proofmark.software.spack.lock_file import Lock, Spec, read_lock
+from proofmark.software.spack.lock_sources import (
     FILE,
     SourceFile,
     SourcesOfLock,
@@ -29,6 +28,7 @@ from proofmark.software.spack.sources import (
     check_sources,
     read_sources,
 )
+from proofmark.software.spack.mirror import Located, State, link, locate, search_sources
 from proofmark.software.spack.system import OperatingSystem
 
 CONTENT = b"the source of IOR"

@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from proofmark.cases.reader.agreement import check
-from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
-from proofmark.cases.reader.command import Request
+from proofmark.cases.reader.aborted import without_tags
+from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, check
+from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.json_output import find_document, read_documents
 from proofmark.cases.reader.spec import ReadSpec
-from proofmark.cases.reader.tags import without_tags
-from proofmark.cases.reader.text import read_text
+from proofmark.cases.reader.text_reader import read_text
 from proofmark.cases.reader.values import Parameter
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: colours, cursor

@@ -8,8 +8,8 @@ from typing import Any
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.traits import Traits, differences
-from proofmark.site.baseline import Baseline, Capacity, NodeState
+from proofmark.judge.shared_traits import Traits, differences
+from proofmark.site.accepted_baseline import Baseline, Capacity, NodeState
 from proofmark.site.node.facts import NodeFacts
 
 MEMORY_TOLERANCE = 0.02

@@ -10,9 +10,9 @@ import polars as pl
 
 from proofmark.cases.models import Benchmarks
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.baseline.table import programs_of, values_table
+from proofmark.judge.baseline.baseline_table import programs_of, values_table
 from proofmark.judge.fleet.fleet import Kinds
-from proofmark.judge.traits import machine_traits, software_traits, traits_of
+from proofmark.judge.shared_traits import machine_traits, software_traits, traits_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
@@ -42,7 +42,7 @@ class Circumstances:
         return software_traits(self.software)
 
     def values(self, figures: Aggregates, benchmarks: Benchmarks) -> pl.DataFrame:
-        """Return the values of the run (`proofmark.judge.baseline.table`)."""
+        """Return the values of the run (`proofmark.judge.baseline.baseline_table`)."""
         kinds = Kinds(self.nodes, self.site.distance)
         return values_table(figures, benchmarks, kinds, programs_of(self.software))
 

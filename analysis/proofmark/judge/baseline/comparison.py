@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from proofmark.common.message import Message, Term, joined
 from proofmark.common.text import percent
+from proofmark.judge.baseline.baseline_table import FIGURE
+from proofmark.judge.baseline.change_limits import OWN, QUANTITY, Limits, limits_of
 from proofmark.judge.baseline.changes import Change
-from proofmark.judge.baseline.limits import OWN, QUANTITY, Limits, limits_of
-from proofmark.judge.baseline.table import FIGURE
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 from proofmark.records.columns import Floats, Numbers
-from proofmark.site.adopted import IMPORTED
-from proofmark.site.baseline import Baseline
+from proofmark.site.accepted_baseline import Baseline
+from proofmark.site.adopted_site import IMPORTED
 
 Mask = NDArray[np.bool_]
 KIND = "baseline"
@@ -197,7 +197,7 @@ def compare_with_baseline(
     """Return the comparison of a run with a baseline.
 
     Args:
-        run: the values of the run (`proofmark.judge.baseline.table`).
+        run: the values of the run (`proofmark.judge.baseline.baseline_table`).
         baseline: the accepted runs.
         accepted: the figures of these runs.
         figures: the number of figures of the run, with those that are not in `run`.

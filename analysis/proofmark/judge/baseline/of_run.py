@@ -12,7 +12,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.changes import changes, lost_parts
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.comparison import BaselineComparison, compare_with_baseline
-from proofmark.site.baseline import read_baseline
+from proofmark.site.accepted_baseline import read_baseline
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,10 @@ from typing import Any
 from proofmark.common.message import NOTHING, Message, Term, joined
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.baseline.comparison import KIND as BASELINE
-from proofmark.judge.diagnosis.causes import Cause, causes
-from proofmark.judge.diagnosis.drift import Drift, drift
-from proofmark.judge.diagnosis.lost_packets import Loss, losses, segments_of
+from proofmark.judge.diagnosis.causes import Cause, Drift, Loss, causes, drift, losses, segments_of
 from proofmark.judge.diagnosis.over_time import KIND
 from proofmark.judge.results import CONFIRMING, WITHIN_NOISE, Result
-from proofmark.judge.traits import Traits, configuration, traits_of, usual
+from proofmark.judge.shared_traits import Traits, configuration, traits_of, usual
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange
 

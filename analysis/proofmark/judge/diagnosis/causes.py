@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import lgamma
+from statistics import median
+from typing import Any
 
 import numpy as np
 
 from proofmark.common.message import Message, Term
 from proofmark.common.nodesets import folded
-from proofmark.judge.traits import Traits
+from proofmark.judge.shared_traits import Traits, usual
+from proofmark.runs.nodes import Node
+from proofmark.site.node.counters import tcp_segments
 
 LEVEL = 0.01
 """Probability that any cause is named although the bad nodes are distributed by chance."""
@@ -129,3 +133,115 @@ def hypergeometric_tail(least: int, population: int, marked: int, drawn: int) ->
 def _choose(n: int, k: int) -> float:
     """Return the natural logarithm of the binomial coefficient of `n` and `k`."""
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One setting in which nodes differ.
+
+    Attributes:
+        trait: the name of the setting.
+        usual: the most frequent value.
+        nodes: the number of nodes with this value.
+        values: each other value with its nodes, the rarest first.
+    """
+
+    trait: str
+    usual: str
+    nodes: int
+    values: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the form of ``verdict.json``."""
+        others = [{"value": value, "nodes": folded(hosts)} for value, hosts in self.values]
+        return {"trait": self.trait, "usual": self.usual, "nodes": self.nodes, "others": others}
+
+
+def drift(nodes: Mapping[str, Traits], leave_out: Collection[str] = ()) -> tuple[Drift, ...]:
+    """Return every trait with several values, without traits that differ on most nodes.
+
+    Args:
+        nodes: traits by host.
+        leave_out: traits that differ on purpose, such as the rack.
+    """
+    drifts = []
+    for trait, counts in usual(nodes).items():
+        if len(counts) < 2 or trait in leave_out or len(counts) > max(2, len(nodes) // 2):
+            continue
+        (common, number), *_ = counts.most_common(1)
+        others: dict[str, list[str]] = {}
+        for host in sorted(nodes):
+            if (value := nodes[host].get(trait, common)) != common:
+                others.setdefault(value, []).append(host)
+        values = ((value, tuple(hosts)) for value, hosts in others.items())
+        ordered = sorted(values, key=lambda item: (len(item[1]), item[0]))
+        drifts.append(Drift(trait, common, number, tuple(ordered)))
+    return tuple(drifts)
+
+
+# Finds nodes whose link loses packets. It compares the shares of TCP segments that were resent.
+#
+# TCP repairs a loss of some percent, and large messages keep most of their rate. A comparison of
+# rates therefore does not find it.
+
+LEAST = 5e-3
+"""The least share of segments that is a fault. Congestion between healthy nodes costs less."""
+LEAST_SENT = 1000
+"""Fewer segments are no measurement of a share of `LEAST`."""
+LEAST_NODES = 7
+"""In a ring, a lossy link reaches three nodes. They must be less than half of all."""
+MUCH = 4.0
+"""The least ratio to the median of the nodes: if all nodes lose packets, it is no node's fault."""
+TOP = 0.75
+"""The least ratio to the largest share. A peer of a lossy node sends segments again to it only."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The share of the TCP segments of a node that were sent again during the jobs of a run.
+
+    Attributes:
+        share: of the node.
+        usual: the median of the nodes.
+        nodes: the number of nodes with enough segments.
+    """
+
+    share: float
+    usual: float
+    nodes: int
+
+    @property
+    def message(self) -> Message:
+        """The loss in words."""
+        shares = {"share": f"{self.share:.2%}", "usual": f"{self.usual:.2%}"}
+        return Message("packets-lost", nodes=self.nodes, **shares)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return dict(vars(self))
+
+
+def losses(segments: Mapping[str, tuple[int, int]]) -> dict[str, Loss]:
+    """Return the nodes whose link loses packets.
+
+    Args:
+        segments: by node, the TCP segments that were sent again, and all that were sent.
+    """
+    shares = {host: again / sent for host, (again, sent) in segments.items() if sent >= LEAST_SENT}
+    if len(shares) < LEAST_NODES:
+        return {}
+    usual, largest = median(shares.values()), max(shares.values())
+    least = max(LEAST, MUCH * usual, TOP * largest)
+    return {
+        host: Loss(share, usual, len(shares)) for host, share in shares.items() if share >= least
+    }
+
+
+def segments_of(node: Node) -> tuple[int, int]:
+    """Return the numbers of resent and of all sent TCP segments during the jobs of `node`."""
+    again = sent = 0
+    for job in node.jobs:
+        before, after = job.provenance.before, job.provenance.after
+        if after and (of_job := tcp_segments(before, after)):
+            again, sent = again + of_job[0], sent + of_job[1]
+    return again, sent

@@ -15,7 +15,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds, like_nodes
-from proofmark.judge.references.compare import Judgement, Nodes
+from proofmark.judge.references.judgement import Judgement, Nodes
 
 Repeats = Mapping[int, tuple[float, ...]]
 """The values of each figure of like nodes, one for each execution."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,6 @@ from proofmark.cases.telemetry import metrics_of
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.targets import like_targets
 from proofmark.judge.fleet.thresholds import (
     DROPS,
     FAMILY_LEVEL,
@@ -22,8 +22,8 @@ from proofmark.judge.fleet.thresholds import (
     fleet_limit,
     level_of_one,
 )
-from proofmark.judge.references.compare import Judgement
-from proofmark.records.columns import Floats, Numbers, Record
+from proofmark.judge.references.judgement import Judgement
+from proofmark.records.columns import Floats, Measurand, Numbers, Record
 from proofmark.site.node.facts import NodeFacts
 
 
@@ -298,3 +298,26 @@ def _judgement(figure: FleetFigure, value: float) -> Judgement:
             reason = figure.reason("off-by", ratio, accepted=accepted, deviation=away)
     outcome = "FAIL" if bad else "UNJUDGED"
     return Judgement("fleet", source, outcome, reason, limit.centre, ratio, *bounds)
+
+
+def like_targets(figures: Aggregates) -> Iterator[Numbers]:
+    """Yield the numbers of the valid figures of each group of two or more like targets."""
+    keys = [_without_target(each) for each in figures.records.measurands]
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for figure in np.flatnonzero(figures.valid).tolist():
+        key = keys[figures.measurand[figure]]
+        if key is not None:
+            groups.setdefault((key, int(figures.node[figure])), []).append(figure)
+    for members in groups.values():
+        if len(members) > 1:
+            yield np.array(members, dtype=np.int64)
+
+
+def _without_target(measurand: Measurand) -> Measurand | None:
+    """Return `measurand` without its storage target; None if it has none."""
+    if f'"{STORAGE_TARGET}"' not in measurand.parameters:
+        return None
+    parameters = json.loads(measurand.parameters)
+    if parameters.pop(STORAGE_TARGET, None) is None:
+        return None
+    return measurand._replace(parameters=json.dumps(parameters, sort_keys=True))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.common.units import factor
-from proofmark.judge.links.fit import Fit
+from proofmark.judge.links.link_fit import Fit
 from proofmark.records.columns import Floats, Numbers
 
 

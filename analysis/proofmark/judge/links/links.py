@@ -13,13 +13,13 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.links.bisection import Bisection, bisections
-from proofmark.judge.links.evidence import LEAST_DROP, LEAST_SLOW, slow_at
-from proofmark.judge.links.fit import Fit, fit
+from proofmark.judge.links.link_fit import Fit, fit
 from proofmark.judge.links.matrix import Matrix, matrix
 from proofmark.judge.links.measurements import measurements
+from proofmark.judge.links.path_evidence import LEAST_DROP, LEAST_SLOW, slow_at
 from proofmark.judge.links.paths import NONE, Paths
 from proofmark.judge.links.unrouted import SPREADS, SlowUplink, slow_uplinks
-from proofmark.judge.references.compare import Judgement
+from proofmark.judge.references.judgement import Judgement
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Numbers
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proofmark.judge.links.fit import Fit
+from proofmark.judge.links.link_fit import Fit
 from proofmark.judge.links.paths import NONE
 from proofmark.records.columns import Floats
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proofmark.judge.links.evidence import relative_entropy, slow_at
-from proofmark.judge.links.fit import LIKELY, Fit
+from proofmark.judge.links.link_fit import LIKELY, Fit
+from proofmark.judge.links.path_evidence import relative_entropy, slow_at
 from proofmark.judge.links.paths import NONE
 from proofmark.records.columns import Numbers
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proofmark.cases.models import UNIT_OF, Rule
 from proofmark.common.message import Message
-from proofmark.site.limits import link, processor
+from proofmark.site.hardware_limits import link, processor
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.rated import RATED, Rated
 

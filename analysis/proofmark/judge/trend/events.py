@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.common.nodesets import folded
-from proofmark.judge.traits import differences
+from proofmark.judge.shared_traits import differences
 from proofmark.judge.trend.past_run import PastRun
 
 

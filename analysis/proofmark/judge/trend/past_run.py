@@ -20,17 +20,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proofmark.common.errors import BadInput, ProofmarkError
 from proofmark.common.files import read_json, read_regular
-from proofmark.common.limits import MAX_VERDICT_BYTES
+from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.judge.fleet.fleet import hardware_kind
-from proofmark.judge.traits import machine_traits, program_traits
+from proofmark.judge.shared_traits import machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers, Scalar
-from proofmark.runs.files import RunFiles
 from proofmark.runs.nodes import Node
 from proofmark.runs.owner import refuse_root
+from proofmark.runs.run_files import RunFiles
 from proofmark.software.software import Software
 
 _RESULTS = b',\n "results": ['

@@ -11,8 +11,8 @@ import numpy as np
 from proofmark.cases.models import Metric
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.intervals import Interval
+from proofmark.judge.shared_traits import differences
 from proofmark.judge.shift import ratio, ratio_interval
-from proofmark.judge.traits import differences
 from proofmark.judge.trend.change_points import Course, Series, courses
 from proofmark.judge.trend.events import Event, events_of
 from proofmark.judge.trend.history import Points, family_of, history

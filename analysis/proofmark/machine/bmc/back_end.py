@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from proofmark.common.plugins import Plugins
+from proofmark.machine.bmc.bmc_model import FirmwareState, Host, refused_settings, to_change
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.model import FirmwareState, Host, refused_settings, to_change
 from proofmark.site.firmware import Firmware, Settings
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from proofmark.machine.bmc.client import RedfishConnection
 from proofmark.machine.bmc.json_body import Part
-from proofmark.site.bmc_vendors.model import Block
+from proofmark.site.bmc_vendors.vendor_model import Block
 
 
 def blocking(bmc: RedfishConnection, blocks: Sequence[Block]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from proofmark.common.command import traced
+from proofmark.common.processes import traced
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.https import Answer, HttpsConnection, ProtocolError
 from proofmark.machine.bmc.json_body import JsonError, Part, is_path, parse, serialized

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from proofmark.machine.bmc.client import RedfishConnection
 from proofmark.machine.bmc.json_body import Part, described
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.model import JobQueue
+from proofmark.site.bmc_vendors.vendor_model import JobQueue
 
 NAME = re.compile(r"(?!\.)[\w.-]{1,100}", re.ASCII)
 """The name of a job, which becomes a part of a path."""

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.client import ConnectionPool, RedfishConnection
 from proofmark.machine.bmc.json_body import Part
-from proofmark.machine.bmc.model import Host
 from proofmark.machine.outcome import NodeError, Outcome
 
 CHASSIS = "/redfish/v1/Chassis"

@@ -6,9 +6,9 @@ from collections import ChainMap
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from proofmark.machine.bmc.model import AttributeSpec
+from proofmark.machine.bmc.bmc_model import AttributeSpec
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.model import BmcVendor
+from proofmark.site.bmc_vendors.vendor_model import BmcVendor
 from proofmark.site.firmware import Scalar, Settings
 
 Offers = Mapping[str, AttributeSpec]

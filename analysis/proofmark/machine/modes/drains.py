@@ -15,9 +15,9 @@ from pathlib import Path
 from time import monotonic
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.bmc.model import Host
+from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.results import Result, results_of
+from proofmark.machine.modes.mode_results import Result, results_of
 from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.node_calls import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome

@@ -10,10 +10,10 @@ from time import monotonic
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.nodesets import folded
-from proofmark.machine.bmc.model import FirmwareState, Host, to_change
+from proofmark.machine.bmc.bmc_model import FirmwareState, Host, to_change
 from proofmark.machine.fanout import STOP_SIGNALS, fan_out, node_error, split
 from proofmark.machine.modes.drains import Drains, held_by, history_of
-from proofmark.machine.modes.results import Result, results_of
+from proofmark.machine.modes.mode_results import Result, results_of
 from proofmark.machine.modes.transition import ModeTransition, TargetMode, original_state
 from proofmark.machine.modes.verification import Observation
 from proofmark.machine.outcome import NodeError, Outcome

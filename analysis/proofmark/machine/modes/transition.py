@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEnd, Shell
-from proofmark.machine.bmc.model import (
+from proofmark.machine.bmc.bmc_model import (
     FirmwareState,
     Host,
     foreign_pending,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 from proofmark.common.errors import BadInput
+from proofmark.common.host_names import HostTable
+from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import states_of, text_of
 from proofmark.machine.scheduler import (
     Request,
@@ -23,6 +26,45 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.sge_output import QUEUE_STATES, read_xml
 from proofmark.runs.job_state import JobStatus, State
+from proofmark.site.survey.listed import ListedNode
+
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE]?)")
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+_UNKNOWN = {"", "-"}
+_KIND = ("num_proc", "m_socket", "arch_string")
+"""The values that like hosts share."""
+
+
+class GridEngineHosts(NodeListing):
+    """Grid Engine 6.2 and later."""
+
+    program = "qhost"
+    source = "qhost -q"
+    groups_are_queues = True
+
+    def nodes(self, ask: Ask) -> list[ListedNode]:
+        """Return all execution hosts. ``qhost`` also lists hosts that only administer."""
+        executing = HostTable.of(line.strip() for line in ask("qconf", "-sel").splitlines())
+        printed = ask("qhost", "-q", "-xml")
+        try:
+            hosts = list(read_xml(printed).iter("host"))
+        except ValueError:
+            raise no_listing(self.source, f"no XML: {printed[:100]!r}") from None
+        listed = [_host(host) for host in hosts if host.get("name") != "global"]
+        return [node for node in listed if executing.find(node.name)]
+
+
+def _host(host: ElementTree.Element) -> ListedNode:
+    values = {each.get("name", ""): (each.text or "").strip() for each in host.iter("hostvalue")}
+    known = {key: value for key, value in values.items() if value not in _UNKNOWN}
+    memory = _SIZE.fullmatch(known.get("mem_total", "0"))
+    return ListedNode(
+        name=host.get("name", ""),
+        kind=tuple(f"{key}={known[key]}" for key in _KIND if key in known),
+        memory_bytes=round(float(memory[1]) * _UNITS[memory[2]]) if memory else 0,
+        groups=tuple(queue.get("name", "") for queue in host.iter("queue")),
+    )
+
 
 _UNAVAILABLE = ("nable to send message", "nable to contact", "commlib error", "got no connection")
 
@@ -60,6 +102,7 @@ class GridEngine(Scheduler):
     """Grid Engine 6 and later: Sun, Univa, and Son of Grid Engine (Debian)."""
 
     poll_s = 15.0
+    listing = GridEngineHosts
     isolates_jobs = True
     stop_command = "qdel"
 

@@ -1,7 +1,7 @@
 """The commands that mount and stripe a scratch file system, by its type.
 
 `proofmark.site.file_systems` has the words. What is checked of a file system is the same for all
-types (`proofmark.machine.scratch.checks`).
+types (`proofmark.machine.scratch.scratch_checks`).
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 ``docs/placement.md`` draws each of them.
 """
 
-from proofmark.plan.placement.engine import place
-from proofmark.plan.placement.model import Placement
-from proofmark.plan.placement.request import PlacementError
-from proofmark.plan.placement.rules import RULES
+from proofmark.plan.placement.placement_request import PlacementError
+from proofmark.plan.placement.placing import place
+from proofmark.plan.placement.rules import RULES, Placement
 
 __all__ = ["RULES", "Placement", "PlacementError", "place"]

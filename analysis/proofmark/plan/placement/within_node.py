@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from proofmark.plan.placement import openmp
-from proofmark.plan.placement.request import PlacementRequest, counted
+from proofmark.plan.placement.placement_request import PlacementRequest, counted
 from proofmark.site.node.topology import Core, NumaDomain
 
 Cores = tuple[Core, ...]

@@ -18,8 +18,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from proofmark.common.translation import ENGLISH, _, language
 from proofmark.report.drawing.series import PlotPoint, Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
-from proofmark.report.fonts import korean
-from proofmark.report.text import count, number
+from proofmark.report.short.fonts import korean
+from proofmark.report.words import count, number
 
 INK = "#101010"
 """Colour of text and axes; on the page it becomes the colour of the surrounding text."""
@@ -73,7 +73,7 @@ def plot_style() -> Iterator[None]:
 
 @cache
 def _fonts_with_hangul() -> list[str]:
-    """Return the families of fonts with that of `proofmark.report.fonts.korean`, which is added."""
+    """Return the families of fonts with `proofmark.report.short.fonts.korean`, which is added."""
     font = korean()
     for file, weight in ((font.regular, "normal"), (font.bold, "bold")):
         fontManager.addfont(str(file))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from proofmark.common.translation import _
 from proofmark.judge.links.matrix import Matrix
 from proofmark.report.drawing.charts import PAPER, Drawing
-from proofmark.report.text import visible
+from proofmark.report.words import visible
 
 SIZE = (4.8, 4.2)  # inches
 MOST_NAMES = 32

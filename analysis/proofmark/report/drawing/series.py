@@ -12,7 +12,7 @@ from proofmark.common.nodesets import folded
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record
-from proofmark.report.text import visible
+from proofmark.report.words import visible
 
 Scalar = str | int | float
 

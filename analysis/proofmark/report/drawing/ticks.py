@@ -6,7 +6,7 @@ import math
 
 from proofmark.common.units import factor
 from proofmark.records.read import Record
-from proofmark.report.text import number, size_4_digits
+from proofmark.report.words import number, size_4_digits
 
 
 def megabytes_per_second(record: Record) -> float | None:

@@ -10,9 +10,9 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
 from proofmark.plan.step import SCRATCH
 from proofmark.report.explanation.context import Context, launch_command
+from proofmark.report.explanation.fact_sources import parameter_rows
 from proofmark.report.explanation.rows import Row
-from proofmark.report.explanation.sources import parameter_rows
-from proofmark.report.text import count
+from proofmark.report.words import count
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
 from proofmark.site.node.cpu import cpu_list_text

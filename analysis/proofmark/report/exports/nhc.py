@@ -17,8 +17,14 @@ from proofmark.judge.ending import MEANING, counts_line
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.exports.formats import Writer
-from proofmark.report.exports.nhc_checks import MOUNTS, TOPICS, Check, MemorySizes, checks_of
-from proofmark.report.exports.nhc_targets import match_expressions
+from proofmark.report.exports.nhc_checks import (
+    MOUNTS,
+    TOPICS,
+    Check,
+    MemorySizes,
+    checks_of,
+    match_expressions,
+)
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, reported_names, site_of
 

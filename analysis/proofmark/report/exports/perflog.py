@@ -8,8 +8,8 @@ from pathlib import Path
 
 from proofmark.common.files import replacing
 from proofmark.common.text import csv_cell
-from proofmark.judge.files import SINGLE_RUN, figure_name
 from proofmark.judge.verdict import Result, Verdict
+from proofmark.judge.verdict_files import SINGLE_RUN, figure_name
 from proofmark.records.columns import Records
 from proofmark.report.exports.formats import Writer
 from proofmark.runs.run import Run

@@ -11,10 +11,10 @@ import polars as pl
 from proofmark.common.files import replacing, write_whole, write_whole_bytes
 from proofmark.common.parquet import parquet
 from proofmark.common.text import csv_cell
-from proofmark.judge.files import write_junit
 from proofmark.judge.verdict import Verdict
+from proofmark.judge.verdict_files import write_junit
 from proofmark.records.columns import Records
-from proofmark.records.table import table
+from proofmark.records.parquet_table import table
 from proofmark.report.exports.formats import Writer
 from proofmark.runs.run import Run
 

@@ -10,7 +10,7 @@ from proofmark.report.drawing.charts import Bars, Drawing, draw_bars
 from proofmark.report.drawing.series import Sample, Series, lines_by_settings, parameter
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.plot import Plot, PlotContext
-from proofmark.report.text import number, sentence
+from proofmark.report.words import number, sentence
 
 HPL = ("rmax", "hpl_rmax")
 DGEMM = "dgemm_star"

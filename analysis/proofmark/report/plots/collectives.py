@@ -5,30 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.common.translation import N_, _
-from proofmark.judge.claims.p5 import PLACEMENTS
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.labels import is_collective
-from proofmark.report.drawing.messages import is_time, message_bytes
+from proofmark.report.drawing.message_sizes import is_time, message_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings
 from proofmark.report.drawing.ticks import microseconds
 from proofmark.report.plot import Plot, PlotContext
 
 
 class Collectives(Plot):
-    """Average time of collective operations over message size, a line for each operation.
-
-    Records in a placement of P5 are excluded: `CollectivesByPlacement` draws them (P5, figure 1).
-    """
+    """Average time of collective operations over message size, a line for each operation."""
 
     title = N_("Time of collective operations over message size")
     position = 63
 
     def wants(self, record: Record) -> bool:
         """Return whether `record` is an average time of a collective with a known message size."""
-        of_p5 = record.placement in PLACEMENTS
         timed = is_time(record) and message_bytes(record) is not None
-        return is_collective(record.benchmark) and timed and not of_p5
+        return is_collective(record.benchmark) and timed
 
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw one plot with a line for each collective operation and setting."""

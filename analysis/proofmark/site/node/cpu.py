@@ -12,7 +12,7 @@ from archspec.cpu.detect import COMPATIBILITY_CHECKS, partial_uarch
 from archspec.cpu.schema import TARGETS_JSON
 from ClusterShell.RangeSet import RangeSet
 
-from proofmark.common.limits import MAX_CPUS
+from proofmark.common.input_limits import MAX_CPUS
 
 POWER = ("ppc64le", "ppc64")
 

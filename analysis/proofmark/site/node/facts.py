@@ -14,7 +14,7 @@ from proofmark.site.node import parts, probe_values
 from proofmark.site.node.cpu import architecture, read_cpuinfo, vector_set
 from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Port
 from proofmark.site.node.probe_text import Stream, read_stream
-from proofmark.site.node.threads import CPUS, cores_of, read_threads, usable_cpus
+from proofmark.site.node.probe_values import CPUS, cores_of, read_threads, usable_cpus
 from proofmark.site.node.topology import Topology
 from proofmark.site.node.unread import Unread
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from xml.etree import ElementTree
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
+from proofmark.common.processes import run_command
 from proofmark.site.node.unread import Unread
 
 WRITTEN_BY = "the XML of hwloc 2, as 'lstopo --of xml' writes it"

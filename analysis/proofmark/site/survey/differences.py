@@ -12,7 +12,7 @@ import yaml
 from proofmark.common.errors import bad_input
 from proofmark.common.files import text_or_empty
 from proofmark.common.host_names import HostTable
-from proofmark.common.limits import MAX_YAML_BYTES
+from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import placed
@@ -24,7 +24,7 @@ from proofmark.site.survey.findings import partition_found, topology_facts, topo
 from proofmark.site.survey.further_facts import further_facts
 from proofmark.site.survey.inventory_files import FOUND
 from proofmark.site.survey.listed import Kind
-from proofmark.site.survey.report import NodeReport, Survey
+from proofmark.site.survey.node_answers import NodeReport, Survey
 
 COMPARED = (
     *("hardware.cpu_model", "hardware.architecture", "hardware.clock_hz"),

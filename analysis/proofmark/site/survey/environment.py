@@ -9,7 +9,7 @@ from pathlib import Path
 from archspec.cpu import TARGETS
 
 from proofmark.common.files import text_or_empty
-from proofmark.common.limits import MAX_YAML_BYTES
+from proofmark.common.input_limits import MAX_YAML_BYTES
 
 _TARGET = re.compile(r"target=([a-z0-9_]+)")
 _ARRAY = re.compile(r"stream_array_size=(\d{1,12})")

@@ -6,12 +6,12 @@ from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.site.fabric_import import fabric_levels
-from proofmark.site.limits import link
+from proofmark.site.hardware_limits import link
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Port
 from proofmark.site.survey.entries import Fact, Found, Question
 from proofmark.site.survey.listed import Kind
-from proofmark.site.survey.report import NodeReport, Survey
+from proofmark.site.survey.node_answers import NodeReport, Survey
 
 
 def _active_ports(facts: NodeFacts) -> list[Port]:

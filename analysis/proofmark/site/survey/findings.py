@@ -7,8 +7,8 @@ from typing import Any
 
 from proofmark.common.errors import BadInput
 from proofmark.common.text import one_line, size
-from proofmark.site.bmc_vendors.model import recognized
-from proofmark.site.limits import processor
+from proofmark.site.bmc_vendors.vendor_model import recognized
+from proofmark.site.hardware_limits import processor
 from proofmark.site.literals import is_template
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
@@ -18,7 +18,7 @@ from proofmark.site.survey.environment import Environment
 from proofmark.site.survey.fabric_findings import fabric_found
 from proofmark.site.survey.further_facts import dimm_texts
 from proofmark.site.survey.listed import GroupLimits, Kind
-from proofmark.site.survey.report import NodeReport, Survey
+from proofmark.site.survey.node_answers import NodeReport, Survey
 
 PARALLEL = (
     *("lustre", "gpfs", "beegfs", "wekafs", "panfs", "ceph", "pvfs2"),

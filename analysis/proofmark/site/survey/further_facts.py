@@ -8,8 +8,8 @@ from proofmark.common.text import one_line, size
 from proofmark.site.literals import is_template
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.survey.entries import Fact
+from proofmark.site.survey.node_answers import NodeReport
 from proofmark.site.survey.node_tools import modules, versions
-from proofmark.site.survey.report import NodeReport
 
 
 def dimm_texts(facts: NodeFacts) -> list[str]:

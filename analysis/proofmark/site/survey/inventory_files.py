@@ -18,7 +18,7 @@ from proofmark.site.survey.environment import Environment
 from proofmark.site.survey.findings import partition_found, topology_file
 from proofmark.site.survey.further_facts import further_facts
 from proofmark.site.survey.listed import Kind, ansible_ranges
-from proofmark.site.survey.report import NodeReport, Survey
+from proofmark.site.survey.node_answers import NodeReport, Survey
 
 ASKED = frozenset({"probe", "bmc"})
 """Parts of a report whose questions are in the file of the partition."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
-from proofmark.software.easybuild import EasyBuildInstallation, Module, installed_packages
+from proofmark.software.easybuild_modules import EasyBuildInstallation, Module, installed_packages
 from proofmark.software.installed import Installed
 from proofmark.software.provider import Provider
 

@@ -10,8 +10,8 @@ from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
 from proofmark.software.provider import Provider
 from proofmark.software.spack.install import install, missing_specs
+from proofmark.software.spack.installation import check_length
 from proofmark.software.spack.lock_check import read_roots
-from proofmark.software.spack.path_length import check_length
 from proofmark.software.spack.system import this_system
 
 

@@ -13,7 +13,7 @@ import yaml
 from pydantic import Field
 
 from proofmark.common.strict_model import StrictModel
-from proofmark.software.spack.lock import Spec
+from proofmark.software.spack.lock_file import Spec
 
 
 class MeasuredTime(StrictModel):

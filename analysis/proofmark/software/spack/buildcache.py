@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import new_folder
+from proofmark.common.processes import run_command
 from proofmark.software.spack.installation import SpackInstallation
 
 MANIFESTS = "v3/manifests/spec"

@@ -17,8 +17,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.processes import run_command
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
 from proofmark.software.build_process import Say

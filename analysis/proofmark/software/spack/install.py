@@ -20,18 +20,22 @@ from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
-from proofmark.software.spack.build_progress import BuildProgress
+from proofmark.software.spack.build_progress import BuildProgress, read_failure
 from proofmark.software.spack.build_times import known_times, measured_times, read_times
 from proofmark.software.spack.bundle import unpack
-from proofmark.software.spack.failure import read_failure
-from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
+from proofmark.software.spack.installation import (
+    SpackInstallation,
+    bootstrap,
+    check_blanks,
+    check_length,
+    installation_in,
+)
 from proofmark.software.spack.linked import check_blas
-from proofmark.software.spack.lock import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
+from proofmark.software.spack.lock_file import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_rules import overlay_digest
 from proofmark.software.spack.mirror import located_sources, search_sources
 from proofmark.software.spack.one_at_a_time import one_at_a_time
-from proofmark.software.spack.path_length import check_blanks, check_length
 
 SPACK_JOBS = 16
 """Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError
-from proofmark.software.spack.lock import Lock, Spec
+from proofmark.common.processes import run_command
+from proofmark.software.spack.lock_file import Lock, Spec
 from proofmark.software.spack.site_parts import openblas_of
 
 LIBRARIES = {

@@ -10,16 +10,16 @@ from typing import Any
 import archspec.cpu
 import yaml
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import InputError, bad_input, nearest
-from proofmark.software.spack.lock import read_lock
+from proofmark.common.processes import run_command
+from proofmark.software.spack.lock_file import read_lock
 from proofmark.software.spack.lock_rules import (
     check_lock,
     forbidden_instructions,
     root_names,
 )
+from proofmark.software.spack.lock_sources import check_sources
 from proofmark.software.spack.site_environment import declared_externals
-from proofmark.software.spack.sources import check_sources
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
 PINS = Path("environments/common/spack-pins.yaml")

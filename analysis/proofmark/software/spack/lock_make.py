@@ -13,13 +13,13 @@ from typing import Any
 
 import yaml
 
-from proofmark.common.command import run_command
-from proofmark.common.environment import without_secrets
+from proofmark.common.child_environment import without_secrets
 from proofmark.common.errors import bad_input
+from proofmark.common.processes import run_command
 from proofmark.software.spack.installation import head
 from proofmark.software.spack.lock_check import OVERLAY, PINS, load_mapping, read_environment
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
-from proofmark.software.spack.sources import FILE, sources_from_spack
+from proofmark.software.spack.lock_sources import FILE, sources_from_spack
 from proofmark.software.spack.system import release_variables, this_system, write_release
 
 

@@ -14,8 +14,8 @@ from proofmark.software.request import Sources
 from proofmark.software.spack.buildcache import cached_manifests
 from proofmark.software.spack.bundle import digest
 from proofmark.software.spack.installation import SpackInstallation
-from proofmark.software.spack.lock import Lock
-from proofmark.software.spack.sources import FILE, SourceFile, SourcesOfLock, read_sources
+from proofmark.software.spack.lock_file import Lock
+from proofmark.software.spack.lock_sources import FILE, SourceFile, SourcesOfLock, read_sources
 
 
 class State(StrEnum):

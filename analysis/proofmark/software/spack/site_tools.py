@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from proofmark.common.command import run_command
-from proofmark.common.environment import without_secrets
+from proofmark.common.child_environment import without_secrets
 from proofmark.common.errors import bad_input
+from proofmark.common.processes import run_command
 from proofmark.software.spack.lock_make import Checkouts
 from proofmark.software.spack.site_parts import SitePart
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
-from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host
+from proofmark.machine.bmc.bmc_model import AttributeSpec, FirmwareState, Host
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.site.firmware import Settings
 

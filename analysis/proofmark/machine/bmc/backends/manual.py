@@ -6,7 +6,7 @@ A person sets the machine. The operating system must show the mode, as with ever
 from __future__ import annotations
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
-from proofmark.machine.bmc.model import FirmwareState, Host, format_settings
+from proofmark.machine.bmc.bmc_model import FirmwareState, Host, format_settings
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Settings
 

@@ -16,6 +16,15 @@ from typing import Any
 from proofmark.common.errors import nearest
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
 from proofmark.machine.bmc.blocks import blocking
+from proofmark.machine.bmc.bmc_model import (
+    AttributeSpec,
+    FirmwareState,
+    Host,
+    foreign_pending,
+    format_settings,
+    refused_settings,
+    to_change,
+)
 from proofmark.machine.bmc.client import (
     REQUESTS_OF_AN_OPERATION,
     ConnectionPool,
@@ -25,19 +34,10 @@ from proofmark.machine.bmc.client import (
 from proofmark.machine.bmc.config_jobs import ConfigJobs
 from proofmark.machine.bmc.etags import Etags, conditions
 from proofmark.machine.bmc.json_body import Part
-from proofmark.machine.bmc.model import (
-    AttributeSpec,
-    FirmwareState,
-    Host,
-    foreign_pending,
-    format_settings,
-    refused_settings,
-    to_change,
-)
 from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.bmc.vendor_settings import offered_names, resolve, settable, unlocked
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.model import BmcVendor, vendor
+from proofmark.site.bmc_vendors.vendor_model import BmcVendor, vendor
 from proofmark.site.firmware import Firmware, Scalar, Settings
 
 ROOT = "/redfish/v1"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
-from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host
+from proofmark.machine.bmc.bmc_model import AttributeSpec, FirmwareState, Host
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Settings
 

@@ -1,0 +1,198 @@
+"""The cases, the site and the run of a command, from its options."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from argparse import _ArgumentGroup as ArgumentGroup
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import DEFAULT_SUITE, Benchmarks
+from proofmark.cli.amounts import whole
+from proofmark.cli.command import Words, complete
+from proofmark.cli.site import inventory_of, limit_argument, site_argument
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.input_limits import MAX_REPEATS
+from proofmark.common.kit import kit_folder
+from proofmark.common.nodesets import folded
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import Available, refuse_lacking
+from proofmark.runs.adopted import refuse_imported
+from proofmark.runs.run_names import NamedRun, names_of, open_names
+from proofmark.runs.start import start_or_continue
+from proofmark.site.choice import LINK, chosen_site
+from proofmark.site.groups import COMPUTE
+from proofmark.site.inventory import Inventory, Site, load_site, read_sites
+from proofmark.site.machines import machines_of
+from proofmark.software.provider import packages_at
+
+
+def kit_benchmarks() -> Benchmarks:
+    """Return the cases and suites of the kit in use."""
+    return load_benchmarks(kit_folder() / "benchmarks")
+
+
+def packages_of_kit(site: Site) -> Available | None:
+    """Return the packages of the provider of `site`, with this checkout (`packages_at`)."""
+    return packages_at(kit_folder(), site)
+
+
+def suite_argument(
+    parser: ArgumentParser | ArgumentGroup, default: str | None = DEFAULT_SUITE, note: str = ""
+) -> None:
+    """Add ``--suite`` to `parser`; `note` is its help, or empty for the usual one."""
+    usual = f"a suite (default: {default})" if default else "only the cases of this suite"
+    note = note or usual
+    complete(parser.add_argument("--suite", default=default, help=note), Words.SUITE)
+
+
+def repeats_argument(parser: ArgumentParser | ArgumentGroup) -> None:
+    """Add ``--repeats`` to `parser`."""
+    note = "how often each step runs (default: that of the suite)"
+    parser.add_argument("--repeats", type=whole(1, MAX_REPEATS), metavar="N", help=note)
+
+
+def runs_folder_argument(parser: ArgumentParser) -> None:
+    """Add ``--runs`` to `parser`."""
+    note = "the folder of all runs (default: runs)"
+    complete(parser.add_argument("--runs", default="", help=note), Words.PATH)
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add RUN to `parser`, and the options that plan a run if RUN is missing."""
+    run = parser.add_argument(
+        "folder", metavar="RUN", nargs="?", type=Path, help="the run's folder"
+    )
+    complete(run, Words.RUN)
+    site_arguments(parser)
+    planned = parser.add_argument_group("without RUN, a plan is made from -i, -l and")
+    suite_argument(planned)
+    repeats_argument(planned)
+    planned.add_argument("--provision-from", help="replaces the value of the inventory")
+
+
+def site_arguments(parser: ArgumentParser) -> None:
+    """Add ``-i`` and ``-l``, which select the site of a run, to `parser`."""
+    site_argument(parser, "the site")
+    note = "a partition, or hosts of one (default: the partition of the run)"
+    limit_argument(parser, note)
+
+
+def site_of_inventory(
+    options: Namespace, partition: str, overrides: Mapping[str, str | None] | None = None
+) -> Site:
+    """Return the site that ``-i`` and ``-l`` select, for a run on `partition`.
+
+    The file ``inputs/site.json`` in the folder of the run is not read: it has commands, and the run
+    user can write it.
+
+    Raises:
+        BadInput: no site is named, or the inventory or the limit does not have the partition.
+    """
+    return _site_in(inventory_of(options), options, partition, overrides)
+
+
+def _site_in(
+    inventory: Inventory,
+    options: Namespace,
+    partition: str,
+    overrides: Mapping[str, str | None] | None,
+) -> Site:
+    if options.limit:
+        site = load_site(inventory, options.limit, overrides)
+        if site.partition_name != partition:
+            found = f"{options.limit!r}: hosts of {site.partition_name}"
+            raise bad_input("-l", "", found, f"hosts of {partition}, the partition of the run")
+        return site
+    sites, mistakes = read_sites(inventory, COMPUTE, overrides)
+    for site in sites:
+        if site.partition_name == partition:
+            return site
+    if mistakes:
+        raise BadInput(*mistakes)
+    names = ", ".join(site.partition_name for site in sites)
+    raise bad_input(inventory.folder, "compute", f"no partition {partition!r} of the run", names)
+
+
+def site_of_run(
+    options: Namespace, run: NamedRun, overrides: Mapping[str, str | None] | None = None
+) -> Site:
+    """Return the site of `run`, which has all of its nodes, from the inventory.
+
+    It is the site that ``-i`` names, or that of the same name in this checkout: the chosen one, or
+    one of ``inventory/``. The folder that the
+    run remembers may be that of another checkout, and is not read.
+
+    Raises:
+        BadInput: there is no such site, the run remembers another one than that of this checkout,
+            or the site does not have the partition or a node of the run.
+    """
+    named = options.inventory
+    inventory = inventory_of(options) if named else Inventory.of(_site_in_checkout(run))
+    site = _site_in(inventory, options, run.names.partition, overrides)
+    refuse_other_hosts(run, site)
+    return site
+
+
+def _site_in_checkout(run: NamedRun) -> Path:
+    """Return the folder of the site of `run` in this checkout.
+
+    Raises:
+        BadInput: there is none, or the run remembers another folder: the user has to choose.
+    """
+    here, remembered = kit_folder() / "inventory" / run.names.site, run.names.inventory
+    link = kit_folder() / LINK
+    if link.is_symlink() and link.resolve().name == run.names.site:
+        here = chosen_site(kit_folder())
+    accepted = f"-i FOLDER, the site {run.names.site}"
+    if not here.is_dir():
+        found = f"nothing; the run was planned with {remembered}, and {here} does not exist"
+        raise bad_input("-i", "", found, accepted)
+    if f"{here.resolve()}" != remembered:
+        found = f"nothing; the run was planned with {remembered}, and this checkout has {here}"
+        raise bad_input("-i", "", found, accepted)
+    return here
+
+
+def refuse_other_hosts(run: NamedRun, site: Site) -> None:
+    """Refuse a plan with nodes that `site` does not select.
+
+    Raises:
+        BadInput: it names these nodes.
+    """
+    if run.names.site != site.name:
+        found = f"the site {site.name}"
+        raise bad_input("-i", "", found, f"{run.names.site}, the site of the run")
+    if others := sorted(set(run.names.nodes) - set(site.hosts)):
+        found = f"nodes that {site.limit!r} does not select: {folded(others)}"
+        raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
+
+
+@contextmanager
+def open_or_plan_run(
+    options: Namespace, scratch_dir: str | None = None
+) -> Iterator[tuple[NamedRun, Site]]:
+    """Yield the run in ``options.folder`` or a planned one, which is removed later, and its site.
+
+    Raises:
+        BadInput: the run does not exist, or the options to plan one are missing.
+    """
+    if options.folder:
+        run = open_names(options.folder)
+        refuse_imported(run)
+        yield run, site_of_run(options, run, {"scratch_dir": scratch_dir})
+        return
+    if not options.limit:
+        raise bad_input("RUN", "", "nothing", "a run's folder, or -i and -l to plan one")
+    overrides = {"provision_from": options.provision_from, "scratch_dir": scratch_dir}
+    site = load_site(inventory_of(options), options.limit, overrides)
+    benchmarks = kit_benchmarks()
+    machines, probe = machines_of(site)
+    plan = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    refuse_lacking(plan, benchmarks, site, machines, packages_of_kit)
+    with TemporaryDirectory(prefix="proofmark-plan-") as folder:
+        made, _ = start_or_continue(Path(folder), plan, benchmarks, site, probe, run_id="new")
+        yield NamedRun(made.folder, names_of(made)), site

@@ -1,0 +1,171 @@
+"""The commands that execute a run."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Collection
+from pathlib import Path
+
+from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.input import read_stdin
+from proofmark.cli.output import print_line
+from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.files import read_json
+from proofmark.common.kit import kit_folder
+from proofmark.common.progress_lines import say
+from proofmark.jobs.execute import execute as execute_run
+from proofmark.jobs.execute import summary
+from proofmark.jobs.job_script import Manner
+from proofmark.jobs.rerun import pick
+from proofmark.jobs.rerun import rerun as rerun_steps
+from proofmark.jobs.scripts import stability_of, write_scripts
+from proofmark.jobs.step_script import repeated_commands
+from proofmark.machine.checkout import refuse_unseen
+from proofmark.plan.search import Figures, Search
+from proofmark.runs.adopted import refuse_imported
+from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.run import (
+    Run,
+    benchmarks_of,
+    leave_out,
+    open_run,
+    reported_names,
+    site_of,
+    with_decisions,
+)
+from proofmark.runs.stage_faults import noting_faults
+from proofmark.site.inventory import Site
+from proofmark.software.provision import Probes, provide_software
+from proofmark.software.software import Software
+
+STOPPED_EARLY = 6
+"""Exit code of ``stage execute --fail-fast`` that started no further step."""
+
+
+def _rerun_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "steps", metavar="STEP", nargs="+", help="step ids, numbers, or <step>/<node>"
+    )
+
+
+def rerun(options: Namespace) -> int:
+    """Run steps of a run again."""
+    run = open_run(options.folder)
+    refuse_imported(run)
+    refuse_unseen(site_of(run), run.folder)
+    rerun_steps(run, pick(run, options.steps), say)
+    return 0
+
+
+def _record_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--installed", action="store_true", help="use the run's installed.json")
+
+
+def record_software(options: Namespace) -> int:
+    """Write ``software.json`` from the probes; stdin has them as JSON."""
+    run = open_run(options.folder)
+    refuse_imported(run)
+    with noting_faults(run.folder, "programs"):
+        provide_software(
+            run,
+            kit_folder() / "environments",
+            read_stdin(Probes),
+            by_installed=options.installed,
+        )
+    return 0
+
+
+def _execute_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "--scripts", action="store_true", help="write the scripts of the steps; run no job"
+    )
+    parser.add_argument(
+        "--fail-fast",
+        action="store_true",
+        help="start no further step after the first one that fails or stays disturbed; exit code "
+        f"{STOPPED_EARLY}",
+    )
+
+
+def stage(run: Run, site: Site) -> Run:
+    """Write the scripts of the steps and jobs; return the run without steps that repeat others."""
+    software = read_json(run.files.software, Software)
+    repeated = repeated_commands(run.plan, software)
+    run = leave_out(run, repeated)
+    for step, why in repeated.items():
+        say(f"{step}: not needed: {why}")
+    partition = site.partition
+    write_scripts(
+        run.folder,
+        run.plan,
+        software,
+        Path(partition.scratch.path),
+        partition.scheduler,
+        {name: Path(each.path) for name, each in partition.scratches.items()},
+        partition.queue,
+        partition.launch,
+        partition.host_cpus,
+        reported_names(run, site),
+        stability_of(partition, benchmarks_of(run)),
+    )
+    return run
+
+
+def execute(options: Namespace) -> int:
+    """Run the jobs of a run and print a summary; with ``--scripts``, only write the scripts."""
+    run = open_run(options.folder)
+    refuse_imported(run)
+    site = site_of(run)
+    if not options.scripts:
+        refuse_unseen(site, run.folder)
+    run = stage(run, site)
+    if options.scripts:
+        return 0
+    manner = Manner.FAIL_FAST if options.fail_fast else Manner.UNFINISHED
+    early = execute_run(run, site.partition.scheduler, say, _figures, manner=manner)
+    print_line(summary(with_decisions(run)))
+    return STOPPED_EARLY if early else 0
+
+
+def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
+    """Return the figures of finished steps."""
+    from proofmark.records.figures import figures_of  # polars costs time; few runs search
+
+    return figures_of(run, search, steps)
+
+
+def collect(options: Namespace) -> int:
+    """Write ``nodes/*.json`` and print the paths; return 1 if a node did not prove its state."""
+    run = open_run(options.folder)
+    paths = collect_nodes(run)
+    for path in paths:
+        print_line(f"{path}")
+    if not paths:
+        print_line(f"{run.id}: no job has left a report of a node")
+    unproven = {
+        host: "; ".join(probe.reason for probe in node.damaged)
+        for host, node in nodes_of(run).items()
+        if node.damaged
+    }
+    for host, reason in unproven.items():
+        say(f"proofmark: {host}: {reason}; its steps of this job are INVALID")
+    note_failed_nodes(unproven)
+    return 1 if unproven else 0
+
+
+COMMANDS = {
+    "rerun": Command(rerun, "rerun runs/latest-local 3", _rerun_arguments, rights=Rights.NONE),
+    "stage record-software": Command(
+        record_software,
+        "stage record-software runs/latest-local --installed",
+        _record_arguments,
+        rights=Rights.NONE,
+    ),
+    "stage execute": Command(
+        execute, "stage execute runs/latest-local", _execute_arguments, rights=Rights.NONE
+    ),
+    "stage collect": Command(collect, "stage collect runs/latest-local"),
+}

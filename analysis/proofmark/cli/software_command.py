@@ -1,0 +1,301 @@
+"""The commands ``install``, ``stage build-program``, ``bundle`` and ``cache``."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from argparse import ArgumentParser, Namespace
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from proofmark.cli.amounts import whole
+from proofmark.cli.command import Command, Rights, complete, run_argument
+from proofmark.cli.command_inputs import (
+    kit_benchmarks,
+    packages_of_kit,
+    site_arguments,
+    site_of_run,
+)
+from proofmark.cli.input import read_stdin
+from proofmark.cli.output import print_json
+from proofmark.cli.sources import lock_arguments, packages_argument, site_locks
+from proofmark.common.errors import bad_input
+from proofmark.common.files import read_regular, write_private
+from proofmark.common.input_limits import MAX_PARALLEL
+from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.progress_lines import say
+from proofmark.plan.lacking import refuse_install
+from proofmark.runs.adopted import refuse_imported
+from proofmark.runs.owner import as_owner
+from proofmark.runs.run_names import NamedRun, RunNames, open_names
+from proofmark.runs.stage_faults import noting_faults
+from proofmark.software.own_programs import build, not_built, own_packages, with_own
+from proofmark.software.provider import PROVIDERS
+from proofmark.software.request import ProvisionRequest, Sources, Toolchain
+from proofmark.software.spack import buildcache
+from proofmark.software.spack import bundle as bundles
+from proofmark.software.spack import install as spack
+from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
+from proofmark.software.spack.system import this_system
+
+
+def _install_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    site_arguments(parser)
+    origin = parser.add_argument("--from", dest="origin", required=True, help="the provider")
+    complete(origin, PROVIDERS.names())
+    parser.add_argument(
+        "--check", action="store_true", help="report what is missing, install nothing"
+    )
+    parser.add_argument("--bundle", type=Path, metavar="FILE", help="a file of `proofmark bundle`")
+    parser.add_argument(
+        "--modules",
+        action="store_true",
+        help="read the outputs of modules.sh on the node from stdin, as JSON by package",
+    )
+    parser.add_argument(
+        "--toolchain",
+        default="foss",
+        choices=list(Toolchain),
+        help="of EasyBuild: built, or the site's",
+    )
+    source_arguments(parser)
+
+
+def _bundle_arguments(parser: ArgumentParser) -> None:
+    _existing_lock_arguments(parser)
+    parser.add_argument("target", metavar="FILE", type=Path)
+
+
+def _existing_lock_arguments(parser: ArgumentParser) -> None:
+    lock_arguments(parser, "the system of the lock; it must be this one")
+    packages_argument(parser)
+    source_arguments(parser)
+
+
+def _cache_arguments(parser: ArgumentParser) -> None:
+    _existing_lock_arguments(parser)
+    parser.add_argument("target", metavar="FOLDER", type=Path)
+    parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
+
+
+def source_arguments(parser: ArgumentParser) -> None:
+    """Add the options that name Spack, the sources and the folder of installations to `parser`."""
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+    parser.add_argument("--spack", type=Path, help="Spack at the pinned commit")
+    parser.add_argument("--spack-packages", type=Path, help="its recipes at the pinned commit")
+    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
+    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="its public key")
+    parser.add_argument(
+        "--jobs", type=whole(0, MAX_PARALLEL), default=0, help="processes per build (0: all cores)"
+    )
+
+
+def _sources(options: Namespace) -> Sources:
+    return Sources(
+        spack=options.spack,
+        packages=options.spack_packages,
+        mirror=options.sources,
+        cache=options.cache,
+        key=options.cache_key,
+    )
+
+
+def _prefixes(options: Namespace, kit: Path) -> Path:
+    given: Path = options.prefixes or result_folder(kit, ".provision")
+    return given.resolve()
+
+
+def install(options: Namespace) -> int:
+    """Install the programs of a run, or report missing packages; print the result as JSON."""
+    run = open_names(options.folder)
+    refuse_imported(run)
+    with nullcontext() if options.check else noting_faults(run.folder, "build"):
+        return _install(options, run)
+
+
+def _install(options: Namespace, run: NamedRun) -> int:
+    kit = kit_folder()
+    modules = read_stdin(dict[str, str]) if options.modules else {}
+    # The site has folders of locks, and names of modules.
+    site = site_of_run(options, run, {"provision_from": options.origin})
+    programs, environments = _programs(run.names), kit / "environments"
+    refuse_install(run.names.suite, programs, site, packages_of_kit)
+    own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
+    prefixes = _prefixes(options, kit)
+    request = ProvisionRequest(
+        kit=kit,
+        arch=site.partition.environment,
+        programs={name: each for name, each in programs.items() if name not in own},
+        prefixes=prefixes,
+        sources=_sources(options),
+        site_locks=site.inventory / "locks",
+        bundle=options.bundle,
+        toolchain=Toolchain(options.toolchain),
+        jobs=options.jobs,
+        facts=site.partition.facts,
+        preinstalled=site.partition.preinstalled,
+        module_output=modules,
+    )
+    provider = PROVIDERS.get(options.origin)(request)
+    missing, own_missing = provider.missing(), not_built(environments, own, prefixes)
+    installed = None if options.check and missing else provider.install(say)
+    if installed is not None:
+        compiled = own.difference(own_missing) if options.check else own
+        installed = with_own(installed, environments, compiled, prefixes)
+        target = run.files.installed
+        text = installed.model_dump_json(indent=1) + "\n"
+        with as_owner(run.folder):
+            same = target.exists() and read_regular(target) == text.encode()
+            if not options.check and not same:
+                write_private(target, text)
+    print_json(
+        {
+            "missing": [*missing, *own_missing],
+            "needs": installed.probe_requests() if installed else [],
+            "modules": provider.modules() if installed else {},
+        }
+    )
+    return 0
+
+
+def _programs(names: RunNames) -> dict[str, list[str]]:
+    """Return the programs of a run, by package.
+
+    Raises:
+        BadInput: a package is in no case of the kit.
+    """
+    known = {case.package for case in kit_benchmarks().cases.values()}
+    if unknown := sorted(names.programs.keys() - known):
+        raise bad_input("RUN", "package", ", ".join(unknown), "packages of the cases of the kit")
+    return names.programs
+
+
+def _build_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("package", metavar="PACKAGE", help="a package whose source the kit has")
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+
+
+def build_program(options: Namespace) -> int:
+    """Compile the program of a package of the kit; print its path."""
+    kit = kit_folder()
+    built = build(kit / "environments", options.package, _prefixes(options, kit))
+    print(*built.programs.values(), sep="\n")
+    return 0
+
+
+def system_of(options: Namespace) -> str:
+    """Return the system of a lock.
+
+    Raises:
+        BadInput: the option names another system than this one.
+    """
+    system = this_system().name
+    if options.os not in (None, "", system):
+        raise bad_input("OS", "", options.os, f"{system}: a lock is made on its own system")
+    return system
+
+
+def ready(options: Namespace, kit: Path) -> SpackInstallation:
+    """Install Spack at its pins and return the installation.
+
+    Raises:
+        BadInput: a checkout is not at its pin, or cannot be cloned.
+    """
+    sources = _sources(options)
+    installation = installation_in(_prefixes(options, kit), sources)
+    installation.root.mkdir(parents=True, exist_ok=True)
+    bootstrap(installation, kit, spack.read_pins(kit), sources, say)
+    return installation
+
+
+def _request(
+    options: Namespace, kit: Path, system: str
+) -> tuple[ProvisionRequest, spack.ChosenLock]:
+    """Return a request for the packages of the options, or for all of the lock, and the lock."""
+    request = ProvisionRequest(
+        kit=kit,
+        arch=options.arch,
+        programs={},
+        prefixes=_prefixes(options, kit),
+        # A bundle may get sources that the folder lacks from the addresses of the recipes.
+        sources=replace(_sources(options), upstream=True),
+        site_locks=site_locks(options),
+    )
+    chosen = spack.choose_lock(request, system)
+    names = options.package or sorted(chosen.lock.roots)
+    programs: dict[str, set[str]] = {chosen.lock.root(name).name: set() for name in names}
+    return replace(request, programs=programs), chosen
+
+
+def bundle(options: Namespace) -> int:
+    """Pack Spack, its recipes, sources, wheels, the lock and, if given, a build cache."""
+    kit, system = kit_folder(), system_of(options)
+    request, chosen = _request(options, kit, system)
+    pins = spack.read_pins(kit)
+    # The build cache is packed, and is not installed from.
+    packed_cache, request = request.sources.cache, _without_cache(request)
+    with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
+        folder = Path(scratch) / "bundle"
+        folder.mkdir()
+        with spack.prepare(request, chosen, say) as prepared:
+            installation = prepared.installation
+            for checkout, name, pin in (
+                (installation.spack, "spack.git", pins["spack"]),
+                (installation.packages, "packages.git", pins["spack_packages"]),
+            ):
+                bundles.copy_repository(checkout, pin["tag"], folder / name)
+            hashes = [spec.hash for spec in chosen.lock.missing(request.programs, ())]
+            say(f"downloading the sources of {len(hashes)} specs")
+            command = installation.command("-e", str(prepared.environment))
+            variables = installation.environment()
+            bundles.download_sources(command, variables, folder / "mirror", hashes)
+        say("downloading wheels")
+        requirements = [kit / "requirements" / name for name in ("spack.txt", "run.txt")]
+        bundles.download_wheels(requirements, folder / "wheels")
+        if packed_cache:
+            shutil.copytree(packed_cache, folder / "cache")
+        shutil.copy(chosen.lock.source, folder / "spack.lock")
+        made = bundles.pack(
+            folder,
+            options.target,
+            arch=options.arch,
+            os=system,
+            commits={name: str(pins[name]["commit"]) for name in ("spack", "spack_packages")},
+            lock=bundles.digest(chosen.lock.source),
+            packages=tuple(request.programs),
+        )
+    print(f"{options.target}: {len(made.files)} files, SHA-256 {bundles.digest(options.target)}")
+    return 0
+
+
+def _without_cache(request: ProvisionRequest) -> ProvisionRequest:
+    return replace(request, sources=replace(request.sources, cache=None, key=None))
+
+
+def cache(options: Namespace) -> int:
+    """Push the installed packages of an environment to a signed build cache."""
+    kit, system = kit_folder(), system_of(options)
+    request, chosen = _request(options, kit, system)
+    with spack.prepare(_without_cache(request), chosen, say) as prepared:
+        installation = prepared.installation
+        installed = installation.installed()
+        roots = {chosen.lock.root(name).hash for name in request.programs}
+        if missing := sorted(chosen.lock.specs[root].label for root in roots - installed.keys()):
+            found = f"{', '.join(missing)}, which is not installed"
+            raise bad_input("cache", "", found, "installed packages")
+        buildcache.push(installation, prepared.environment, roots, options.target, options.key)
+    print(f"{options.target}: {len(buildcache.cached_manifests(options.target))} specs")
+    return 0
+
+
+COMMANDS = {
+    "install": Command(
+        install, "install runs/latest-local --from spack", _install_arguments, rights=Rights.OF_ROOT
+    ),
+    "stage build-program": Command(build_program, "stage build-program os-noise", _build_arguments),
+    "bundle": Command(bundle, "bundle knl knl.tar", _bundle_arguments),
+    "cache": Command(cache, "cache knl /srv/cache --key site", _cache_arguments),
+}

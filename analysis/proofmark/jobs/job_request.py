@@ -1,0 +1,107 @@
+"""Makes the request of a job to its scheduler."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from itertools import count, islice
+from math import ceil
+from pathlib import Path
+
+from proofmark.machine.scheduler import Request
+from proofmark.plan.plan import Job, Step
+from proofmark.runs.disturbed_steps import EXECUTIONS
+from proofmark.runs.run_files import RunFiles
+from proofmark.site.execution import Queue
+
+
+def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
+    """Return the request of `job`.
+
+    Its time limit is twice the expected time of its steps with the repeats of disturbed steps, and
+    at least the time limit of its longest step. Steps that do not finish within it run in the next
+    attempt. Its CPUs are those of the queue, or as many as the step uses that uses the most.
+
+    Args:
+        job: the job.
+        name: its name in the queue.
+        log: the file for its messages.
+        queue: the settings of the queue.
+    """
+    seconds = EXECUTIONS * sum(2 * step.seconds + step.pause_s + 30 for step in job.steps)
+    longest = max(step.timeout + step.stagger for step in job.steps)
+    limit = 600 + max(int(seconds), longest)
+    return Request(
+        name=name,
+        nodes=job.nodes,
+        seconds=min(limit, queue.max_walltime_s or limit),
+        log=log,
+        queue=queue,
+        independent=all(step.scope != "job" for step in job.steps),
+        cpus=queue.cpus_per_node or max(map(cpus_used, job.steps)),
+        tasks=_tasks(job),
+        threads=max(map(_threads, job.steps)),
+    )
+
+
+def cpus_used(step: Step) -> int:
+    """Return the largest number of CPUs that `step` uses on a node.
+
+    A program that binds its own processes uses a CPU for each thread of each rank, and its ranks
+    are distributed evenly. A load uses other CPUs of the same nodes, or other nodes.
+    """
+    if step.load:
+        own = cpus_used(step.model_copy(update={"load": None}))
+        of_load = cpus_used(step.load.step)
+        return own + of_load if step.load.place == "same-nodes" else max(own, of_load)
+    if not step.cpus:
+        nodes = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope]
+        return ceil(step.ranks / nodes) * step.threads
+    of_nodes: dict[int, set[int]] = {}
+    for rank in step.cpus:
+        of_nodes.setdefault(rank.node, set()).update(rank.cpus)
+    return max(map(len, of_nodes.values()))
+
+
+def _threads(step: Step) -> int:
+    return max((len(rank.cpus) for rank in step.cpus), default=step.threads)
+
+
+def _tasks(job: Job) -> list[list[int]]:
+    """Return the numbers of the ranks on each node, see `Request`.
+
+    They are those of the step with the most ranks. A node gets more of them if it has none, or if
+    another step has more ranks there.
+    """
+    of_steps = [_ranks_of_nodes(step, len(job.nodes)) for step in job.steps]
+    tasks = max(of_steps, key=lambda nodes: sum(map(len, nodes)))
+    needed = [max(1, *map(len, of_node)) for of_node in zip(*of_steps, strict=True)]
+    numbers = count(sum(map(len, tasks)))
+    return [
+        [*ranks, *islice(numbers, each - len(ranks))]
+        for each, ranks in zip(needed, tasks, strict=True)
+    ]
+
+
+def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
+    """Return the numbers of the ranks of `step` on each of `nodes` nodes."""
+    if step.scope != "job":
+        each = max(Counter(rank.node for rank in step.cpus).values(), default=step.ranks)
+        return [list(range(node * each, (node + 1) * each)) for node in range(nodes)]
+    places = [rank.node for rank in step.cpus] or [rank % nodes for rank in range(step.ranks)]
+    if step.load:
+        first = nodes - len(step.load.step.nodes)
+        places += [first + rank.node for rank in step.load.step.cpus]
+    ranks: list[list[int]] = [[] for _ in range(nodes)]
+    for number, node in enumerate(places):
+        ranks[node].append(number)
+    return ranks
+
+
+def request_of(run: Path, job: Job, queue: Queue) -> Request:
+    """Return the request of `job` of the run in the folder `run`."""
+    digest = hashlib.sha256(str(run.resolve()).encode()).hexdigest()
+    name = (
+        f"p{digest[:6]}-{job.id}"  # 15 characters, the longest name of a job in old versions of PBS
+    )
+    return request(job, name, RunFiles(run.resolve()).job(job.id).messages, queue)

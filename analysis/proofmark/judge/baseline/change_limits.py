@@ -1,0 +1,229 @@
+"""The change of each figure against the baseline, and the largest change that noise explains.
+
+The logarithm of a value is the level of its figure plus noise. The level of a node in the run is
+compared with its own level in the baseline, and with the levels of like nodes there. The test is
+Student's t with a moderated variance (`proofmark.judge.pooled_noise`). The noise is taken from:
+
+- one accepted run: the repeats in that run and in the new run;
+- several accepted runs: also the differences between these runs;
+- like nodes: the differences between these nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import polars as pl
+
+from proofmark.judge.baseline.baseline_table import FIGURE, LOWER
+from proofmark.judge.fleet.critical_values import LEAST_NODES
+from proofmark.judge.fleet.thresholds import level_of_one
+from proofmark.judge.pooled_noise import LEAST_LIKE, pooled_noise
+from proofmark.judge.student import quantile_of_t
+from proofmark.records.columns import Floats
+
+QUANTITY = ("case", "benchmark", "metric", "unit", "origin", "mode", "placement", "parameters")
+"""What two figures must share, besides program and hardware, to be comparable."""
+LIKE = (*QUANTITY, "program", "kind")
+"""What a figure shares with that of like nodes in the baseline."""
+OWN = (*LIKE, "node")
+"""What a figure shares with that of the same node in the baseline."""
+POOLS = (("case", "metric", "kind"), ("case", "unit", "kind"))
+"""Figures that share the first of these keys with enough others have a common noise."""
+POOL = ("case", "metric", "unit", "kind")
+"""The columns of `POOLS`."""
+_LOG, _MEAN, _VARIANCE, _COUNT, _REST = "log", "mean", "variance", "count", "rest"
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Figures of a run that the baseline has too. All arrays have the shape (compared,).
+
+    Attributes:
+        figure: the number of the figure in the run.
+        reference: the level in the baseline, in the unit of the figure: the geometric mean.
+        change: the logarithm of the level in the run ÷ that in the baseline, with the sign that
+            makes a worse figure positive.
+        noise: the standard deviation of one value, as a part of it; NaN if it is not known.
+        error: the standard error of `change`; NaN if the noise is not known.
+        freedom: the degrees of freedom of `error`.
+        lower: whether a lower value is better.
+        count: the number of runs or nodes of the baseline.
+    """
+
+    figure: Floats
+    reference: Floats
+    change: Floats
+    noise: Floats
+    error: Floats
+    freedom: Floats
+    lower: Floats
+    count: Floats
+
+    def largest(self, family_level: float, tests: int) -> Floats:
+        """Return the largest `change` that noise explains; NaN if the noise is not known.
+
+        Args:
+            family_level: probability that any of `tests` figures is worse by chance.
+            tests: the number of figures that are tested.
+        """
+        return quantile_of_t(level_of_one(family_level, tests), self.freedom) * self.error
+
+
+def limits_of(run: pl.DataFrame, baseline: pl.DataFrame) -> tuple[Limits, Limits]:
+    """Return the figures of `run` that `baseline` has of the same nodes, and of like nodes.
+
+    Args:
+        run: a table of `proofmark.judge.baseline.baseline_table`.
+        baseline: the figures of a baseline.
+    """
+    resolution = _resolutions(pl.concat([run.select(baseline.columns), baseline]))
+    now = _levels(run, (*OWN, FIGURE, LOWER), resolution)
+    runs = _levels(baseline, (*OWN, "run"), resolution)
+    repeats = pl.concat([each.select(*POOL, _VARIANCE, _REST) for each in (now, runs)])
+    return _own_limits(now, runs, repeats), _peer_limits(now, runs, repeats)
+
+
+def _own_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) -> Limits:
+    """Return the figures of the run that the same nodes have in the baseline.
+
+    Args:
+        now: the levels of the run.
+        runs: the levels of each accepted run.
+        repeats: the noise of the repeats of all figures of both.
+    """
+    before = runs.group_by(OWN, maintain_order=True).agg(
+        pl.col(_MEAN).mean().alias("level"),
+        pl.col(_MEAN).var().fill_null(0.0).alias("between"),
+        pl.len().cast(pl.Float64).alias("runs"),
+        (pl.col(_VARIANCE) * pl.col(_REST)).sum().alias("squares"),
+        pl.col(_REST).sum().alias("rest_before"),
+        pl.col(_COUNT).sum().alias("count_before"),
+    )
+    both = now.join(before, on=OWN, how="inner", maintain_order="left")
+    rest = _array(both, _REST) + _array(both, "rest_before")
+    squares = _array(both, _VARIANCE) * _array(both, _REST) + _array(both, "squares")
+    own = np.divide(squares, rest, out=np.zeros_like(rest), where=rest > 0)
+    within, freedom = _moderated(both, own, rest, repeats)
+    error = within * (1 / _array(both, _COUNT) + 1 / _array(both, "count_before"))
+    several = _array(both, "runs")
+    scatter = before.select(*POOL, pl.col("between").alias(_VARIANCE), pl.col("runs") - 1)
+    between, freedom_between = _moderated(
+        both, _array(both, "between"), several - 1, scatter.rename({"runs": _REST})
+    )
+    wider = between * (1 + 1 / several)
+    # The noise between runs contains that of repeats. Its estimate from few runs may be smaller.
+    use = (several > 1) & ~(wider < error)
+    return _limits(
+        both,
+        np.sqrt(within),
+        np.sqrt(np.where(use, wider, error)),
+        np.where(use, freedom_between, freedom),
+        several,
+    )
+
+
+def _peer_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) -> Limits:
+    """Return the figures that `LEAST_NODES` like nodes or more have; arguments as above."""
+    nodes = runs.group_by(OWN, maintain_order=True).agg(pl.col(_MEAN).mean())
+    before = (
+        nodes.group_by(LIKE, maintain_order=True)
+        .agg(
+            pl.col(_MEAN).mean().alias("level"),
+            pl.col(_MEAN).var().alias("between"),
+            pl.len().cast(pl.Float64).alias("nodes"),
+        )
+        .filter(pl.col("nodes") >= LEAST_NODES)
+    )
+    both = now.join(before, on=LIKE, how="inner", maintain_order="left")
+    count = _array(both, "nodes")
+    scatter = before.select(*POOL, pl.col("between").alias(_VARIANCE), pl.col("nodes") - 1)
+    between, freedom = _moderated(
+        both, _array(both, "between"), count - 1, scatter.rename({"nodes": _REST})
+    )
+    within, _ = _moderated(both, _array(both, _VARIANCE), _array(both, _REST), repeats)
+    # The levels of the baseline contain the noise of their repeats.
+    error = between * (1 + 1 / count) + np.nan_to_num(within) / _array(both, _COUNT)
+    return _limits(both, np.sqrt(between), np.sqrt(error), freedom, count)
+
+
+def _limits(
+    both: pl.DataFrame, noise: Floats, error: Floats, freedom: Floats, count: Floats
+) -> Limits:
+    lower = both[LOWER].to_numpy()
+    sign = np.where(lower, 1.0, -1.0)
+    level = _array(both, "level")
+    change = sign * (_array(both, _MEAN) - level)
+    unknown = ~(freedom > 0)
+    return Limits(
+        both[FIGURE].to_numpy(),
+        np.exp(level),
+        change,
+        np.where(unknown, np.nan, noise),
+        np.where(unknown, np.nan, error),
+        freedom,
+        lower,
+        count,
+    )
+
+
+def _levels(table: pl.DataFrame, key: Sequence[str], resolution: pl.DataFrame) -> pl.DataFrame:
+    """Return mean, variance, count and degrees of freedom of the logarithms of each `key`.
+
+    The variance is at least that of rounding to the printed digits.
+    """
+    with_resolution = table.join(resolution, on=resolution.columns[:2], maintain_order="left")
+    return with_resolution.group_by(key, maintain_order=True).agg(
+        pl.col("value").log().mean().alias(_MEAN),
+        pl.max_horizontal(
+            pl.col("value").log().var().fill_null(0.0),
+            (pl.col("resolution") ** 2 / 12 / pl.col("value").mean() ** 2).first(),
+        ).alias(_VARIANCE),
+        pl.len().cast(pl.Float64).alias(_COUNT),
+        (pl.len() - 1).cast(pl.Float64).alias(_REST),
+    )
+
+
+def _resolutions(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the last printed digit of the values of each case and metric."""
+    digits = pl.col("value").cast(pl.String).str.extract(r"\.(\d+)$").str.len_chars()
+    decimals = pl.when(pl.col("value") == pl.col("value").floor()).then(0).otherwise(digits)
+    return table.group_by("case", "metric").agg(
+        (10.0 ** -decimals.fill_null(99).max().cast(pl.Float64)).alias("resolution")
+    )
+
+
+def _moderated(
+    both: pl.DataFrame, variance: Floats, freedom: Floats, known: pl.DataFrame
+) -> tuple[Floats, Floats]:
+    """Return the moderated variance of each row of `both`, and its degrees of freedom.
+
+    Args:
+        both: the compared figures.
+        variance: the variance of each row, from its own values.
+        freedom: the degrees of freedom of `variance`.
+        known: the columns `POOL`, `_VARIANCE` and `_REST` of all like figures. The noise of a row
+            is pooled with those that share the first key of `POOLS` for which there are enough.
+    """
+    moderated, total = variance.copy(), freedom.copy()
+    left = np.ones(len(variance), dtype=bool)
+    for key in POOLS:
+        pools = {names: pool for names, pool in known.group_by(key)}
+        rows = both.with_row_index("row").group_by(key, maintain_order=True).agg("row")
+        for *names, members in rows.iter_rows():
+            pool = pools[tuple(names)]
+            variances, freedoms = _array(pool, _VARIANCE), _array(pool, _REST)
+            if (freedoms > 0).sum() < LEAST_LIKE and key != POOLS[-1]:
+                continue
+            chosen = np.array(members)[left[members]]
+            noise = pooled_noise(variances, freedoms)
+            moderated[chosen], total[chosen] = noise.moderated(variance[chosen], freedom[chosen])
+            left[members] = False
+    return moderated, total
+
+
+def _array(table: pl.DataFrame, column: str) -> Floats:
+    return cast(Floats, table[column].to_numpy().astype(np.float64))

@@ -1,0 +1,176 @@
+"""Faults of a file system, and where the cause is: one client, the servers, or no free space.
+
+If one node cannot use a file system that others can use at the same time, its client is the cause.
+If no node can, or if all nodes are slow alike, the servers or the network to them are.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.common.message import Message
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.judge.results import Result, Results
+from proofmark.plan.plan import Plan
+from proofmark.runs.attempts import finished_executions
+from proofmark.runs.files_report import FilesReport, read_files_reports
+from proofmark.runs.run_files import RunFiles
+
+FULL = {os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)}
+
+
+@dataclass(frozen=True)
+class FileSystemFault:
+    """A problem of a file system.
+
+    Attributes:
+        folder: the scratch folder of a step that failed, or of the partition.
+        problem: what happened.
+        nodes: the nodes on which it happened.
+        others: the nodes that could use the file system at the same time.
+        measurands: the figures that are slow on all nodes because of it, each with its parameters.
+    """
+
+    folder: str
+    problem: str
+    nodes: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    measurands: frozenset[str] = frozenset()
+
+    @property
+    def likely(self) -> Message:
+        """The likely cause."""
+        one = len(self.nodes) == 1
+        if self.problem in FULL:
+            return Message("cause-space")
+        if self.others:
+            return Message("cause-client" if one else "cause-clients")
+        return Message("cause-client-servers" if one else "cause-servers")
+
+    @property
+    def message(self) -> Message:
+        """The fault and its likely cause."""
+        fields = {"folder": self.folder, "problem": self.problem, "nodes": folded(self.nodes)}
+        on_all = not self.others and len(self.nodes) > 1
+        code = "files-fault-on-all" if on_all else "files-fault"
+        return Message(code, text=self.likely, **fields)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "folder": self.folder,
+            "problem": self.problem,
+            "nodes": list(self.nodes),
+            "others": list(self.others),
+            **self.likely.as_json("likely"),
+            "line": str(self.message),
+        }
+
+
+def file_system_faults(
+    files: RunFiles, plan: Plan, results: Results, scratch: str
+) -> tuple[FileSystemFault, ...]:
+    """Return the faults of the file systems of a run.
+
+    Args:
+        files: the files of the run.
+        plan: its plan.
+        results: its results.
+        scratch: the scratch folder of the partition.
+    """
+    writing = {step.case for step in plan.steps() if step.writes is not None}
+    of_files = results.about(lambda record: record.case in writing)
+    return (*failed_access(_looks(files, plan)), *slow_alike(of_files, scratch))
+
+
+def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSystemFault, ...]:
+    """Return one fault for a lack of space, and one for all other problems.
+
+    Args:
+        looks: for each step that failed, the reports of the nodes, which are from one time.
+    """
+    found: dict[bool, dict[str, str]] = {}
+    others: dict[bool, set[str]] = {}
+    folders: dict[bool, str] = {}
+    for reports in looks:
+        sound = {host for host, report in reports.items() if not report.problem}
+        for host, report in reports.items():
+            if problem := report.problem:
+                full = problem in FULL
+                found.setdefault(full, {}).setdefault(host, problem)
+                others.setdefault(full, set()).update(sound)
+                folders.setdefault(full, report.folder)
+    return tuple(
+        FileSystemFault(
+            folders[full],
+            " or ".join(sorted(set(problems.values()))),
+            tuple(sorted(problems)),
+            tuple(sorted(others[full] - problems.keys())),
+        )
+        for full, problems in found.items()
+    )
+
+
+def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault, ...]:
+    """Return a fault for each figure of files that misses a limit on every node that measured it.
+
+    A node that is slower than its peers is listed as a bad node instead.
+
+    Args:
+        results: the results of the cases that write files.
+        scratch: the scratch folder of the partition.
+    """
+    slow: dict[str, dict[str, bool]] = {}
+    for result in results:
+        record = result.record
+        limits = [each for each in result.references if each.kind != "fleet" and each.ratio]
+        if record.value is not None and limits:
+            missed = any(each.at_least and (each.ratio or 0) < each.at_least for each in limits)
+            of_nodes = slow.setdefault(_measurand(result), {})
+            for host in hosts_of(record.node):
+                of_nodes[host] = of_nodes.get(host, True) and missed
+    found: dict[str, list[str]] = {}
+    for measurand, of_nodes in slow.items():
+        if len(of_nodes) > 1 and all(of_nodes.values()):
+            found.setdefault(measurand.partition(": ")[0], []).append(measurand)
+    return tuple(
+        FileSystemFault(
+            scratch,
+            f"{figure} slow alike",
+            tuple(sorted({host for each in measurands for host in slow[each]})),
+            measurands=frozenset(measurands),
+        )
+        for figure, measurands in found.items()
+    )
+
+
+def of_servers(faults: Iterable[FileSystemFault], result: Result) -> bool:
+    """Return whether a fault of the servers explains that `result` fails.
+
+    It does not explain that a node is slower than its peers.
+    """
+    peers = any(each.kind == "fleet" and each.outcome == "FAIL" for each in result.references)
+    return not peers and any(_measurand(result) in fault.measurands for fault in faults)
+
+
+def _measurand(result: Result) -> str:
+    record = result.record
+    return f"{record.case} {record.metric}: {sorted(record.parameters.items())}"
+
+
+def _looks(files: RunFiles, plan: Plan) -> Iterator[Mapping[str, FilesReport]]:
+    """Yield the reports after a failure, for each step that uses scratch."""
+    for step in plan.steps_to_run():
+        if not step.uses_scratch:
+            continue
+        of_job = [read_files_reports(paths) for paths in files.files_reports(step.id)]
+        # The nodes of a job of several nodes have reports in its folder.
+        folders = step.folders() if of_job or step.scope == "job" else []
+        places = (files.step(name) for name in folders)
+        executions = (each for place in places for each in finished_executions(place))
+        own = read_files_reports(each.files_report for each in executions)
+        yield from ({**reports, **own} for reports in of_job or [own])

@@ -1,1 +1,0 @@
-"""The figures that a twin predicts, beside the measured ones. They judge nothing."""

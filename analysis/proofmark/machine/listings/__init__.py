@@ -1,1 +1,0 @@
-"""How the nodes of each scheduler are listed: one module for each scheduler."""

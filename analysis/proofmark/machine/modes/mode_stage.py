@@ -1,0 +1,172 @@
+"""Builds the parts of a mode change from a run and its site: rollout, target mode, hosts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from proofmark.common.errors import bad_input, nearest
+from proofmark.common.expressions import render
+from proofmark.common.nodesets import unfold
+from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
+from proofmark.machine.bmc.bmc_model import Host
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.modes.rollout import ModeRollout
+from proofmark.machine.modes.transition import ModeTransition, TargetMode
+from proofmark.machine.modes.verification import ExpectedState, verify_mode
+from proofmark.machine.remote_shell import RemoteShell
+from proofmark.machine.scheduler import draining
+from proofmark.runs.claims import Claims
+from proofmark.site.bmc_vendors.vendor_model import UNSEEN
+from proofmark.site.firmware import Firmware, Scalar, abstract, wanted
+from proofmark.site.inventory import Site
+from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.numa import numa_shape
+
+Say = Callable[[str], None]
+NO_BMC = "none"
+"""The text for a partition whose firmware is set without BMCs, and for one without firmware."""
+
+
+def rollout_of(
+    folder: Path,
+    claims: Claims,
+    site: Site,
+    credentials: Credentials,
+    say: Say,
+    stop: threading.Event,
+) -> ModeRollout:
+    """Return the rollout that changes the modes of the nodes of a run.
+
+    Args:
+        folder: the folder of the run's state.
+        claims: the nodes that the run holds.
+        site: of the inventory. Only the nodes that it selects are changed.
+        credentials: of the BMCs.
+        say: gets each line of progress.
+        stop: no new action is started after it is set.
+
+    Raises:
+        BadInput: back end, scheduler, certificates or BMC addresses of the site are wrong.
+    """
+    firmware = firmware_of(site)
+    shell = RemoteShell(site, firmware.timeout_s)
+    context = BackEndContext(firmware, credentials, shell)
+    mode_attributes: dict[str, Scalar] = {}
+    mode_settings: dict[tuple[str, str], None] = {}
+    for mode in site.partition.modes.values():
+        mode_attributes |= wanted(firmware, mode.settings)
+        mode_settings |= dict.fromkeys(abstract(firmware, mode.settings).items())
+    return ModeRollout(
+        run=folder,
+        claims=claims,
+        transition=ModeTransition(
+            firmware, back_end(context), shell, mode_attributes, stop, tuple(mode_settings)
+        ),
+        scheduler=draining(site.partition.scheduler),
+        hosts={
+            node: host for node, host in hosts_of(site, firmware).items() if node in set(site.hosts)
+        },
+        say=say,
+        reservation=site.partition.queue.reservation,
+    )
+
+
+def hosts_of(site: Site, firmware: Firmware) -> dict[str, Host]:
+    """Return every node of the partition with the address of its BMC.
+
+    Raises:
+        BadInput: ``firmware.bmc`` is no valid expression.
+    """
+    nodes = site.partition_hosts or site.hosts
+    return {
+        node: Host(node, _address(firmware.bmc, number, node, site.facts))
+        for number, node in enumerate(nodes)
+    }
+
+
+def _address(pattern: str, number: int, node: str, file: object) -> str:
+    key = "partition.firmware.bmc"
+    return str(render(pattern, {"node": node, "number": number}, file=file, key=key))
+
+
+def bmc_range(hosts: Mapping[str, Host], nodes: Sequence[str]) -> str:
+    """Return the addresses of the BMCs of the first and the last of `nodes`, as a range."""
+    if not nodes:
+        return NO_BMC
+    return _range(hosts[nodes[0]].address, hosts[nodes[-1]].address)
+
+
+def _range(first: str, last: str) -> str:
+    return first if first == last else f"{first} … {last}"
+
+
+def bmcs_of_facts(facts: Mapping[str, Any], hosts: Sequence[str], nodes: str) -> str:
+    """Return the addresses of the BMCs of `nodes`, for a play; `NO_BMC` if no BMC is used.
+
+    Args:
+        facts: the facts of a partition, which need not be valid.
+        hosts: all hosts of the partition, in the order of the inventory.
+        nodes: a node set of `hosts`.
+
+    Raises:
+        BadInput: there is no such back end, or ``firmware.bmc`` is no valid expression.
+    """
+    declared = facts.get("firmware")
+    firmware = declared if isinstance(declared, Mapping) else {}
+    planned = set(unfold([nodes]) if nodes else ())
+    chosen = [host for host in hosts if host in planned]
+    if not chosen or not firmware or not BACK_ENDS.get(f"{firmware.get('back_end')}").uses_bmcs:
+        return NO_BMC
+    pattern = f"{firmware.get('bmc', Firmware.model_fields['bmc'].default)}"
+    ends = (
+        _address(pattern, hosts.index(node), node, "partition") for node in (chosen[0], chosen[-1])
+    )
+    return _range(*ends)
+
+
+def target_mode(site: Site, mode: str) -> TargetMode:
+    """Return the target `mode`: its firmware attributes, and the check of an observation.
+
+    Raises:
+        BadInput: the partition has no such mode, or a topology cannot be read.
+    """
+    firmware, modes = firmware_of(site), site.partition.modes
+    if mode not in modes:
+        raise bad_input("--mode", "", f"{mode!r}{nearest(mode, modes)}", ", ".join(modes))
+    expected_states = {
+        name: ExpectedState(
+            seen_settings(firmware, declared.settings), numa_shape(topology_of_mode(site, name))
+        )
+        for name, declared in modes.items()
+    }
+    verify = partial(
+        verify_mode, mode=mode, expected_states=expected_states, smbios=firmware.smbios
+    )
+    settings = modes[mode].settings
+    return TargetMode(mode, wanted(firmware, settings), verify, abstract(firmware, settings))
+
+
+def seen_settings(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return `settings` without those that only the firmware shows.
+
+    Modes that differ in nothing else look alike to the operating system. The BMC distinguishes
+    them.
+    """
+    unseen = abstract(firmware, settings).keys() & set(UNSEEN)
+    return {name: value for name, value in settings.items() if name not in unseen}
+
+
+def firmware_of(site: Site) -> Firmware:
+    """Return the firmware settings of the partition.
+
+    Raises:
+        BadInput: the partition has none.
+    """
+    if site.partition.firmware is None:
+        accepted = "the settings of docs/modes.md"
+        raise bad_input(site.facts, "partition.firmware", "nothing", accepted)
+    return site.partition.firmware

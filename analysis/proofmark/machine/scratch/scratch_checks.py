@@ -1,0 +1,291 @@
+"""Checks the scratch directory by the reports of the nodes, before any benchmark starts."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
+
+from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.nodesets import folded
+from proofmark.common.progress_lines import say
+from proofmark.common.text import size
+from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
+from proofmark.runs.run_names import NamedRun
+from proofmark.site.inventory import Site
+from proofmark.site.node.parts import mount_text, read_mounts
+from proofmark.site.node.probe_text import Stream, read_streams
+from proofmark.site.storage import Scratch
+
+MARGIN_PERCENT = 5
+"""What a file system needs beside the data, for blocks and metadata, in percent of the data."""
+
+
+@dataclass(frozen=True)
+class ScratchFacts:
+    """The report of one node on the scratch directory.
+
+    Attributes:
+        nearest: the directory, or the nearest existing one above it.
+        kind, source: those of its mount. They are empty if no mount of the node contains the
+            directory, as in a chroot whose ``/`` is no mount point.
+        available: the bytes that an ordinary user can still write, with the quota of `user`.
+        on_root: whether the directory is on the device of ``/``.
+        written: ``ok``, or why `user` could not write there; None if it was not tried.
+        shared: the content of the file that another node wrote for all; None if it was not read.
+        layout: the layout of new files, as the tool of the file system prints it.
+        not_made: why the directory could not be made, if that was tried.
+    """
+
+    node: str
+    path: str
+    nearest: str
+    kind: str
+    source: str
+    available: int
+    on_root: bool
+    user: str
+    written: str | None
+    shared: str | None = None
+    layout: tuple[str, ...] = ()
+    not_made: str = ""
+
+    @property
+    def system(self) -> str:
+        """Its file system in words."""
+        return mount_text(self.kind, self.source)
+
+
+def read_scratch(text: str, source: str) -> list[ScratchFacts]:
+    """Read the output of ``scratch-probe.sh`` from one node, or from several in sequence.
+
+    Raises:
+        BadInput: the output is incomplete, or a value cannot be read.
+    """
+    facts = []
+    for stream in read_streams(text, source):
+        if stream.kind != "scratch":
+            raise bad_input(source, "", f"a probe of kind {stream.kind!r}", "scratch")
+        try:
+            facts.append(_facts(stream))
+        except (KeyError, IndexError, ValueError) as error:
+            raise stream.wrong(
+                "", f"a value that cannot be read ({error})", "what it prints"
+            ) from error
+    return facts
+
+
+def _facts(stream: Stream) -> ScratchFacts:
+    host, directory = stream.pairs("host"), stream.pairs("directory")
+    (line,) = stream.lines("mount")
+    # The script prints an empty line if no mount contains the directory.
+    mount = read_mounts([line])[0] if line.strip() else None
+    source = mount.source if mount else ""
+    blocks, block_bytes = map(int, directory["available"].split())
+    return ScratchFacts(
+        node=host["hostname"],
+        path=directory["path"],
+        nearest=directory["nearest"],
+        kind=mount.kind if mount else "",
+        source=source,
+        available=min([blocks * block_bytes, *_quota(stream.lines("quota"), source)]),
+        on_root=directory["device"] == directory["root_device"],
+        user=host["user"],
+        written=stream.pairs("write").get("result"),
+        shared=_section_text(stream, "shared"),
+        layout=tuple(stream.lines("layout")) if "layout" in stream.sections else (),
+        not_made=stream.absent.get("directory.created", ""),
+    )
+
+
+def _section_text(stream: Stream, section: str) -> str | None:
+    """Return the text of an optional section, or why it is empty; None without the section."""
+    if section not in stream.sections:
+        return None
+    return stream.absent.get(section) or " ".join(stream.lines(section))
+
+
+def _quota(lines: Iterable[str], source: str) -> list[int]:
+    """Return the remaining bytes of each hard limit on `source`.
+
+    ``quota -w -p`` prints: file system, KiB used (with a star if over the soft limit), soft limit,
+    hard limit, …; a limit of 0 means no limit.
+    """
+    rows = (line.split() for line in lines)
+    limits = [(row[1], row[3]) for row in rows if len(row) > 4 and row[0] == source]
+    return [
+        max(0, int(hard) - int(used.rstrip("*"))) * 1024 for used, hard in limits if int(hard) > 0
+    ]
+
+
+def judge_scratch(
+    facts: Sequence[ScratchFacts], demand: Scratch, peak_bytes: int, *, may_create: bool
+) -> list[InputError]:
+    """Return the problems of the scratch directory, each with the nodes that report it.
+
+    Args:
+        facts: the reports of the nodes.
+        demand: what the site requires.
+        peak_bytes: the most that the plan keeps there at one time.
+        may_create: whether the directory itself may still be missing; its parent must exist.
+    """
+    need = math.ceil(Fraction(peak_bytes * (100 + MARGIN_PERCENT), 100))
+    path = PurePosixPath(demand.path)
+
+    def missing(node: ScratchFacts) -> bool:
+        return node.nearest not in ({f"{path}", f"{path.parent}"} if may_create else {f"{path}"})
+
+    problems: list[InputError] = []
+
+    def refuse(
+        wrong: Callable[[ScratchFacts], bool], what: Callable[[ScratchFacts], str], accepted: str
+    ) -> None:
+        for text, nodes in _nodes_by(filter(wrong, facts), what).items():
+            problems.append(InputError(demand.path, f"on {nodes}", text, accepted))
+
+    refuse(
+        lambda node: node.path != f"{path}",
+        lambda node: f"a probe of {node.path}",
+        "a probe of this directory; the run was planned with it",
+    )
+    refuse(
+        missing,
+        lambda node: (
+            f"no such directory, the nearest is {node.nearest}"
+            + (f"; it cannot be made: {node.not_made}" if node.not_made else "")
+        ),
+        f"a directory in {path.parent}; is its file system mounted?"
+        if may_create
+        else "a directory",
+    )
+    refuse(
+        lambda node: demand.type is not None and node.kind != demand.type,
+        lambda node: f"type {node.system}" if node.kind else node.system,
+        f"type {demand.type}",
+    )
+    refuse(
+        lambda node: demand.source not in (None, node.source),
+        lambda node: f"source {node.source} ({node.kind})" if node.kind else node.system,
+        f"source {demand.source}",
+    )
+    refuse(
+        lambda node: demand.off_root and node.on_root,
+        lambda node: f"the device of / ({node.source or node.system})",
+        "another device; is the file system mounted?",
+    )
+    # Nodes measure the free space at different times: all that lack space get the least value.
+    least = size(min((node.available for node in facts), default=0))
+    refuse(
+        lambda node: node.available < need,
+        lambda _node: f"{least} available",
+        f"{size(need)}, for the {size(peak_bytes)} that the plan leaves there at one time "
+        f"and {MARGIN_PERCENT} % more",
+    )
+    refuse(
+        lambda node: node.written not in (None, "ok") and not missing(node),
+        lambda node: f"not writable by {node.user}: {_without_name(node)}",
+        "a directory that the run user can write, read and empty; scratch_dir names another",
+    )
+    systems = _nodes_by(facts, lambda node: node.system)
+    if len(systems) > 1:
+        text = ", ".join(f"{system} on {nodes}" for system, nodes in systems.items())
+        problems.append(InputError(demand.path, "", text, "one file system on all nodes"))
+    return problems
+
+
+def _nodes_by(facts: Iterable[ScratchFacts], key: Callable[[ScratchFacts], str]) -> dict[str, str]:
+    """Return the folded names of the nodes by what `key` returns for them."""
+    nodes: defaultdict[str, list[str]] = defaultdict(list)
+    for node in facts:
+        nodes[key(node)].append(node.node)
+    return {value: folded(names) for value, names in nodes.items()}
+
+
+def _without_name(node: ScratchFacts) -> str:
+    """Return why writing failed, without the name of the test file: it differs between nodes."""
+    words = (node.written or "").split()
+    return " ".join(word for word in words if ".proofmark-" not in word)
+
+
+def refuse_scratch(
+    peak_bytes: int,
+    facts: Sequence[ScratchFacts],
+    demand: Scratch,
+    user: str | None,
+    token: str,
+    *,
+    block_bytes: int | None = None,
+) -> None:
+    """Check a scratch directory in which all nodes have tried to write.
+
+    Args:
+        peak_bytes: the most that the plan keeps there at one time.
+        facts: the reports of the nodes.
+        demand: what the site requires.
+        user: the user that must have written; None: any.
+        token: the text that one node wrote for the others to read.
+        block_bytes: the block size that the tool of the file system must print; None: any.
+
+    Raises:
+        BadInput: the run must not start; every reason is named.
+    """
+    mistakes = judge_scratch(facts, demand, peak_bytes, may_create=False)
+    if any(node.written is None for node in facts):
+        mistakes.append(
+            InputError(demand.path, "", "a probe that did not write", "one that did (-w)")
+        )
+    if user is not None and (others := sorted({node.user for node in facts} - {user})):
+        mistakes.append(
+            InputError(demand.path, "", f"written by {', '.join(others)}", f"by {user}")
+        )
+    # Without write permission there is no file of another node.
+    readers = [] if any(node.written not in (None, "ok") for node in facts) else facts
+    for value, nodes in _nodes_by(
+        (node for node in readers if node.shared != token),
+        lambda node: _without_token(node.shared or "nothing", token),
+    ).items():
+        accepted = "the text that another node of the run wrote: one file system on all nodes"
+        mistakes.append(InputError(demand.path, f"on {nodes}", value, accepted))
+    for value, nodes in _nodes_by(
+        (node for node in facts if block_bytes and node.layout),
+        lambda node: " / ".join(node.layout),
+    ).items():
+        if f"{block_bytes}" not in value.split():
+            accepted = f"a block size of {block_bytes}, which the plan requires"
+            mistakes.append(InputError(demand.path, f"on {nodes}", value, accepted))
+    if mistakes:
+        raise BadInput(*mistakes)
+
+
+def _without_token(text: str, token: str) -> str:
+    return text.replace(token, "the run's token")
+
+
+def clean(run: NamedRun, site: Site) -> list[str]:
+    """Remove the folder of `run` in each scratch file system; return the nodes that removed one.
+
+    The first node removes those of a shared file system. The others follow, for scratch of a node.
+
+    Raises:
+        BadInput: a job of the run may still be in the queue, or too many nodes failed.
+    """
+    if job := run.names.submitted:
+        found = f"{job}: may still be in the queue"
+        raise bad_input("RUN", "", found, "a run without a submitted job")
+    bases = dict.fromkeys(
+        [site.partition.scratch.path, *(each.path for each in site.partition.scratches.values())]
+    )
+    folders = [f"{Path(base) / run.id}" for base in bases]
+    nodes = run.names.nodes
+    changed: list[str] = []
+    for names in (nodes[:1], nodes[1:]):
+        outputs, failed = run_on_nodes(site, names, ("scratch-clean.sh", folders))
+        check_failure_budget(site, "scratch", len(names), failed, "a node that removes it")
+        for node, text in outputs.items():
+            for line in text.splitlines():
+                say(f"{node}: {line}")
+            changed += [node] if text else []
+    return changed

@@ -1,0 +1,356 @@
+"""Mounts, checks and unmounts the scratch directory on all nodes of a run.
+
+The module `scratch_checks` checks it, `mounts` has the commands of each type, and
+`proofmark.machine.node_scripts` runs scripts on nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import read_bytes, write_whole
+from proofmark.common.json_text import parse_json
+from proofmark.common.nodesets import fold, folded, unfold
+from proofmark.common.progress_lines import say
+from proofmark.machine.node_scripts import (
+    Script,
+    check_failure_budget,
+    refuse_failures,
+    run_on_nodes,
+)
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.reservations import kept_for_others
+from proofmark.machine.scheduler import DrainingScheduler, scheduler
+from proofmark.machine.scratch.mounts import mount_commands
+from proofmark.machine.scratch.scratch_checks import (
+    ScratchFacts,
+    judge_scratch,
+    read_scratch,
+    refuse_scratch,
+)
+from proofmark.runs.journal import Journal
+from proofmark.runs.owner import as_owner
+from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_names import NamedRun
+from proofmark.site.inventory import Site
+from proofmark.site.storage import Scratch
+
+
+def mount_script(demand: Scratch, verb: str) -> Script:
+    """Return the script that mounts, unmounts or only looks, and its arguments."""
+    mount = demand.mount
+    assert mount is not None
+    source = demand.source or mount.source or ""
+    command = mount_commands(demand)["unmount" if verb == "unmount" else "mount"]
+    words = (verb, mount.point.rstrip("/"), demand.type or "", source, command)
+    return "scratch-mount.sh", words
+
+
+@dataclass(frozen=True)
+class ScratchTarget:
+    """Nodes of a run, and what is required of their scratch directory.
+
+    Attributes:
+        state: the folder of the run's state, with the journals and the list of mounts.
+        site: of the inventory.
+        names: the nodes.
+        block_bytes: the required block size of the file system; None: any.
+        user: the user that runs the benchmarks; empty: the user of this process.
+        may_create: whether a missing directory is made.
+    """
+
+    run: NamedRun
+    state: Path
+    site: Site
+    names: Sequence[str]
+    demand: Scratch
+    block_bytes: int | None = None
+    user: str = ""
+    may_create: bool = True
+
+    @cached_property
+    def commands(self) -> Mapping[str, str]:
+        """The commands that mount the file system, and set and print the layout of its files."""
+        return mount_commands(self.demand)
+
+    @property
+    def others(self) -> Iterator[ScratchTarget]:
+        """The other file systems to which the plan writes. The site mounts them.
+
+        Example: two GPFS file systems with different block sizes.
+        """
+        wanted = self.run.names.file_systems
+        first = self.site.partition.scratch
+        for name, further in self.site.partition.scratches.items():
+            if name in wanted and further.path != first.path:
+                demand = Scratch(path=further.path, type=first.type, off_root=first.off_root)
+                yield replace(self, demand=demand, block_bytes=further.block_bytes)
+
+    def run_on_nodes(
+        self, names: Sequence[str], *scripts: Script
+    ) -> tuple[dict[str, str], dict[str, NodeError]]:
+        """Run `scripts` on `names`; return the outputs, and the nodes that failed."""
+        return run_on_nodes(self.site, names, *scripts)
+
+    def check_budget(self, failed: Mapping[str, NodeError]) -> None:
+        """Print the nodes that failed, and refuse more than the failure budget."""
+        accepted = "a node that mounts it and answers"
+        check_failure_budget(self.site, self.demand.path, len(self.names), failed, accepted)
+
+    def kept_for_others(self) -> dict[str, NodeError]:
+        """Return the nodes on which nothing is mounted now, because others have reserved them.
+
+        A mount stops no job. So it is made if the scheduler does not tell its reservations.
+        """
+        partition = self.site.partition
+        chosen = scheduler(partition.scheduler)
+        if not isinstance(chosen, DrainingScheduler):
+            return {}
+        kept = kept_for_others(chosen, self.names, partition.queue.reservation)
+        for text in {error.text for error in kept.values() if error.outcome is not Outcome.HELD}:
+            say(f"reservations of others are not known: {text}")
+        return {node: error for node, error in kept.items() if error.outcome is Outcome.HELD}
+
+    def probe(self, *words: str) -> Script:
+        """Return the script that reports on the directory, and its arguments."""
+        user = self.site.partition.run_user or self.user
+        return "scratch-probe.sh", [*(("-u", user) if user else ()), *words, self.demand.path]
+
+
+def _waiting(run: NamedRun, state: Path, mode: str) -> list[str]:
+    """Return the nodes on which steps of `mode` wait, without those that failed to enter it."""
+    return [node for node in run.waiting(mode) if not _failed(Journal(state, node))]
+
+
+def _failed(journal: Journal) -> bool:
+    try:
+        return bool(journal.history().failed)
+    except BadInput:
+        return True
+
+
+def nodes_of(
+    opened: NamedRun,
+    state: Path,
+    site: Site,
+    mode: str = "",
+    scratch_dir: str = "",
+    *,
+    user: str = "",
+    may_create: bool = True,
+) -> ScratchTarget:
+    """Return the nodes of a run, or those that wait for steps of `mode`.
+
+    Args:
+        opened: the run.
+        state: the folder of its state.
+        site: of the inventory.
+        mode: only the nodes with waiting steps of this mode; empty: all nodes.
+        scratch_dir: the directory, if it is not that of the inventory.
+        user: the user that runs the benchmarks.
+        may_create: whether a missing directory is made.
+
+    Raises:
+        BadInput: the run was planned with another directory than `scratch_dir`.
+    """
+    demand = site.partition.scratch
+    planned = opened.names.scratch
+    if (scratch_dir or demand.path).rstrip("/") != planned.rstrip("/"):
+        found, accepted = scratch_dir or demand.path, f"{planned}, with which the run was planned"
+        raise bad_input("scratch_dir", "", found, accepted)
+    names = _waiting(opened, state, mode) if mode else opened.names.nodes
+    scratches = site.partition.scratches.values()
+    block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
+    return ScratchTarget(opened, state, site, names, demand, block, user, may_create)
+
+
+def check(nodes: ScratchTarget) -> list[str]:
+    """Print what would be mounted, and check the directory; change nothing.
+
+    Returns:
+        The nodes on which something would be mounted.
+    """
+    outputs, failed = _report(nodes, "look")
+    nodes.check_budget(failed)
+    would_mount = _nodes_with(outputs, "would mount")
+    if not would_mount:
+        # The directory below a mount point cannot be checked before the mount.
+        for target in (nodes, *nodes.others):
+            if target is not nodes:
+                outputs, failed = _report(target, "look")
+                target.check_budget(failed)
+            _refuse(target, outputs.values(), may_create=nodes.may_create)
+            say(f"{target.demand.path}: no problem found; writing was not tried")
+    return would_mount
+
+
+def verify(nodes: ScratchTarget) -> list[str]:
+    """Mount what is not mounted, and verify that all nodes can use one and the same directory.
+
+    Returns:
+        The nodes on which something changed.
+    """
+    if not nodes.names:
+        say("no node waits for it")
+        return []
+    kept = nodes.kept_for_others() if nodes.demand.mount else {}
+    free = replace(nodes, names=[node for node in nodes.names if node not in kept])
+    if nodes.demand.mount:
+        _write_mounted(nodes.state, [*_read_mounted(nodes.state), *free.names])
+    outputs, failed = _report(free, "mount")
+    failed |= kept
+    nodes.check_budget(failed)
+    changed = _nodes_with(outputs, "mounted")
+    reports: list[str] = []
+    for target in (nodes, *nodes.others):
+        if target is not nodes:
+            outputs, further = _report(target, "look")
+            failed |= further
+            target.check_budget(failed)
+        changed += _verify_one(target, outputs, failed, reports)
+    with as_owner(nodes.run.folder):
+        write_whole(nodes.run.files.scratch_probe, "".join(reports))
+    _journal(nodes, failed)
+    return changed
+
+
+def _verify_one(
+    nodes: ScratchTarget,
+    outputs: Mapping[str, str],
+    failed: dict[str, NodeError],
+    reports: list[str],
+) -> list[str]:
+    """Verify one directory on the nodes of `outputs`; return the nodes on which it changed.
+
+    Nodes that fail are added to `failed`, and the reports of the others to `reports`.
+    """
+    _refuse(nodes, outputs.values(), may_create=nodes.may_create)
+    # The tool of GPFS needs the name of the device, which the site need not declare.
+    (source,) = {each.source for each in _facts(outputs.values())}
+    demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source or None})
+    nodes = replace(nodes, demand=demand)
+
+    # A new name each time: a node may have cached the content of a file that was removed.
+    first, token = next(iter(outputs)), f"{nodes.run.id}-{secrets.token_hex(16)}"
+    set_layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
+    get_layout = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
+    create = ("-c",) if nodes.may_create else ()
+    made, failed_to_make = nodes.run_on_nodes(
+        [first], nodes.probe(*create, "-k", token, *set_layout, *get_layout)
+    )
+    changed = _nodes_with(made, "created") + _nodes_with(made, "set")
+    _refuse(nodes, made.values(), may_create=False)
+    written, failed_to_write = nodes.run_on_nodes(
+        list(outputs), nodes.probe("-w", *create, "-r", token, *get_layout)
+    )
+    changed += _nodes_with(written, "created")
+    nodes.run_on_nodes([first], nodes.probe("-d", token))
+    failed |= failed_to_make | failed_to_write
+    nodes.check_budget(failed)
+    user = nodes.site.partition.run_user
+    refuse_scratch(
+        nodes.run.names.scratch_peak_bytes,
+        _facts(written.values()),
+        demand,
+        user,
+        token,
+        block_bytes=nodes.block_bytes,
+    )
+    reports += written.values()
+    say(f"{demand.path}: verified on {len(written)} of {len(nodes.names)} nodes")
+    return changed
+
+
+def unmount(state: Path, site: Site) -> list[str]:
+    """Unmount what the run mounted; return the nodes on which something was unmounted.
+
+    Args:
+        state: the folder of the run's state.
+        site: of the inventory.
+
+    Raises:
+        BadInput: nodes are no hosts of the site, or the unmount failed on them.
+    """
+    names = _read_mounted(state)
+    if not names or not site.partition.scratch.mount:
+        return []
+    known = [node for node in names if node in site.hosts]
+    outputs, failed = run_on_nodes(site, known, mount_script(site.partition.scratch, "unmount"))
+    text = "no host of the partition that -i and -l select"
+    failed |= {
+        node: NodeError(Outcome.UNREACHABLE, f"{node}: {text}")
+        for node in names
+        if node not in site.hosts
+    }
+    _write_mounted(state, failed)
+    accepted = "a node that unmounts it and answers"
+    refuse_failures(site.partition.scratch.path, failed, accepted)
+    return _nodes_with(outputs, "unmounted")
+
+
+def _report(nodes: ScratchTarget, verb: str) -> tuple[dict[str, str], dict[str, NodeError]]:
+    """Mount the file system or only look, then report on the directory."""
+    first = [mount_script(nodes.demand, verb)] if nodes.demand.mount else []
+    return nodes.run_on_nodes(nodes.names, *first, nodes.probe())
+
+
+def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
+    """Print the lines of `fact`, and return the nodes that printed one."""
+    nodes_by_line: dict[str, list[str]] = {}
+    for node, text in outputs.items():
+        for line in text.splitlines():
+            if line.startswith(f"| {fact}: "):
+                nodes_by_line.setdefault(line.removeprefix("| "), []).append(node)
+    for line, nodes in nodes_by_line.items():
+        say(f"{folded(nodes)}: {line}")
+    return sorted({node for nodes in nodes_by_line.values() for node in nodes})
+
+
+def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:
+    peak = nodes.run.names.scratch_peak_bytes
+    if problems := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
+        raise BadInput(*problems)
+
+
+def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
+    """Read the reports on the directory; the lines of the mount are before them."""
+    return [
+        node
+        for text in texts
+        for node in read_scratch(text[text.index("proofmark-probe") :], "scratch-probe.sh")
+    ]
+
+
+def _journal(nodes: ScratchTarget, failed: Mapping[str, NodeError]) -> None:
+    """Write into the journals which nodes must not run a step, because they have no scratch."""
+    for node in nodes.names:
+        log = Journal(nodes.state, node)
+        if node in failed:
+            log.result("scratch", missing=str(failed[node]))
+        elif log.path.exists() and not _failed(log) and log.history().no_scratch:
+            log.result("scratch")
+
+
+def _read_mounted(state: Path) -> list[str]:
+    """Return the nodes on which this run may have mounted the file system."""
+    path = RunFiles(state).mounted
+    try:
+        return unfold(parse_json(read_bytes(path)))
+    except FileNotFoundError:
+        return []
+    except (OSError, TypeError, ValueError) as error:
+        raise bad_input(path, "", f"damaged: {error}", "the file that the kit wrote") from None
+
+
+def _write_mounted(state: Path, names: Iterable[str]) -> None:
+    """Keep the nodes with a mount; without one there is no file."""
+    if sets := fold(dict.fromkeys(names)):
+        write_whole(RunFiles(state).mounted, json.dumps(sets) + "\n")
+    else:
+        RunFiles(state).mounted.unlink(missing_ok=True)

@@ -1,0 +1,257 @@
+"""What the verdict of a step depends on: its metrics, their references, and the conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.cases.models import Reference
+from proofmark.cases.telemetry import TELEMETRY, metrics_of
+from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.judge.fleet.critical_values import LEAST_NODES
+from proofmark.judge.references.derived import derive
+from proofmark.judge.references.judgement import ordered_references
+from proofmark.plan.selection import selection, selects
+from proofmark.plan.step import Step
+from proofmark.plan.step_names import step_named
+from proofmark.records.columns import EMULATED
+from proofmark.records.requirements import requirements
+from proofmark.report.explanation.context import Context, context_of
+from proofmark.report.explanation.fact_sources import fact_rows
+from proofmark.report.explanation.planned import (
+    command_rows,
+    input_rows,
+    need_rows,
+    where_rows,
+)
+from proofmark.report.explanation.rows import Explanation, Row, Section
+from proofmark.report.explanation.step_results import again_rows, result_rows
+from proofmark.report.words import count
+from proofmark.runs.predicted import read_expected
+from proofmark.runs.run import Run
+from proofmark.site.accepted_baseline import read_baseline
+
+
+def metric_rows(context: Context) -> list[Row]:
+    """Return the metrics that the step can give, and those of sensors."""
+    known = metrics_of(context.case)
+    rows = []
+    for name in sorted(context.figures.metrics - TELEMETRY.keys()):
+        metric = known.get(name)
+        if metric is None:
+            rows.append(Row(name, "the difference between the copies"))
+            continue
+        rows.append(Row(name, f"{metric.unit}, {metric.better} is better", metric.what))
+    sensors = ", ".join(f"{name} ({metric.unit})" for name, metric in TELEMETRY.items())
+    return [*rows, Row("sensors", sensors, "if a node or its BMC has them")]
+
+
+def reference_rows(context: Context) -> list[Row]:
+    """Return each reference that can judge a figure of the step, and what judges the others."""
+    applying = list(_applying(context))
+    rows = [_reference_row(reference, context) for reference in applying]
+    if context.site.partition.origin == EMULATED:
+        rows.append(Row("origin", EMULATED, "a missed reference is UNJUDGED, and no FAIL"))
+    rows += _baseline_rows(context)
+    rows += _expected_rows(context)
+    rows += _peer_rows(context)
+    suite = context.benchmarks.suites.get(context.run.plan.suite)
+    for required in suite.required_metrics if suite else ():
+        if required.case == context.step.case and _can_have(required.where, context):
+            names = ", ".join(required.metrics)
+            text = "must be PASS or FAIL on each class of nodes, else exit code 4"
+            rows.append(Row("required metric", f"{names}{_where(required.where)}", text))
+    judged = {reference.metric for reference in applying}
+    rest = sorted(context.figures.metrics - judged - TELEMETRY.keys())
+    if rest:
+        text = "UNJUDGED, unless a baseline or the fleet judges them"
+        rows.append(Row("without a reference", ", ".join(rest), text))
+    return rows
+
+
+def _applying(context: Context) -> Iterator[Reference]:
+    limits = context.site.partition.limits
+    for case, reference in ordered_references(context.benchmarks, limits):
+        if case == context.step.case and selects(reference, context.figures):
+            yield reference
+
+
+def _reference_row(reference: Reference, context: Context) -> Row:
+    bounds = " and ".join(
+        f"{word} {limit:g}"
+        for word, limit in (("at least", reference.at_least), ("at most", reference.at_most))
+        if limit is not None
+    )
+    conditions = [
+        f"{name} {value}"
+        for name, value in reference.where.items()
+        if not _is_planned(name, context)
+    ]
+    only = f", for figures with {', '.join(conditions)}" if conditions else ""
+    notes = [reference.source, *_notes(reference, context)]
+    name = f"{reference.kind}: {reference.metric}"
+    return Row(name, f"{bounds} × {_value(reference, context)}{only}", "; ".join(notes))
+
+
+def _value(reference: Reference, context: Context) -> str:
+    if reference.value is not None:
+        metric = metrics_of(context.case).get(reference.metric)
+        unit = reference.unit or (metric.unit if metric else "")
+        return f"{reference.value:g} {unit}".rstrip()
+    if reference.rule is not None:
+        return f"{reference.rule} {_derived(reference, context)}"
+    against = reference.against
+    assert against is not None
+    of = f" of {against.case}" if against.case else ""
+    times = f" × {against.times}" if against.times != 1 else ""
+    return f"{against.metric}{of}{_where(against.where)}{times}, measured in this run"
+
+
+def _derived(reference: Reference, context: Context) -> str:
+    """Return the value of a rule if the hardware is known before the run."""
+    assert reference.rule is not None
+    if context.facts is None:
+        return "(computed from the reports of the nodes)"
+    nodes = [context.facts] * len(context.together)
+    rated = context.site.partition.rated_hardware
+    found = derive(reference.rule, nodes, context.step.recorded, rated)
+    return f"({found})" if isinstance(found, str) else f"({found.value:.6g} {found.unit})"
+
+
+def _notes(reference: Reference, context: Context) -> Iterator[str]:
+    if reference.kind == "expected":
+        yield "information: it judges nothing"
+    if reference.all_cores:
+        cores = context.machine.symbols.get("cores") if context.machine else None
+        same = cores is None or cores == context.step.threads
+        state = "" if same else f"; the step has {context.step.threads} of {cores}"
+        yield f"only with one thread on each core{state}"
+    if reference.against:
+        plan, case = context.run.plan, context.step.case
+        measured = selection(reference, case, plan, context.benchmarks).comparable
+        if context.step.id not in measured:
+            yield "UNJUDGED: the plan does not measure the other figure"
+
+
+def _baseline_rows(context: Context) -> list[Row]:
+    folder = context.run.files.baseline
+    if not folder.is_dir():
+        return []
+    try:
+        found, _ = read_baseline(folder)
+    except BadInput:
+        return [Row("baseline", "damaged", context.run.files.link(folder))]
+    runs = ", ".join(each.run for each in found.runs)
+    text = "each figure with a like figure there: PASS or FAIL"
+    return [Row(f"baseline {found.name}", text, f"accepted runs: {runs}")]
+
+
+def _expected_rows(context: Context) -> list[Row]:
+    path = context.run.files.expected
+    if not path.exists():
+        return []
+    try:
+        found = read_expected(path)
+    except BadInput:
+        return [Row("expected", "damaged", context.run.files.link(path))]
+    known = sum(each.case == context.step.case for each in found.figures)
+    text = f"{count(known, 'prediction')} of the run {found.run} of a twin"
+    return [Row("expected", text, "information: they judge nothing")]
+
+
+def _peer_rows(context: Context) -> Iterator[Row]:
+    metrics = metrics_of(context.case)
+    given = [name for name in sorted(context.figures.metrics) if name in metrics]
+    alike = [name for name in given if metrics[name].peers and name not in TELEMETRY]
+    like = _like_measurements(context)
+    if alike and like >= LEAST_NODES:
+        text = "an outlier is FAIL; agreement alone is UNJUDGED"
+        yield Row("fleet", f"compared with the like figures of {like} measurements", text)
+    elif alike:
+        text = f"{count(like, 'like measurement')}: {LEAST_NODES} are needed"
+        yield Row("fleet", "not compared with other nodes", text)
+    digits = [name for name in given if metrics[name].same_digits]
+    if digits:
+        text = "repeats and like nodes must print the same digits, else FAIL"
+        yield Row("digits", ", ".join(digits), text)
+
+
+def _like_measurements(context: Context) -> int:
+    """Return on how many nodes, or sets of nodes, the plan measures the same as the step."""
+    wanted = _like(context.step)
+    measured = {
+        tuple(step.nodes): step.measurements
+        for group in context.run.plan.needed()
+        if group.mode == context.mode
+        for job in group.jobs
+        for step in job.steps
+        if step.case == context.step.case and _like(step) == wanted
+    }
+    return sum(measured.values())
+
+
+def _like(step: Step) -> tuple[object, ...]:
+    return (
+        step.recorded,
+        step.placement,
+        step.scope,
+        len(step.nodes) if step.scope == "job" else 0,
+    )
+
+
+def condition_rows(context: Context) -> list[Row]:
+    """Return the conditions without which the figures of the step are INVALID."""
+    found = requirements(
+        context.step,
+        context.case,
+        context.site.partition,
+        context.mode,
+        imported=context.run.plan.imported,
+    )
+    return [Row(each.about, each.text) for each in found]
+
+
+def _is_planned(name: str, context: Context) -> bool:
+    """Return whether the plan fixes the value of a trait: all figures of the step have it."""
+    trait = context.figures.traits.get(name)
+    return trait is not None and trait.kind is None and len(trait.values) == 1
+
+
+def _can_have(where: dict[str, str | int | float], context: Context) -> bool:
+    traits = context.figures.traits
+    return all(name in traits and traits[name].allows(value) for name, value in where.items())
+
+
+def _where(where: dict[str, str | int | float]) -> str:
+    return "".join(f" at {key} {value}" for key, value in where.items())
+
+
+def explain(run: Run, name: str) -> Explanation:
+    """Return what is known of the step `name`: from its plan, and from its results if it has any.
+
+    Args:
+        run: the run, finished or not.
+        name: the id, the number or the beginning of the id of a step, or ``<step>/<node>``.
+
+    Raises:
+        BadInput: there is no such step or node, or an input of the run is damaged.
+    """
+    word, _, instance = name.partition("/")
+    step = step_named(word, run.plan.steps(), run.id)
+    instances = step.instances()
+    if instance and instance not in instances:
+        found = f"{name!r}{nearest(instance, instances)}"
+        raise bad_input("STEP", "", found, "a node that measures this step alone, or a pair")
+    context = context_of(run, step, instance)
+    sections = (
+        Section("command", "What it runs", command_rows(context)),
+        Section("where", "Where", where_rows(context)),
+        Section("inputs", "Inputs", input_rows(context)),
+        Section("facts", "Facts in the expressions", fact_rows(context)),
+        Section("needs", "What it needs", need_rows(context)),
+        Section("outputs", "Metrics that it can give", metric_rows(context)),
+        Section("references", "What judges the metrics", reference_rows(context)),
+        Section("conditions", "INVALID unless", condition_rows(context)),
+        Section("results", "Result so far", result_rows(context)),
+        Section("again", "How to run it again", again_rows(context)),
+    )
+    return Explanation(run.id, step.id, instance, sections)

@@ -1,0 +1,218 @@
+"""The result of a step so far: its executions, its figures, their verdicts, how to repeat it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from proofmark.common.errors import BadInput
+from proofmark.common.files import read_bytes, read_json
+from proofmark.common.input_limits import MAX_OUTPUT_BYTES
+from proofmark.common.text import duration
+from proofmark.judge.results import WORDS
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
+from proofmark.report.explanation.context import Context
+from proofmark.report.explanation.rows import Row
+from proofmark.report.words import number
+from proofmark.runs.attempts import Attempt, attempts
+from proofmark.runs.nodes import nodes_of
+from proofmark.runs.run_lock import is_locked
+from proofmark.runs.step_state import state_of
+from proofmark.software.software import Software
+
+MOST_ROWS = 40
+"""The largest number of figures, executions or nodes that are listed."""
+_WORST = ("INVALID", "FAIL", "UNJUDGED", "PASS")
+
+
+class Judged(BaseModel):
+    """A result in ``verdict.json``: what identifies its figure, and its verdict."""
+
+    node: str
+    benchmark: str
+    metric: str
+    mode: str
+    placement: str
+    case: str
+    parameters: dict[str, str | int | float]
+    verdict: str
+    reason: str
+
+
+class _Written(BaseModel):
+    results: list[Any]
+
+
+_JUDGED = TypeAdapter(list[Judged])
+
+
+@dataclass
+class _Group:
+    """The records of one figure on all nodes and in all executions of the step."""
+
+    records: list[Record] = field(default_factory=list)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+def result_rows(context: Context) -> list[Row]:
+    """Return the state of the step, its executions, and its figures with their verdicts."""
+    run, step = context.run, context.step
+    name = f"{step.id}/{context.instance}" if context.instance else step.id
+    state = state_of(run.files.step(name), step, active=is_locked(run))
+    rows = [Row("state", state.state, state.problem)]
+    finished = list(_executions(context))
+    rows += [_execution_row(folder, each) for folder, each in finished[:MOST_ROWS]]
+    if len(finished) > MOST_ROWS:
+        rows.append(Row("executions", f"and {len(finished) - MOST_ROWS} more", "in steps/"))
+    if not finished:
+        return rows
+    failed = sum(each.rc != 0 for _, each in finished)
+    rows.append(Row("exit codes", f"{len(finished) - failed} are 0, {failed} are not"))
+    return [*rows, *_figure_rows(context)]
+
+
+def _executions(context: Context) -> Iterator[tuple[str, Attempt]]:
+    step = context.step
+    names = [f"{step.id}/{context.instance}"] if context.instance else step.folders()
+    for name in names:
+        for attempt in attempts(context.run.files.step(name).folder):
+            yield name, attempt
+
+
+def _execution_row(folder: str, each: Attempt) -> Row:
+    name = f"execution {each.number}"
+    if each.damage:
+        return Row(name, each.damage, folder)
+    late = ", stopped at its time limit" if each.timed_out else ""
+    end = f"exit code {each.rc} after {duration(each.seconds)}{late}"
+    return Row(name, end, f"{each.start} on {each.host}; {folder}")
+
+
+def _figure_rows(context: Context) -> list[Row]:
+    run, step = context.run, context.step
+    try:
+        software = read_json(run.files.software, Software)
+        records = read_run(
+            run, context.benchmarks, context.site, software, nodes_of(run), [step.id]
+        )
+    except BadInput as error:
+        return [Row("figures", "cannot be read", f"{error}")]
+    wanted = f"{step.id}/{context.instance}"
+    chosen = [each for each in records if not context.instance or each.step == wanted]
+    judged, note = _judged(context)
+    groups: dict[str, _Group] = {}
+    for record in chosen:
+        group = groups.setdefault(_figure(record, step.planned), _Group())
+        group.records.append(record)
+        result = judged.get(_identity(vars_of(record)))
+        if result:
+            group.verdicts[result.verdict] += 1
+            group.reasons.setdefault(result.verdict, result.reason)
+    order = sorted(groups.items(), key=lambda item: _rank(item[1]))
+    rows = [_figure_row(name, group) for name, group in order[:MOST_ROWS]]
+    if len(order) > MOST_ROWS:
+        more = f"and {len(order) - MOST_ROWS} more figures, which are not worse"
+        rows.append(Row("figures", more, "in records.parquet after `proofmark report`"))
+    return [*rows, Row("verdict", note)]
+
+
+def vars_of(record: Record) -> dict[str, Any]:
+    """Return the fields of `record` that identify its figure."""
+    return {name: getattr(record, name) for name in _IDENTITY}
+
+
+_IDENTITY = ("node", "benchmark", "metric", "mode", "placement", "parameters")
+
+
+def _identity(fields: Mapping[str, Any]) -> str:
+    known = {name: fields[name] for name in _IDENTITY}
+    return json.dumps({**known, "parameters": dict(known["parameters"])}, sort_keys=True)
+
+
+def _judged(context: Context) -> tuple[dict[str, Judged], str]:
+    """Return the results of the written verdict by figure, and where they come from."""
+    path = context.run.files.verdict
+    report = f"proofmark report runs/{context.run.id}"
+    try:
+        content = read_bytes(path, MAX_OUTPUT_BYTES)
+        written = _Written.model_validate_json(content).results
+        of_case = [
+            each
+            for each in written
+            if isinstance(each, dict) and each.get("case") == context.step.case
+        ]
+        results = _JUDGED.validate_python(of_case)
+    except FileNotFoundError:
+        return {}, f"not judged yet: {report}"
+    except OSError as error:
+        return {}, f"{path.name} is not read here: {error.strerror}"
+    except ValidationError:
+        return {}, f"{path.name} is damaged: {report} writes it again"
+    newest = max((each.start_s for _, each in _executions(context)), default=0.0)
+    old = newest > path.stat().st_mtime
+    note = f"older than an execution: {report} judges again" if old else "of the last report"
+    return {_identity(vars(each)): each for each in results}, f"{path.name}, {note}"
+
+
+def _figure(record: Record, planned: Mapping[str, Any]) -> str:
+    """Return the name of a figure: benchmark, metric, and the parameters that the output gave."""
+    printed = [f"{key} {value}" for key, value in record.parameters.items() if key not in planned]
+    same = record.benchmark.casefold() == record.case.casefold()
+    return " ".join(filter(None, ("" if same else record.benchmark, record.metric, *printed)))
+
+
+def _rank(group: _Group) -> int:
+    """Return the place of a figure in the list: the worst verdict first."""
+    if any(not record.valid for record in group.records):
+        return 0
+    return next((n for n, word in enumerate(_WORST) if group.verdicts[word]), len(_WORST))
+
+
+def _figure_row(name: str, group: _Group) -> Row:
+    values = [record.value for record in group.records if record.valid and record.value is not None]
+    invalid = [record for record in group.records if not record.valid]
+    parts = [_values(values, group.records[0].unit)] if values else []
+    if invalid:
+        parts.append(f"{len(invalid)} INVALID")
+    counts = group.verdicts
+    words = [
+        f"{counts[word]} {word}" if len(group.records) > 1 else word
+        for word in WORDS
+        if counts[word]
+    ]
+    worst = next((word for word in _WORST if counts[word]), "")
+    reason = invalid[0].reason if invalid else group.reasons.get(worst, "")
+    source = ": ".join(filter(None, (", ".join(words), reason)))
+    return Row(name, "; ".join(parts), source)
+
+
+def _values(values: Sequence[float], unit: str) -> str:
+    middle = f"{number(median(values))} {unit}".rstrip()
+    if len(values) == 1:
+        return middle
+    return f"median {middle} of {len(values)}: {number(min(values))} to {number(max(values))}"
+
+
+def again_rows(context: Context) -> list[Row]:
+    """Return the commands that run the step again."""
+    run, step = context.run, context.step
+    name = f"{step.id}/{context.instance}" if context.instance else step.id
+    if not any(True for _ in _executions(context)):
+        return [Row("run it", "the ansible-playbook command of the run", "it has no result yet")]
+    if step.reads or step.kept:
+        text = "the ansible-playbook command of the run with -e fresh=true"
+        return [Row("again", text, "it reads or writes the files of two steps")]
+    script = context.files.script.relative_to(run.folder)
+    return [
+        Row("rerun", f"proofmark rerun runs/{run.id} {name}", "the scheduler runs it"),
+        Row("then", f"proofmark report runs/{run.id}", "judges all executions"),
+        Row("by hand", f"sh runs/{run.id}/{script}", "on a node of the step"),
+    ]

@@ -1,0 +1,164 @@
+"""The section of a long run: its end compared with its beginning, and the sensors over time."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from io import StringIO
+
+import numpy as np
+
+from proofmark.cases.telemetry import BENCHMARK, TELEMETRY
+from proofmark.common.sentences import localized
+from proofmark.common.translation import ENGLISH, _, in_language
+from proofmark.judge.diagnosis.over_time import Change
+from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import Floats, Record
+from proofmark.report.drawing.charts import Drawing, plot_style
+from proofmark.report.drawing.time_lines import (
+    MOST_NAMED,
+    Curves,
+    binned,
+    described,
+    draw_over_time,
+)
+from proofmark.report.page import TITLED, Block, Cell, Column, Picture, Section, table
+from proofmark.report.run_data import RunData
+from proofmark.report.sections.plots_section import Files, picture
+from proofmark.report.words import count, number, pairs
+
+NAME = "over-time"
+
+
+def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
+    """Return the section and its files; nothing for a run without sensors and without repeats."""
+    verdict, files = run_data.verdict, Files()
+    pictures = tuple(_pictures(run_data, files))
+    if not verdict.over_time.changes and not pictures:
+        return (), {}
+    blocks = (*_changes(verdict), Block(pictures=pictures))
+    return (Section(NAME, _("Over time"), blocks),), files
+
+
+def _changes(verdict: Verdict) -> Iterator[Block]:
+    compared = verdict.over_time
+    if not compared.changes:
+        return
+    minutes = number(compared.window_s / 60, 3)
+    about = _(
+        "The last {minutes} minutes of {hours} hours are compared with the first "
+        "{first}: {figures} with enough repeats."
+    ).format(
+        minutes=minutes,
+        hours=number(compared.seconds / 3600, 3),
+        first=minutes,
+        figures=count(len(compared.changes), "figure"),
+    )
+    if not compared.worse:
+        yield Block(
+            paragraphs=(about, _("None became worse by more than the noise of its repeats."))
+        )
+        return
+    figures = verdict.results.aggregates
+    rows = [_row(change, figures.record(change.figure)) for change in compared.worse]
+    columns = (
+        _("Node"),
+        _("Figure"),
+        Column(_("First"), "number"),
+        Column(_("Last"), "number"),
+        Column(_("Ratio"), "number"),
+        Column(_("Noise"), "number"),
+        _("Sensors"),
+    )
+    caption = _("Figures that became worse")
+    shown = table(caption, columns, rows, kind=TITLED, rest=_("The list is in verdict.json."))
+    yield Block(titles=(caption,), paragraphs=(about,), tables=(shown,))
+
+
+def _row(change: Change, record: Record) -> tuple[Cell | str, ...]:
+    settings = tuple(filter(None, [pairs(record.parameters)]))
+    return (
+        Cell(change.node, "strong"),
+        Cell(f"{record.case} {record.metric}", details=settings),
+        f"{number(float(np.median(change.first)))} {record.unit}",
+        f"{number(float(np.median(change.last)))} {record.unit}",
+        number(change.ratio, 3),
+        f"{number(100 * change.noise, 2)} %",
+        "; ".join(map(localized, change.evidence)) or _("no sensor"),
+    )
+
+
+def _pictures(run_data: RunData, files: Files) -> Iterator[Picture]:
+    panels = list(_panels(run_data.verdict))
+    if not panels:
+        return
+    title = _("Power, temperature, clock and throttling over time")
+    with plot_style():
+        drawing = Drawing(NAME, title, described(panels), draw_over_time(panels), ())
+    yield picture(drawing, files, run_data.run.files.plots.name)
+    with in_language(ENGLISH):  # programs read it
+        files[f"{NAME}.csv"] = _csv(list(_panels(run_data.verdict))).encode()
+
+
+def _panels(verdict: Verdict) -> Iterator[Curves]:
+    """Yield the speed of the figures that are compared over time, then each sensor."""
+    records = verdict.results.aggregates.records
+    starts = np.array([each.start for each in records.executions], dtype=np.float64)
+    if not len(starts) or np.isnan(starts).all():
+        return
+    begin = float(np.nanmin(starts))
+    named = list(dict.fromkeys(change.node for change in verdict.over_time.worse))[:MOST_NAMED]
+    yield from _speed(verdict, begin, named)
+    for metric, about in TELEMETRY.items():
+        numbers = [
+            number
+            for number, each in enumerate(records.measurands)
+            if (each.benchmark, each.metric) == (BENCHMARK, metric)
+        ]
+        mask = np.isin(records.measurand, numbers) & records.valid
+        mask &= ~np.isnan(starts[records.execution]) if len(mask) else mask
+        if mask.sum() < 2:
+            continue
+        hours = (starts[records.execution[mask]] - begin) / 3600
+        values, nodes = records.value[mask], records.node[mask]
+        of_nodes = {}
+        for name in named:
+            own = nodes == records.nodes.index(name)
+            order = np.argsort(hours[own], kind="stable")
+            of_nodes[name] = hours[own][order], values[own][order]
+        yield Curves(
+            _("{metric} in {unit}").format(metric=metric, unit=about.unit), hours, values, of_nodes
+        )
+
+
+def _speed(verdict: Verdict, begin: float, named: Sequence[str]) -> Iterator[Curves]:
+    """Yield the values of the compared figures, each divided by its first ones."""
+    compared = verdict.over_time
+    if not compared.changes:
+        return
+    parts = []
+    of_nodes: dict[str, tuple[Floats, Floats]] = {}
+    worst = {change.node: change.figure for change in reversed(compared.worse)}
+    for figure, (times, values) in compared.series.items():
+        first = float(np.median(compared.changes[figure].first))
+        hours, relative = (times - begin) / 3600, values / first
+        parts.append((hours, relative))
+        for name in named:
+            if worst[name] == figure:
+                of_nodes[name] = hours, relative
+    joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    yield Curves(_("speed ÷ that at the start"), joined[0], joined[1], of_nodes)
+
+
+def _csv(panels: Sequence[Curves]) -> str:
+    """Return the curves as CSV: the range of all nodes by bin, each value of named nodes."""
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["quantity", "node", "hours", "least", "median", "greatest"])
+    for panel in panels:
+        for row in zip(*binned(panel.hours, panel.values), strict=True):
+            writer.writerow([panel.label, "", *map(float, row)])
+        for name, (hours, values) in panel.named.items():
+            for hour, value in zip(hours.tolist(), values.tolist(), strict=True):
+                writer.writerow([panel.label, name, hour, value, value, value])
+    return file.getvalue()

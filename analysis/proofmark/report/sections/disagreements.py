@@ -1,0 +1,83 @@
+"""Repeats that disagree, as a table of the report and as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.common.text import percent
+from proofmark.common.translation import _
+from proofmark.judge.diagnosis.disagreeing import Disagreement, State
+from proofmark.judge.verdict import Verdict
+from proofmark.report.page import Block, Cell, Column, table
+from proofmark.report.run_data import RunData
+from proofmark.report.sections.figure_tables import figure_cell, name, settings
+from proofmark.report.words import number
+
+MOST_NAMED = 4
+"""The most executions of a state that are named."""
+
+
+def blocks(run_data: RunData) -> Iterator[Block]:
+    """Yield the table of the cases whose repeats disagree."""
+    verdict = run_data.verdict
+    if not verdict.disagreements:
+        return
+    why = _(
+        "A row shows the figure of a case with the largest difference between its repeats. The "
+        "repeats have two states. The cause is the machine, the program or its settings."
+    )
+    columns = (
+        _("Figure"),
+        _("Node"),
+        Column(_("Difference"), "number"),
+        Column(_("Spread of like nodes"), "number"),
+        _("Lower values"),
+        _("Higher values"),
+        Column(_("Such figures"), "number"),
+    )
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            figure_cell(result := verdict.results[each.figure], run_data.benchmarks),
+            result.record.node,
+            f"{percent(each.difference)} %",
+            _spread(each) or "–",
+            *(_values(state, result.record.unit) for state in each.states),
+            _("{figures} of {compared}").format(figures=each.figures, compared=each.compared),
+        )
+        for each in verdict.disagreements
+    ]
+    caption = _("Repeats that disagree")
+    yield Block(titles=(caption,), paragraphs=(why,), tables=(table(caption, columns, rows),))
+
+
+def sentence(found: Disagreement, verdict: Verdict) -> str:
+    """Return a disagreement as one sentence."""
+    result = verdict.results[found.figure]
+    text = _(
+        "{figure}: the repeats differ by {difference}, the spread of like nodes is {spread}: "
+        "{low}; {high}. {figures} of {compared} figures of the case are such"
+    )
+    low, high = (_values(state, result.record.unit) for state in found.states)
+    return text.format(
+        figure=", ".join(filter(None, (name(result), settings(result)))),
+        difference=f"{percent(found.difference)} %",
+        spread=_spread(found) or _("not known"),
+        low=low,
+        high=high,
+        figures=found.figures,
+        compared=found.compared,
+    )
+
+
+def _spread(found: Disagreement) -> str:
+    return "" if found.spread is None else f"{percent(found.spread)} %"
+
+
+def _values(state: State, unit: str) -> str:
+    ends = dict.fromkeys((number(state.least), number(state.greatest)))
+    named = ", ".join(state.executions[:MOST_NAMED])
+    if (more := len(state.executions) - MOST_NAMED) > 0:
+        named += _(" and {count} more").format(count=more)
+    return _("{values} {unit} in {executions}").format(
+        values=" … ".join(ends), unit=unit, executions=named
+    )

@@ -1,0 +1,150 @@
+"""The links of the fabric: slow elements, the rate across each level, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.common.translation import N_, _, translated
+from proofmark.judge.links.links import LinkFit, SlowElement
+from proofmark.report.drawing.charts import plot_style
+from proofmark.report.drawing.heat_map import draw_matrix, matrix_csv
+from proofmark.report.drawing.svg import png_file, svg_element, svg_file
+from proofmark.report.page import TITLED, Block, Cell, Column, Link, Picture, Section, table
+from proofmark.report.run_data import RunData
+from proofmark.report.words import count, number
+
+Files = dict[str, bytes]
+"""Contents by file name."""
+
+REST = N_("The complete list is in verdict.json.")
+MOST_NAMED = 12
+"""The largest number of slow elements that the head of a report names."""
+
+
+def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
+    """Return the section and its files; nothing for a run without rounds of pairs."""
+    fit = run_data.verdict.links
+    if fit is None:
+        return (), {}
+    files: Files = {}
+    blocks = (*slow_elements(fit), *_bisection(fit), *_picture(fit, files, run_data))
+    return (Section("links", _("Links"), tuple(blocks)),), files
+
+
+def head(fit: LinkFit | None) -> tuple[tuple[str, str], ...]:
+    """Return the line of the report's head; nothing for a run without rounds of pairs."""
+    if fit is None:
+        return ()
+    if not fit.elements:
+        return (
+            (
+                _("Slow links"),
+                _("none in {rounds} of pairs").format(rounds=count(fit.rounds, "round")),
+            ),
+        )
+    named = [f"{each.name} ({each.ratio:.2g} ×)" for each in fit.elements[:MOST_NAMED]]
+    more = len(fit.elements) - len(named)
+    return (
+        (
+            _("Slow links"),
+            "; ".join(named) + (_(" and {count} more").format(count=more) if more else ""),
+        ),
+    )
+
+
+def slow_elements(fit: LinkFit) -> Iterator[Block]:
+    """Yield the table of the slow elements."""
+    base = _(
+        "{measurements} of {rounds} of pairs were compared with like pairs. On a "
+        "healthy fabric, {share} of 100 runs name at least one element."
+    ).format(
+        measurements=count(fit.compared, "measurement"),
+        rounds=count(fit.rounds, "round"),
+        share=f"{100 * fit.level:g}",
+    )
+    if fit.untested:
+        base += _(" Too few measurements to name one of these: {elements}.").format(
+            elements="; ".join(fit.untested)
+        )
+    if not fit.elements:
+        yield Block(paragraphs=(_("No element of the fabric is slow."), base))
+        return
+    rows = [
+        (
+            Cell(each.name, "strong", details=_alternatives(each)),
+            f"{each.ratio:.2g}",
+            f"{100 * each.confidence:.0f} %",
+            _("{slow} of {measured}").format(slow=each.slow, measured=each.measured),
+            each.nodes,
+        )
+        for each in fit.elements
+    ]
+    columns = (
+        _("Element"),
+        Column(_("Measured ÷ usual"), "number"),
+        Column(_("Confidence"), "number"),
+        Column(_("Slow measurements"), "number"),
+        _("Nodes behind it"),
+    )
+    caption = count(len(fit.elements), "slow element")
+    explanation = _(
+        "{before} The confidence is the probability of the element among those "
+        "that explain the same measurements."
+    ).format(before=base)
+    shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+    yield Block(titles=(caption,), paragraphs=(explanation,), tables=(shown,))
+
+
+def _alternatives(element: SlowElement) -> tuple[str, ...]:
+    return tuple(
+        _("or {element}: {percent} %").format(element=name, percent=f"{100 * each:.0f}")
+        for name, each in element.alternatives
+    )
+
+
+def _bisection(fit: LinkFit) -> Iterator[Block]:
+    rows = [
+        (
+            Cell(f"{each.case} {each.metric}", "strong"),
+            _("pairs that leave a switch of the level {level}").format(level=each.level),
+            str(each.pairs),
+            number(each.bytes_per_s / 1e9),
+            "–" if each.share is None else f"{100 * each.share:.0f} %",
+            Cell(each.round, "code"),
+        )
+        for each in fit.bisections
+    ]
+    if rows:
+        caption = _("Rate across each level")
+        columns = (
+            _("Figure"),
+            _("Crossed"),
+            Column(_("Pairs"), "number"),
+            Column(_("Sum in GB/s"), "number"),
+            Column(_("Of the links' rate"), "number"),
+            _("Round"),
+        )
+        explanation = _(
+            "All pairs of one round measured at the same time. What the links allow follows from "
+            "the declared rates and uplinks. These sums are information, no limit judges them."
+        )
+        shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        yield Block(titles=(caption,), paragraphs=(explanation,), tables=(shown,))
+
+
+def _picture(fit: LinkFit, files: Files, run_data: RunData) -> Iterator[Block]:
+    if fit.matrix is None:
+        return
+    with plot_style():
+        drawing = draw_matrix(fit.matrix)
+        svg = svg_file(drawing)
+        files["links.png"] = png_file(drawing)
+    files["links.svg"] = svg.encode()
+    files["links.csv"] = matrix_csv(fit.matrix).encode()
+    folder = run_data.run.files.plots.name
+    links = tuple(
+        Link(f"{folder}/links.{ending}", words)
+        for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", _("data as CSV")))
+    )
+    picture = Picture(drawing.title, drawing.text, svg_element(drawing, svg), links)
+    yield Block(pictures=(picture,))

@@ -1,0 +1,225 @@
+"""The bad nodes: name, deviation, likely cause; then the detection power of the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.translation import N_, _, translated
+from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
+from proofmark.judge.fleet.fleet import FleetFigure
+from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
+from proofmark.report.run_data import RunData
+from proofmark.report.words import count, number, pairs
+from proofmark.runs.attempts import numbered_execution
+
+MOST_FIGURES = 3
+REST = N_("The complete list is in verdict.json.")
+
+
+def sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return the section; nothing for a run on a single node."""
+    bad = run_data.verdict.bad
+    if bad.measured < 2:
+        return ()
+    blocks = (
+        *_nodes(run_data),
+        *_links(run_data),
+        *_causes(run_data),
+        *_drift(run_data),
+        *_detection_power(run_data),
+    )
+    return (Section("bad-nodes", _("Bad nodes"), tuple(blocks)),)
+
+
+def _nodes(run_data: RunData) -> Iterator[Block]:
+    bad = run_data.verdict.bad
+    if not bad.nodes:
+        none = _("None of {nodes} deviates by more than chance explains.").format(
+            nodes=count(bad.measured, "node")
+        )
+        yield Block(paragraphs=(none,))
+        return
+    rows = [
+        (
+            Cell(node.host, "strong"),
+            _worst(node),
+            Cell(
+                localized(node.likely),
+                "reason",
+                details=tuple(localized(cause.message) for cause in node.causes[1:3]),
+            ),
+            _figures(run_data, node),
+            _("measure again") if node.retest else _("report to the vendor"),
+        )
+        for node in bad.nodes
+    ]
+    columns = (
+        _("Node"),
+        Column(_("Deviation"), "number"),
+        _("Likely cause"),
+        _("Evidence"),
+        _("Action"),
+    )
+    caption = _("{bad} of {all}").format(bad=count(len(bad.nodes), "bad node"), all=bad.measured)
+    yield Block(
+        titles=(caption,),
+        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+        links=(Link("rma.csv", _("rma.csv, the list for the vendor")),),
+    )
+
+
+def _worst(node: BadNode) -> str:
+    return _percent(node.worst) if node.slow else "–"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:+.1f} %".replace("-", "−")
+
+
+def _figures(run_data: RunData, node: BadNode) -> Cell:
+    shown = [f"{each.record.case}: {localized(each.reason)}" for each in node.digits[:MOST_FIGURES]]
+    shown += [_figure(slow) for slow in node.slow[:MOST_FIGURES]]
+    if len(node.slow) > MOST_FIGURES:
+        shown.append(
+            _("and {figures}").format(figures=count(len(node.slow) - MOST_FIGURES, "more figure"))
+        )
+    links = []
+    for result in (*node.digits, *(slow.result for slow in node.slow))[:1]:
+        files, record = run_data.run.files, result.record
+        output = numbered_execution(files.step(record.step), record.attempt).stdout
+        links.append(Link(files.link(output), "stdout"))
+        if is_regular(output):
+            shown.append(f"stdout: SHA-256 {sha256_of(output)}")
+    details = tuple(shown[1:])
+    return Cell(shown[0] if shown else _("error counters"), details=details, links=tuple(links))
+
+
+def _figure(slow: SlowFigure) -> str:
+    record = slow.result.record
+    setting = pairs(record.parameters)
+    value = f"{number(record.value)} {record.unit} ({_percent(slow.deviation)})"
+    return f"{slow.name} {value}" + (f", {setting}" if setting else "")
+
+
+def _links(run_data: RunData) -> Iterator[Block]:
+    if links := run_data.verdict.bad.links:
+        rows = [
+            (Cell(pair, "strong"), _percent(slow.deviation), _figure(slow)) for pair, slow in links
+        ]
+        columns = (_("Nodes"), Column(_("Deviation"), "number"), _("Evidence"))
+        caption = _("Slow links between nodes that are not bad")
+        yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))
+
+
+def _causes(run_data: RunData) -> Iterator[Block]:
+    bad = run_data.verdict.bad
+    if not bad.causes:
+        return
+    rows = [
+        (
+            Cell(f"{translated(cause.trait)} {cause.value}", "strong"),
+            _("{bad} of {all}").format(bad=cause.bad, all=cause.nodes),
+            _("{bad} of {all}").format(bad=cause.all_bad, all=cause.all_nodes),
+            f"{cause.p:.1g}",
+            folded(cause.members),
+        )
+        for cause in bad.causes
+    ]
+    columns = (
+        _("Property"),
+        Column(_("Bad nodes with it"), "number"),
+        Column(_("Bad nodes in total"), "number"),
+        Column(_("p-value"), "number"),
+        _("Bad nodes"),
+    )
+    caption = _("Properties that bad nodes share")
+    method = _(
+        "Fisher's exact test, corrected for the number of properties that were tested. Properties "
+        "that occur on the same nodes, such as a rack and its firmware, cannot be distinguished."
+    )
+    yield Block(
+        titles=(caption,),
+        paragraphs=(method,),
+        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+    )
+
+
+def _drift(run_data: RunData) -> Iterator[Block]:
+    rows = [
+        (
+            Cell(translated(drift.trait), "strong"),
+            f"{drift.usual} ({count(drift.nodes, 'node')})",
+            value,
+            folded(hosts),
+        )
+        for drift in run_data.verdict.bad.drift
+        for value, hosts in drift.values
+    ]
+    if rows:
+        caption = _("Settings in which the nodes differ")
+        columns = (_("Setting"), _("Usual"), _("Other"), _("Nodes"))
+        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        yield Block(titles=(caption,), tables=(listed,))
+
+
+def _detection_power(run_data: RunData) -> Iterator[Block]:
+    """Yield the deviations that the comparison can find, with their probability.
+
+    A run without bad nodes proves little if the comparison has no power.
+    """
+    fleet = run_data.verdict.fleet
+    if not fleet.figures:
+        return
+    rows = [_power(figure) for figure in fleet.figures]
+    columns = (
+        _("Figure"),
+        Column(_("Nodes"), "number"),
+        Column(_("Median"), "number"),
+        Column(_("Spread"), "number"),
+        Column(_("Limit"), "number"),
+        Column(_("Found with 95 % probability"), "number"),
+        Column("−3 %", "number"),
+        Column("−5 %", "number"),
+        Column("−10 %", "number"),
+    )
+    caption = _("Detection power of the comparison of like nodes")
+    explanation = _(
+        "On a healthy machine, {share} of 100 runs flag at least one node. The "
+        "last three columns are the probability that a node with this deviation "
+        "is found."
+    ).format(share=f"{100 * fleet.level:g}")
+    shown = table(caption, columns, rows, kind="dense", rest=translated(REST))
+    fold = Fold(
+        _("Show {figures}").format(figures=count(len(rows), "figure")),
+        Block(tables=(shown,)),
+        "long",
+    )
+    yield Block(titles=(caption,), paragraphs=(explanation,), folds=(fold,))
+
+
+def _power(figure: FleetFigure) -> tuple[Cell | str, ...]:
+    record, limit = figure.record, figure.fleet_limit
+    words = filter(None, (record.case, record.benchmark, record.metric))
+    details = ", ".join(filter(None, (record.placement, pairs(record.parameters), figure.kind)))
+    name = Cell(" ".join(dict.fromkeys(words)), "strong", details=(details,))
+    if limit.limit is None:
+        return (
+            name,
+            str(limit.nodes),
+            number(limit.centre),
+            "–",
+            localized(limit.powerless),
+            *["–"] * 4,
+        )
+    return (
+        name,
+        str(limit.nodes),
+        f"{number(limit.centre)} {record.unit}",
+        f"{100 * limit.spread:.2g} %",
+        number(limit.limit),
+        f"{100 * limit.detectable:.2g} %",
+        *(f"{100 * limit.power_at(drop):.0f} %" for drop in (0.03, 0.05, 0.10)),
+    )

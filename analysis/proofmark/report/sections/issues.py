@@ -1,0 +1,322 @@
+"""Issues of a run: failures, findings, changed error counters, steps that did not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.translation import N_, _, translated
+from proofmark.judge.results import CONFIRMING, Result
+from proofmark.records.columns import EMULATED, Record
+from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
+from proofmark.report.run_data import RunData
+from proofmark.report.sections import blas_kernels, disagreements
+from proofmark.report.sections import fabric_elements as links
+from proofmark.report.sections import limit_table as limits
+from proofmark.report.sections.figure_tables import figure_cell, median_text, verdict_cell
+from proofmark.report.words import count
+from proofmark.runs.attempts import numbered_execution
+from proofmark.runs.progress import StepState
+
+NOT_RUN = {
+    "waiting": N_("never started"),
+    "running": N_("still running when the report was written"),
+    "interrupted": N_("started, but stopped before its end"),
+    "imported": N_("the copy of its output is missing in the run"),
+    "done": N_("ran, but its output contains no value"),
+}
+REST = N_("The complete list is in verdict.json.")
+
+
+def section(run_data: RunData) -> Section:
+    """Return the issues of a run, the most serious first."""
+    blocks = [
+        *_failures(run_data),
+        *_slow_links(run_data),
+        *_file_systems(run_data),
+        *_before_jobs(run_data),
+        *_unmet(run_data),
+        *_retest(run_data),
+        *limits.idle(run_data),
+        *_not_run(run_data),
+        *_stopped(run_data),
+        *_other_modes(run_data),
+        *_findings(run_data),
+        *blas_kernels.blocks(run_data),
+        *_counters(run_data),
+        *disagreements.blocks(run_data),
+        *_disturbed_executions(run_data),
+        *_rounds(run_data),
+        *_disturbances(run_data),
+        *_no_provenance(run_data),
+    ]
+    none = Block(paragraphs=(_("No failure, no finding, and no changed error counter."),))
+    return Section("attention", _("Issues"), tuple(blocks) or (none,))
+
+
+def _failures(run_data: RunData) -> Iterator[Block]:
+    """Yield FAIL and INVALID results; results of one step with the same reason share a row."""
+    groups: dict[tuple[str, str, str], list[Result]] = {}
+    for verdict in ("FAIL", "INVALID"):
+        for result in run_data.verdict.of(verdict):
+            key = (verdict, result.record.step, result.reason)
+            groups.setdefault(key, []).append(result)
+    if not groups:
+        return
+    rows = [
+        (
+            verdict_cell(verdict),
+            _figures(run_data, results),
+            results[0].record.node,
+            median_text(results[0]) if len(results) == 1 else "–",
+            Cell(localized(reason), "reason"),
+            Cell(step, "code", links=_files(run_data, results[0].record)),
+        )
+        for (verdict, step, reason), results in groups.items()
+    ]
+    columns = (
+        _("Verdict"),
+        _("Figure"),
+        _("Node"),
+        Column(_("Median"), "number"),
+        _("Reason"),
+        _("Step"),
+    )
+    caption = _("Figures that are FAIL or INVALID")
+    yield Block(
+        titles=(caption,),
+        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+    )
+
+
+def _slow_links(run_data: RunData) -> Iterator[Block]:
+    """Yield the slow elements of the fabric."""
+    fit = run_data.verdict.links
+    if fit and fit.elements:
+        yield from links.slow_elements(fit)
+
+
+def _file_systems(run_data: RunData) -> Iterator[Block]:
+    """Yield the faults of file systems, each with its likely cause."""
+    if faults := run_data.verdict.file_systems:
+        yield Block(
+            titles=(_("File systems that failed"),),
+            items=tuple(localized(fault.message) for fault in faults),
+        )
+
+
+def _before_jobs(run_data: RunData) -> Iterator[Block]:
+    """Yield what failed in the stages that start no job: modes, scratch, programs, restore."""
+    if faults := run_data.verdict.stage_faults:
+        caption = _("Failures outside the jobs")
+        columns = (_("Stage"), _("Nodes"), _("Code"), _("Reason"))
+        rows = [(each.stage, each.nodes, Cell(each.code, "code"), each.text) for each in faults]
+        yield Block(
+            titles=(caption,),
+            tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+        )
+
+
+def _unmet(run_data: RunData) -> Iterator[Block]:
+    """Yield the limits and required metrics that were not judged."""
+    if unmet := run_data.verdict.unmet:
+        why = _(
+            "A limit of the contract for a planned figure, and each required metric of the suite, "
+            "must be judged on each class of nodes. These were not judged, so the run is not "
+            "accepted."
+        )
+        yield Block(
+            titles=(_("Required, but not judged"),),
+            paragraphs=(why,),
+            items=tuple(map(localized, unmet)),
+        )
+
+
+def _retest(run_data: RunData) -> Iterator[Block]:
+    if command := run_data.verdict.retest_command():
+        again = sum(result.retest for result in run_data.verdict.of("FAIL"))
+        why = _(
+            "{figures} outside the limits by less than the noise, or in fewer than {number} "
+            "undisturbed repeats. Measure again before you act on a failure. The verdict then uses "
+            "all measurements."
+        ).format(figures=count(again, "figure"), number=CONFIRMING)
+        yield Block(titles=(_("Failures to measure again"),), paragraphs=(why,), codes=(command,))
+
+
+def _figures(run_data: RunData, results: Sequence[Result]) -> Cell:
+    if len(results) == 1:
+        return figure_cell(results[0], run_data.benchmarks)
+    records = [result.record for result in results]
+    benchmarks = dict.fromkeys(record.benchmark for record in records)
+    metrics = dict.fromkeys(record.metric for record in records)
+    cases = dict.fromkeys(record.case for record in records)
+    return Cell(
+        f"{', '.join(cases)}: {count(len(results), 'figure')}",
+        "strong",
+        details=(_some(benchmarks), _some(metrics)),
+    )
+
+
+def _some(names: Iterable[str], most: int = 8) -> str:
+    listed = list(names)
+    more = _(" and {count} more").format(count=len(listed) - most) if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def _files(run_data: RunData, record: Record) -> tuple[Link, ...]:
+    """Return links to the outputs of the execution that measured `record`."""
+    files = run_data.run.files
+    execution = numbered_execution(files.step(record.step), record.attempt)
+    outputs = (execution.stdout, execution.stderr)
+    return tuple(Link(files.link(path), path.name) for path in outputs if path.is_file())
+
+
+def _other_modes(run_data: RunData) -> Iterator[Block]:
+    if not_run := run_data.verdict.coverage.not_run:
+        caption = _("Steps for other firmware modes")
+        why = _("These steps need a mode that is entered only if a reboot is confirmed.")
+        items = tuple(localized(each.message) for each in not_run)
+        yield Block(titles=(caption,), paragraphs=(why,), items=items)
+
+
+def _not_run(run_data: RunData) -> Iterator[Block]:
+    missing = {each.step for each in run_data.verdict.coverage.missing}
+    states = [state for state in run_data.states if state.step.id in missing]
+    if not states:
+        return
+    rows = [
+        (_step(state), folded(state.step.nodes), translated(NOT_RUN[state.state]))
+        for state in states
+    ]
+    caption = _("Steps that were not run")
+    again = _("To run them, repeat the command that started the run.")
+    block = table(
+        caption,
+        (_("Step"), _("Nodes"), _("State")),
+        rows,
+        kind=TITLED,
+        rest=_("The complete list is in plan.json."),
+    )
+    yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
+
+
+def _stopped(run_data: RunData) -> Iterator[Block]:
+    if stopped := run_data.verdict.coverage.stopped:
+        caption = _("Jobs that ended before all of their steps, or ran without a node")
+        yield Block(titles=(caption,), items=tuple(map(localized, stopped)))
+
+
+def _step(state: StepState) -> Cell:
+    return Cell(state.step.id, "code")
+
+
+def _findings(run_data: RunData) -> Iterator[Block]:
+    software = run_data.software
+    findings = [
+        f"{package}: {localized(finding)}"
+        for package, provided in (software.packages.items() if software else ())
+        for finding in provided.findings
+    ]
+    if findings:
+        yield Block(titles=(_("Findings about the software"),), items=tuple(findings))
+
+
+def _counters(run_data: RunData) -> Iterator[Block]:
+    rows = [
+        (
+            verdict_cell("INVALID") if change.invalid else Cell(_("information")),
+            Cell(localized(change.meaning), "strong"),
+            node.host,
+            Cell(change.name, "code"),
+            change.place or "–",
+            change.before,
+            change.after,
+        )
+        for node in run_data.nodes
+        for job in node.jobs
+        for change in job.provenance.changes
+    ]
+    if not rows:
+        return
+    columns = (
+        _("Effect"),
+        _("Meaning"),
+        _("Node"),
+        _("Counter"),
+        _("Place"),
+        Column(_("Before"), "number"),
+        Column(_("After"), "number"),
+    )
+    caption = _("Error counters that changed while the benchmarks ran")
+    invalid = _("INVALID: figures that were measured on this node at that time are not valid.")
+    yield Block(
+        titles=(caption,),
+        paragraphs=(invalid,) if any(row[0].kind for row in rows) else (),
+        tables=(
+            table(caption, columns, rows, kind=TITLED, rest=_("The complete list is in nodes/.")),
+        ),
+    )
+
+
+def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
+    """Yield all executions that were disturbed, also those that do not count."""
+    executions = run_data.verdict.results.aggregates.records.executions
+    items = tuple(
+        _("{step}, execution {execution}: {reason}").format(
+            step=each.step,
+            execution=each.attempt,
+            reason=localized(each.disturbed or each.unsteady),
+        )
+        for each in executions
+        if each.disturbed or each.unsteady
+    )
+    if not items:
+        return
+    emulated = run_data.site.partition.origin == EMULATED
+    effect = (
+        _("The nodes are emulated: these executions are valid.")
+        if emulated
+        else _("These executions do not count if another execution of the step was undisturbed.")
+    )
+    more = (
+        (_("{count} more in records.parquet.").format(count=len(items) - 200),)
+        if len(items) > 200
+        else ()
+    )
+    yield Block(titles=(_("Disturbed executions"),), paragraphs=(effect, *more), items=items[:200])
+
+
+def _rounds(run_data: RunData) -> Iterator[Block]:
+    """Yield the rounds of pairs that did not measure at the same time."""
+    rounds = run_data.verdict.rounds
+    items = tuple(localized(message) for each in rounds for message in each.messages())
+    if items:
+        effect = _("A pair that measured without the others had the links for itself.")
+        titles = (_("Pairs of a round that did not measure together"),)
+        yield Block(titles=titles, paragraphs=(effect,), items=items[:200])
+
+
+def _disturbances(run_data: RunData) -> Iterator[Block]:
+    disturbances = tuple(
+        dict.fromkeys(
+            disturbance
+            for node in run_data.nodes
+            for job in node.jobs
+            for disturbance in job.provenance.disturbances
+        )
+    )
+    if disturbances:
+        yield Block(
+            titles=(_("Nodes that were not idle"),), items=tuple(map(localized, disturbances[:200]))
+        )
+
+
+def _no_provenance(run_data: RunData) -> Iterator[Block]:
+    planned = {host for step in run_data.run.plan.steps() for host in step.nodes}
+    gap = len(planned) - len(run_data.nodes)
+    if gap > 0:
+        missing = _("{missing} of {nodes} without provenance in nodes/.").format(
+            missing=gap, nodes=count(len(planned), "node")
+        )
+        yield Block(titles=(_("Nodes without provenance"),), paragraphs=(missing,))

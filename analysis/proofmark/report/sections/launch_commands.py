@@ -1,0 +1,146 @@
+"""The commands of a run, and how to run a step again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.sentences import localized
+from proofmark.common.text import duration
+from proofmark.common.translation import _, translated
+from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
+from proofmark.report.run_data import MOST_COMMANDS, RunData
+from proofmark.report.words import count
+from proofmark.runs.attempts import finished_executions
+from proofmark.runs.decisions import read_decisions
+from proofmark.runs.progress import StepState
+from proofmark.runs.run_files import StepFiles
+
+
+def section(run_data: RunData) -> Section:
+    """Return the section: how to repeat a step, then the steps by case."""
+    run = run_data.run
+    example = next(
+        (state.step.id for state in run_data.states if state.state == "done"),
+        run_data.states[0].step.id if run_data.states else "STEP",
+    )
+    by_hand = Block(
+        titles=(_("How to run one step again"),),
+        paragraphs=(
+            _(
+                "Run this command in the folder of the run. Each execution has its own folder in "
+                "the folder of the step: execution-1, execution-2, … No output is overwritten."
+            ),
+        ),
+        codes=(f"sh steps/{example}/run.sh",),
+    )
+    judged = Block(
+        paragraphs=(_("To use both executions in the next verdict and report:"),),
+        codes=(f"proofmark rerun runs/{run.id} {example}\nproofmark report runs/{run.id}",),
+    )
+    by_case: dict[str, list[StepState]] = {}
+    for state in run_data.states[:LONGEST_TABLE]:
+        by_case.setdefault(state.step.case, []).append(state)
+    blocks = [_case(run_data, case, states) for case, states in by_case.items()]
+    return Section(
+        "commands",
+        _("Commands"),
+        (by_hand, judged, *blocks, *_not_needed(run_data), *_left_out(run_data)),
+    )
+
+
+def _case(run_data: RunData, case: str, states: list[StepState]) -> Block:
+    definition = run_data.benchmarks.cases.get(case)
+    title = f"{case} – {translated(definition.title)}" if definition else case
+    return Block(titles=(title,), folds=tuple(_fold(run_data, state) for state in states))
+
+
+def _fold(run_data: RunData, state: StepState) -> Fold:
+    step = state.step
+    files = run_data.run.files
+    step_files = files.step(step.id)
+    command = run_data.commands.get(step.id)
+    executions = finished_executions(step_files)
+    outputs = (
+        path
+        for each in executions
+        for path in (each.stdout, each.stderr, each.binding, each.folder / step.output)
+    )
+    paths = [
+        step_files.script,
+        *dict.fromkeys(outputs),
+        *(step_files.folder / name for name in step.inputs),
+    ]
+    return Fold(
+        f"{step.id} – {_outcome(state)}",
+        Block(
+            codes=(command,) if command else (),
+            items=_digests(step_files, executions, step.output) if command else (),
+            links=tuple(
+                Link(files.link(path), _name(step_files, path)) for path in paths if path.is_file()
+            ),
+        ),
+        "command",
+    )
+
+
+def _name(step_files: StepFiles, path: Path) -> str:
+    return path.relative_to(step_files.folder).as_posix()
+
+
+def _digests(
+    step_files: StepFiles, executions: Sequence[StepFiles], output: str
+) -> tuple[str, ...]:
+    """Return the SHA-256 of each output of the program, so that a copy can be verified."""
+    paths = dict.fromkeys(
+        path
+        for each in executions
+        for path in (each.stdout, each.stderr, each.folder / output)
+        if is_regular(path)
+    )
+    return tuple(f"{_name(step_files, path)}: SHA-256 {sha256_of(path)}" for path in paths)
+
+
+def _outcome(state: StepState) -> str:
+    if state.state != "done":
+        return translated(state.state)
+    code = _("damaged result") if state.rc is None else _("exit code {code}").format(code=state.rc)
+    return code if state.seconds is None else f"{code}, {duration(state.seconds)}"
+
+
+def _not_needed(run_data: RunData) -> list[Block]:
+    """Return the steps that were not run, by reason, and the results of the searches."""
+    by_reason: dict[str, list[str]] = {}
+    for step, reason in run_data.run.plan.not_needed.items():
+        by_reason.setdefault(reason, []).append(step)
+    items = tuple(
+        f"{', '.join(steps[:3])}{_more(len(steps) - 3)}: {localized(reason)}"
+        for reason, steps in by_reason.items()
+    )
+    searches = tuple(
+        f"{name}: {localized(reason)}"
+        for name, reason in read_decisions(run_data.run.files).searches.items()
+    )
+    blocks = [(_("Searches"), searches), (_("Steps that are not needed"), items)]
+    return [Block(titles=(title,), items=lines[:LONGEST_TABLE]) for title, lines in blocks if lines]
+
+
+def _more(amount: int) -> str:
+    return _(" and {count} more").format(count=amount) if amount > 0 else ""
+
+
+def _left_out(run_data: RunData) -> list[Block]:
+    notes = []
+    total = len(run_data.states)
+    if total > LONGEST_TABLE:
+        notes.append(
+            _("{steps} in steps/.").format(steps=count(total - LONGEST_TABLE, "more step"))
+        )
+    if total > MOST_COMMANDS:
+        notes.append(
+            _("From step {step} on, see run.sh of the step for the command.").format(
+                step=MOST_COMMANDS + 1
+            )
+        )
+    return [Block(paragraphs=tuple(notes))] if notes else []

@@ -1,0 +1,112 @@
+"""The table of limits: how many figures each limit judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.common.translation import _, translated
+from proofmark.judge.limit_counts import LimitCount
+from proofmark.report.page import TITLED, Block, Cell, Column, table
+from proofmark.report.run_data import RunData
+from proofmark.report.words import count, number, pairs
+
+NUMBER = "number"
+
+
+def blocks(run_data: RunData) -> Iterator[Block]:
+    """Yield the table of the contract limits and of the references that are for the suite."""
+    counts = run_data.limits
+    if not counts:
+        return
+    caption = _("Figures judged by each limit")
+    idle = sum(each.steps > 0 and not each.judged for each in counts)
+    explanation = _(
+        "A limit judges the figures that it selects and that are valid. A limit of another suite "
+        "is not in this suite and has no effect."
+    )
+    notes = [explanation]
+    if idle:
+        notes.append(
+            _("{limits} of this suite judged no figure.").format(limits=count(idle, "limit"))
+        )
+    columns = (
+        _("Limit"),
+        _("Accepted"),
+        Column(_("Judged"), NUMBER),
+        Column(_("PASS"), NUMBER),
+        Column(_("FAIL"), NUMBER),
+        Column(_("UNJUDGED"), NUMBER),
+        Column(_("INVALID"), NUMBER),
+        _("Source"),
+    )
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            _name(each),
+            accepted(each),
+            _judged(each),
+            *(str(each.outcomes.get(word, 0)) for word in ("PASS", "FAIL", "UNJUDGED")),
+            str(each.invalid),
+            f"{translated(each.reference.kind)}: {each.reference.source}",
+        )
+        for each in counts
+    ]
+    yield Block(
+        titles=(caption,),
+        paragraphs=tuple(notes),
+        tables=(table(caption, columns, rows, kind=TITLED),),
+    )
+
+
+def idle(run_data: RunData) -> Iterator[Block]:
+    """Yield the contract limits of this suite that judged no figure."""
+    items = tuple(
+        _("{limit}: {unjudged} UNJUDGED, {invalid} INVALID").format(
+            limit=_text(each),
+            unjudged=count(sum(each.outcomes.values()), "figure"),
+            invalid=count(each.invalid, "figure"),
+        )
+        for each in run_data.limits
+        if each.reference.kind == "contract" and each.steps and not each.judged
+    )
+    if items:
+        yield Block(titles=(_("Contract limits that judged no figure"),), items=items)
+
+
+def _text(each: LimitCount) -> str:
+    name = _name(each)
+    return f"{' '.join((name.text, *name.details))} ({each.reference.source})"
+
+
+def _name(each: LimitCount) -> Cell:
+    reference = each.reference
+    mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
+    system = _("system {system}").format(system=reference.system) if reference.system else ""
+    details = ", ".join(filter(None, (mode, system, pairs(reference.where))))
+    return Cell(f"{each.case} {reference.metric}", "strong", tuple(filter(None, (details,))))
+
+
+def accepted(each: LimitCount) -> str:
+    """Return the accepted figures of a limit in words: ``at least 0.9 × 85 GB/s``."""
+    reference = each.reference
+    if reference.value is not None:
+        of = f"{number(reference.value)} {reference.unit or ''}".rstrip()
+    elif reference.against is not None:
+        of = f"{reference.against.case or each.case} {reference.against.metric}"
+    else:
+        of = str(reference.rule)
+    bounds = (
+        (_("at least {bound}"), reference.at_least),
+        (_("at most {bound}"), reference.at_most),
+    )
+    return ", ".join(
+        text.format(bound=f"{bound:g} × {of}") for text, bound in bounds if bound is not None
+    )
+
+
+def _judged(each: LimitCount) -> Cell:
+    """Return the number of judged figures; 0 looks like the verdict UNJUDGED."""
+    if each.judged:
+        return Cell(str(each.judged), NUMBER)
+    if not each.steps:
+        return Cell("0", NUMBER, details=(_("not in this suite"),))
+    return Cell("0", "word UNJUDGED", details=(_("no figure was judged"),))

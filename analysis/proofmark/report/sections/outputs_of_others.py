@@ -1,0 +1,148 @@
+"""The sections of an imported run: the provenance that it lacks, and the adopted files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from proofmark.common.files import read_json
+from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _
+from proofmark.judge.imported_rules import REASONS, missing_proof
+from proofmark.report.page import TITLED, Block, Column, Section, table
+from proofmark.report.run_data import RunData
+from proofmark.report.words import grouped
+from proofmark.runs.adopted import Adopted
+
+MOST_LISTED = 200
+"""The largest number of files that a list shows; ``inputs/adopted.json`` has all."""
+
+
+def sections(run_data: RunData) -> Iterator[Section]:
+    """Yield the section about missing provenance; nothing for a run of this kit."""
+    if run_data.run.plan.imported:
+        blocks = (_lacking(), *_unjudged(run_data))
+        yield Section("missing-provenance", _("Provenance that this run lacks"), tuple(blocks))
+
+
+def files(run_data: RunData) -> Section:
+    """Return the section about the adopted files, in place of the commands of an own run."""
+    adopted = read_json(run_data.run.files.adopted, Adopted)
+    rows = []
+    for case, nodes in _nodes_of_cases(run_data).items():
+        number = sum(step.measurements for step in run_data.run.plan.steps() if step.case == case)
+        hosts = run_data.site.partition_hosts or run_data.site.hosts
+        without = folded(host for host in hosts if host not in nodes)
+        patterns = ", ".join(adopted.patterns[case])
+        rows.append((case, patterns, grouped(number), grouped(len(nodes)), without or "–"))
+    columns = (
+        _("Case"),
+        _("Patterns"),
+        Column(_("Files"), "number"),
+        Column(_("Nodes"), "number"),
+        _("Nodes without a file"),
+    )
+    caption = _("Files of each case")
+    source = _("The outputs are copies of files in the folder {folder}.").format(
+        folder=adopted.folder
+    )
+    blocks = [
+        Block(paragraphs=(source,), tables=(table(caption, columns, rows, kind=TITLED),)),
+    ]
+    for title, names in (
+        (_("Files that match no case"), adopted.unmatched),
+        (
+            _("Folders that were not read"),
+            [f"{path}: {why}" for path, why in adopted.not_entered.items()],
+        ),
+    ):
+        if names:
+            more = len(names) - MOST_LISTED
+            note = _("{count} more are listed in inputs/adopted.json.").format(count=more)
+            items = tuple(names[:MOST_LISTED])
+            shown = f"{title}: {grouped(len(names))}"
+            blocks.append(
+                Block(titles=(shown,), paragraphs=(note,) if more > 0 else (), items=items)
+            )
+    return Section("commands", _("Adopted files"), tuple(blocks))
+
+
+def _lacking() -> Block:
+    """Return the table of what no imported output proves."""
+    rows = [
+        (
+            _("Exit code of the program"),
+            _("A failure after the last line of an output is not found."),
+        ),
+        (
+            _("Times of the measurements"),
+            _("The figures are not compared over time, and repeats are not paired."),
+        ),
+        (
+            _("Nodes that ran the program"),
+            _("A node is the one that the path or the output names. A contradiction is INVALID."),
+        ),
+        (
+            _("Hardware and settings of the nodes"),
+            _("Limits derived from the hardware do not judge. All nodes are taken as alike."),
+        ),
+        (
+            _("Firmware mode"),
+            _("Limits for a mode do not judge."),
+        ),
+        (
+            _("Ranks, threads and their CPUs"),
+            _("They are known only if the output or the path states them."),
+        ),
+        (
+            _("Program, libraries and command line"),
+            _(
+                "Figures of different programs are not distinguished. "
+                "Rows that are missing at the end of an output may not be found."
+            ),
+        ),
+        (
+            _("File system of the files"),
+            _("A figure of a program that writes files never passes."),
+        ),
+        (
+            _("Network of the messages"),
+            _("A figure between nodes does not pass if the site names its network."),
+        ),
+        (
+            _("Error counters, other processes and clocks"),
+            _("A disturbed measurement is not found."),
+        ),
+    ]
+    caption = _("What is not recorded, and the consequence")
+    note = _(
+        "Others produced these outputs. Their values were read and judged as those of an own run. "
+        "Missing provenance makes no figure INVALID. A judgement that needs it is UNJUDGED."
+    )
+    columns = (_("Not recorded"), _("Consequence"))
+    return Block(paragraphs=(note,), tables=(table(caption, columns, rows, kind=TITLED),))
+
+
+def _unjudged(run_data: RunData) -> Iterator[Block]:
+    """Yield the number of judgements that each missing proof prevented."""
+    counts = Counter(
+        proof
+        for judgements in run_data.verdict.results.answers.values()
+        for judgement in judgements
+        if (proof := missing_proof(judgement))
+    )
+    if counts:
+        caption = _("Judgements that missing provenance prevented")
+        rows = [
+            (localized(REASONS[proof]), grouped(number)) for proof, number in counts.most_common()
+        ]
+        columns = (_("Reason"), Column(_("Judgements"), "number"))
+        yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))
+
+
+def _nodes_of_cases(run_data: RunData) -> dict[str, set[str]]:
+    nodes: dict[str, set[str]] = {}
+    for step in run_data.run.plan.steps():
+        nodes.setdefault(step.case, set()).update(step.nodes)
+    return nodes

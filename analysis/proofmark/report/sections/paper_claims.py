@@ -1,0 +1,79 @@
+"""The claims of the papers, checked on the figures of a run: information, not a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _, translated
+from proofmark.judge.claim_source import WORDS, Answer
+from proofmark.report.page import TITLED, Block, Cell, Fold, Link, Section, Table, table
+from proofmark.report.words import count
+
+
+def section(answers: Sequence[Answer]) -> Section:
+    """Return the section: a table of the claims on the run's system, the other claims folded."""
+    checked = [answer for answer in answers if not answer.elsewhere]
+    other = [answer for answer in answers if answer.elsewhere]
+    tallies = [(word, sum(answer.word == word for answer in checked)) for word in WORDS]
+    counts = ", ".join(f"{translated(word)}: {amount}" for word, amount in tallies if amount)
+    paragraphs = (
+        _(
+            "Statements of the papers, checked on the valid figures of this run. They are facts "
+            "about the papers' systems: a claim that does not hold is not a fault of this "
+            "machine. A claim cannot be told if its sweep is incomplete, or if the noise of the "
+            "repeats hides it."
+        ),
+        _("{claims} on this system: {counts}.").format(
+            claims=count(len(checked), "claim"), counts=counts
+        )
+        if checked
+        else _("No paper has a claim on this system."),
+    )
+    tables = (_table(_("Claims on this system"), checked),) if checked else ()
+    folds = (
+        (
+            Fold(
+                _("{claims} on other systems").format(claims=count(len(other), "claim")),
+                Block(items=_items(other)),
+            ),
+        )
+        if other
+        else ()
+    )
+    links = (Link("claims.json", _("claims.json, with every value that was compared")),)
+    return Section(
+        "claims",
+        _("Claims of the papers"),
+        (Block(paragraphs=paragraphs, tables=tables, folds=folds, links=links),),
+    )
+
+
+def _items(answers: Sequence[Answer]) -> tuple[str, ...]:
+    return tuple(
+        f"{answer.claim.id}: {translated(answer.claim.statement)} "
+        f"({_(' and ').join(answer.claim.systems)})"
+        for answer in answers
+    )
+
+
+def _table(caption: str, answers: Sequence[Answer]) -> Table:
+    rows = [
+        (
+            Cell(answer.claim.id, "strong"),
+            Cell(translated(answer.claim.statement), "reason"),
+            Cell(translated(answer.word), f"word {answer.word.replace(' ', '-')}"),
+            Cell(
+                localized(answer.sentence),
+                "reason",
+                details=tuple(map(localized, answer.missing[1:])),
+            ),
+        )
+        for answer in answers
+    ]
+    return table(
+        caption,
+        (_("Claim"), _("Statement of the paper"), _("Answer"), _("Result of this run")),
+        rows,
+        kind=TITLED,
+    )

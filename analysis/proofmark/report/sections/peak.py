@@ -1,0 +1,90 @@
+"""Rpeak nominal, as the papers state it: information, not a verdict."""
+
+from __future__ import annotations
+
+from proofmark.common.translation import _
+from proofmark.judge.references.derived import flop_per_cycle, peak
+from proofmark.report.drawing.ticks import gigaflops
+from proofmark.report.page import TITLED, Block, Column, Section, Table, table
+from proofmark.report.plots.blas_kernel import HPL
+from proofmark.report.run_data import RunData
+from proofmark.report.sections.figure_tables import figure_cell
+from proofmark.report.words import number
+from proofmark.site.node.facts import NodeFacts
+
+
+def peak_of_run(run_data: RunData) -> float | None:
+    """Return Rpeak nominal in GFlop/s of the only node of a run; None if there are several."""
+    return peak(run_data.facts[0]) if len(run_data.nodes) == 1 else None
+
+
+def section(run_data: RunData) -> Section:
+    """Return the section: Rpeak nominal of each kind of node, and HPL in percent of it."""
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for facts in run_data.facts:
+        kinds.setdefault(_row(facts), []).append(facts.hostname)
+    if not kinds:
+        unknown = _("Rpeak is unknown: no provenance was collected.")
+        return Section("information", _("Information"), (Block(paragraphs=(unknown,)),))
+    columns = (
+        _("Processor"),
+        Column(_("Cores"), "number"),
+        Column(_("Flop/cycle"), "number"),
+        Column(_("Nominal GHz"), "number"),
+        Column(_("Rpeak nominal"), "number"),
+        Column(_("Nodes"), "number"),
+    )
+    rows = [(*row, str(len(hosts))) for row, hosts in kinds.items()]
+    caption = _("Rpeak nominal of one node")
+    tables = [table(caption, columns, rows, kind=TITLED), *_efficiencies(run_data)]
+    return Section(
+        "information",
+        _("Information"),
+        (Block(titles=(caption,), paragraphs=_explanation(run_data), tables=tuple(tables)),),
+    )
+
+
+def _row(facts: NodeFacts) -> tuple[str, ...]:
+    flops, rate = flop_per_cycle(facts), peak(facts)
+    return (
+        f"{facts.cpu_model} ({facts.vector_isa})",
+        str(facts.cores),
+        _("unknown") if flops is None else str(flops),
+        _("unknown") if facts.base_hz is None else f"{facts.base_hz / 1e9:g}",
+        _("unknown") if rate is None else f"{number(rate)} GFlop/s",
+    )
+
+
+def _explanation(run_data: RunData) -> tuple[str, ...]:
+    sentences = [
+        _(
+            "Cores × flop per cycle × nominal frequency, with two vector units per core. No figure "
+            "is judged with it: under vector instructions a processor runs at another frequency."
+        )
+    ]
+    if any(facts.virtual for facts in run_data.facts):
+        sentences.append(
+            _(
+                "In a virtual machine the frequency under vector instructions and the other load "
+                "of the processor are unknown: HPL is judged against DGEMM of the same run."
+            )
+        )
+    if any(facts.base_hz is None for facts in run_data.facts):
+        sentences.append(
+            _("If a node does not report its nominal frequency, its Rpeak is unknown.")
+        )
+    return tuple(sentences)
+
+
+def _efficiencies(run_data: RunData) -> list[Table]:
+    rate = peak_of_run(run_data)
+    rows = []
+    for result in run_data.verdict.about(lambda record: record.metric in HPL):
+        factor = gigaflops(result.record)
+        value = result.record.value
+        if rate and factor and value is not None:
+            percent = f"{100 * value * factor / rate:.1f} %"
+            shown = f"{number(value * factor)} GFlop/s"
+            rows.append((figure_cell(result, run_data.benchmarks), shown, percent))
+    columns = (_("Figure"), Column("Rmax", "number"), Column(_("Rmax ÷ Rpeak"), "number"))
+    return [table(_("HPL in percent of Rpeak nominal"), columns, rows)] if rows else []

@@ -1,0 +1,198 @@
+"""Draws the plots of a run, and writes each plot and its data into the folder of the plots."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+from proofmark.common.files import write_whole_bytes
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _, translated
+from proofmark.judge.claims_of_runs import machine_of
+from proofmark.records.columns import VIRTUAL, Record
+from proofmark.report import predictions
+from proofmark.report.drawing.charts import Drawing, plot_style
+from proofmark.report.drawing.series import Sample, samples_of
+from proofmark.report.drawing.svg import png_file, svg_element, svg_file
+from proofmark.report.page import Block, Link, Picture, Section, table
+from proofmark.report.plot import Plot, PlotContext, plots, shows
+from proofmark.report.run_data import RunData
+from proofmark.report.sections import blas_kernels, peak
+from proofmark.report.words import count
+from proofmark.site.partition import PREDICTED
+from proofmark.software.software import BLAS_KERNEL
+
+ONE_PANEL = 5.0
+"""Width of one panel in inches; a wider plot has several panels, and gets the width of the page."""
+
+ENDINGS = ("svg", "png", "csv")
+Files = dict[str, bytes]
+"""Contents by file name."""
+
+
+def section(run_data: RunData) -> tuple[Section, Files]:
+    """Return the section of the plots, and the contents of their files by name."""
+    context = PlotContext(
+        peak_gflops=peak.peak_of_run(run_data),
+        choice_labels={
+            (BLAS_KERNEL, key): name for key, name in blas_kernels.kernels(run_data).items()
+        },
+        machine=machine_of(run_data.run),
+        missing_steps=_missing_steps(run_data),
+    )
+    samples = samples_of(run_data.verdict.results, _is_plotted)
+    folder = run_data.run.files.plots.name
+    pictures: list[Picture] = []
+    files: Files = {}
+    missing: list[str] = []
+    invalid: list[str] = []
+    marks = _virtual_origins(run_data)
+    for plot in plots():
+        drawings = list(_drawings(plot, samples, context, marks))
+        if not drawings and plot.suite in ("", run_data.run.plan.suite):
+            reason = _why_invalid(plot, run_data)
+            title = translated(plot.title)
+            (invalid if reason else missing).append(f"{title}: {reason}" if reason else title)
+        for drawing in drawings:
+            pictures.append(picture(drawing, files, folder))
+    blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]
+    blocks += _tables(samples, files, folder, marks)
+    if invalid:
+        blocks.append(Block(titles=(_("Measured, but INVALID"),), items=tuple(invalid)))
+    if missing:
+        blocks.append(Block(titles=(_("Not measured in this run"),), items=tuple(missing)))
+    return Section("plots", _("Plots"), tuple(blocks)), files
+
+
+def _why_invalid(plot: Plot, run_data: RunData) -> str:
+    """Return the number of INVALID figures of `plot` and their most frequent reason, or ""."""
+    results = run_data.verdict.about(plot.wants)
+    reasons = Counter(each.reason for each in results if each.verdict == "INVALID")
+    if not reasons:
+        return ""
+    figures = count(reasons.total(), "INVALID figure")
+    ((reason, _times),) = reasons.most_common(1)
+    return f"{figures}, {localized(reason)}"
+
+
+def _is_plotted(record: Record) -> bool:
+    return any(plot.wants(record) for plot in plots())
+
+
+def _virtual_origins(run_data: RunData) -> dict[str, str]:
+    """Return the texts of the origins that are not measured, with the error of a model."""
+    texts = {origin: translated(origin) for origin in VIRTUAL}
+    if run_data.twin:
+        error = predictions.error_in_words(run_data.model_error)
+        texts[PREDICTED] = f"{texts[PREDICTED]}, {error}"
+    return texts
+
+
+def _drawings(
+    plot: Plot, samples: list[Sample], context: PlotContext, marks: Mapping[str, str]
+) -> Iterator[Drawing]:
+    """Yield the drawings of `plot`, separately for measured, emulated and predicted records.
+
+    Drawings of an origin in `marks` have its text.
+    """
+    wanted = [sample for sample in samples if shows(plot, sample.record)]
+    for origin in dict.fromkeys(sample.record.origin for sample in wanted):
+        with plot_style():
+            for drawing in plot.draw([s for s in wanted if s.record.origin == origin], context):
+                yield _marked(drawing, marks[origin]) if origin in marks else drawing
+
+
+def _marked(drawing: Drawing, origin: str) -> Drawing:
+    """Return `drawing` with the origin of its figures in its title, and in its picture."""
+    drawing.figure.supxlabel(origin, x=0.99, ha="right", fontsize=9, fontweight="bold")
+    return replace(drawing, title=f"{drawing.title}, {origin}")
+
+
+def picture(drawing: Drawing, files: Files, folder: str) -> Picture:
+    """Return `drawing` for the page, and add its files to `files`."""
+    with plot_style():
+        svg = svg_file(drawing)
+        files[f"{drawing.name}.png"] = png_file(drawing)
+    files[f"{drawing.name}.svg"] = svg.encode()
+    files[f"{drawing.name}.csv"] = csv_of(drawing).encode()
+    links = tuple(
+        Link(f"{folder}/{drawing.name}.{ending}", words)
+        for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", _("data as CSV")))
+    )
+    wide = drawing.figure.get_figwidth() > ONE_PANEL
+    return Picture(
+        drawing.title, drawing.text, svg_element(drawing, svg), links, "wide" if wide else ""
+    )
+
+
+def csv_of(drawing: Drawing) -> str:
+    """Return the data of a plot as CSV. The units are those of the program outputs."""
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    columns = ("origin", "case", "benchmark", "metric", "node", "mode", "placement", "unit")
+    writer.writerow([*columns, "parameters", "median", "least", "greatest"])
+    for sample in drawing.samples:
+        values = [getattr(sample.record, name) for name in columns]
+        parameters = json.dumps(dict(sample.record.parameters), sort_keys=True)
+        writer.writerow([*values, parameters, sample.value, sample.low, sample.high])
+    return file.getvalue()
+
+
+def _tables(
+    samples: list[Sample], files: Files, folder: str, marks: Mapping[str, str]
+) -> Iterator[Block]:
+    """Yield the table of each plot and origin, and add its CSV to `files`."""
+    for plot in plots():
+        wanted = [sample for sample in samples if plot.wants(sample.record)]
+        for origin in dict.fromkeys(sample.record.origin for sample in wanted):
+            found = plot.table([s for s in wanted if s.record.origin == origin])
+            if found is None:
+                continue
+            file = StringIO()
+            head, *rows = found.csv
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["origin", *head])
+            writer.writerows([origin, *row] for row in rows)
+            name = f"{found.name}.csv"
+            files[name] = files.get(name, b"") + file.getvalue().encode()
+            title = f"{found.title}, {marks.get(origin, translated(origin))}"
+            shown = table(title, found.columns, found.rows, kind="dense")
+            link = Link(f"{folder}/{name}", _("data as CSV"))
+            yield Block(
+                titles=(found.title,), paragraphs=(found.about,), tables=(shown,), links=(link,)
+            )
+
+
+def _missing_steps(run_data: RunData) -> dict[str, tuple[int, int]]:
+    """Return for each case the number of planned steps without a valid figure, and of all."""
+    valid = run_data.verdict.sound_steps()
+    planned = [step for step in run_data.run.plan.steps() if step.repeat == 1]
+    cases = dict.fromkeys(step.case for step in planned)
+    steps = {case: [step.id for step in planned if step.case == case] for case in cases}
+    return {case: (sum(step not in valid for step in ids), len(ids)) for case, ids in steps.items()}
+
+
+def _left_out(run_data: RunData) -> tuple[str, ...]:
+    invalid = sum(_is_plotted(result.record) for result in run_data.verdict.of("INVALID"))
+    if not invalid:
+        return ()
+    return (
+        _("{figures} not shown in the plots below.").format(
+            figures=count(invalid, "INVALID figure")
+        ),
+    )
+
+
+def write_plot_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the plot files into `folder`, and remove the plots of an earlier report."""
+    folder.mkdir(exist_ok=True)
+    for path in [old for ending in ENDINGS for old in folder.glob(f"*.{ending}")]:
+        if path.name not in files:
+            path.unlink()
+    for name, content in files.items():
+        write_whole_bytes(folder / name, content)

@@ -1,0 +1,161 @@
+"""The exceptions and the bad nodes in the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.translation import N_, _, translated
+from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.records.columns import EMULATED
+from proofmark.report.run_data import RunData
+from proofmark.report.sections import disagreements
+from proofmark.report.sections.next_steps import other_next_steps
+from proofmark.report.sections.remedies import of_node
+from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
+from proofmark.report.words import grouped
+
+Row = tuple[str, str, str]
+"""The kind of an exception, what it is, and the nodes."""
+NOTE, DEGRADED, NOT_RUN = N_("NOTE"), N_("DEGRADED"), N_("NOT RUN")
+"""The kinds of exceptions that are no verdict."""
+
+
+def exceptions_part(run_data: RunData, allowance: Allowance) -> Part:
+    """Return what limits the meaning of the verdict, the most serious first."""
+    rows = list(_exceptions(run_data))
+    shown = rows[: allowance.exceptions]
+    left = len(rows) - len(shown)
+    more = _("{count} more exceptions: report.html, parts What to do now and Issues.")
+    return Part(
+        "exceptions",
+        _("Exceptions"),
+        (SheetColumn("", 12, "word"), SheetColumn("", 66), SheetColumn("", 22)),
+        tuple(
+            (kind, clipped(text, allowance.characters), clipped(where, allowance.characters // 2))
+            for kind, text, where in shown
+        ),
+        notes=() if rows else (_("None."),),
+        rest=(more.format(count=left),) if left else (),
+    )
+
+
+def _exceptions(run_data: RunData) -> Iterator[Row]:
+    verdict = run_data.verdict
+    for step in other_next_steps(run_data):
+        figures = _(" ({count} figures)").format(count=step.figures) if step.figures > 1 else ""
+        yield step.word, f"{step.problem}{figures}", step.nodes
+    for fault in verdict.unmet[1:]:  # the first one is in the step above
+        yield "UNJUDGED", localized(fault), ""
+    if verdict.degraded:
+        missing = folded(verdict.degraded.missing)
+        label = localized(verdict.degraded.label)
+        yield DEGRADED, label, _("without {nodes}").format(nodes=missing)
+    yield from _not_run(run_data)
+    yield from _stand_ins(run_data)
+    yield from _provenance(run_data)
+    yield from _noise(run_data)
+
+
+def _not_run(run_data: RunData) -> Iterator[Row]:
+    """Yield the steps of other modes, and the jobs that ended early."""
+    coverage = run_data.verdict.coverage
+    modes = sorted({each.mode for each in coverage.not_run})
+    if modes:
+        text = _("{count} steps of the modes {modes}: these modes were not entered")
+        listed = ", ".join(modes)
+        yield NOT_RUN, text.format(count=len(coverage.not_run), modes=listed), ""
+    if coverage.stopped:
+        text = _("{count} jobs ended before their last step: {first}")
+        first = localized(coverage.stopped[0])
+        yield NOT_RUN, text.format(count=len(coverage.stopped), first=first), ""
+
+
+def _stand_ins(run_data: RunData) -> Iterator[Row]:
+    """Yield what stands for the real machine: virtual nodes, emulated figures, assumed facts."""
+    partition = run_data.site.partition
+    if run_data.run.plan.imported:
+        yield NOTE, _("Imported: others produced the outputs, their provenance is missing"), ""
+    if partition.origin == EMULATED:
+        yield NOTE, _("Emulated: a rehearsal, not a measurement of a machine"), ""
+    if partition.host_cpus:
+        yield NOTE, _("The CPUs of another machine stand for those of the nodes"), ""
+    virtual = [facts.hostname for facts in run_data.facts if facts.virtual]
+    if virtual:
+        yield NOTE, _("Virtual nodes: another machine decides on their speed"), folded(virtual)
+    if assumed := run_data.run.plan.assumed:
+        text = _("Facts of the hardware without a source: {keys}")
+        yield NOTE, text.format(keys=", ".join(assumed)), ""
+
+
+def _provenance(run_data: RunData) -> Iterator[Row]:
+    planned = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
+    gap = len(planned) - len(run_data.nodes)
+    if gap > 0:
+        text = _("{count} of {all} nodes without provenance")
+        yield NOTE, text.format(count=grouped(gap), all=grouped(len(planned))), ""
+    packages = run_data.software.packages if run_data.software else {}
+    if not packages:
+        yield NOTE, _("The programs were not recorded"), ""
+    for name, package in packages.items():
+        for finding in package.findings:
+            yield NOTE, f"{name}: {localized(finding)}", ""
+    for drift in run_data.verdict.bad.drift:
+        hosts = folded(host for _value, members in drift.values for host in members)
+        text = _("The nodes differ in {trait}; most have {usual}")
+        yield NOTE, text.format(trait=translated(drift.trait), usual=drift.usual), hosts
+
+
+def _noise(run_data: RunData) -> Iterator[Row]:
+    """Yield how many figures are not judged, and of how many the noise is not known."""
+    verdict = run_data.verdict
+    if unjudged := verdict.counts["UNJUDGED"]:
+        text = _("{count} figures have no limit and no reference")
+        yield NOTE, text.format(count=grouped(unjudged)), ""
+    if single := verdict.results.single_runs:
+        text = _("{count} figures were measured once: their noise is not known")
+        yield NOTE, text.format(count=grouped(single)), ""
+    for each in verdict.disagreements:
+        yield NOTE, disagreements.sentence(each, verdict), verdict.results[each.figure].record.node
+    executions = verdict.results.aggregates.records.executions
+    if disturbed := sum(bool(each.disturbed or each.unsteady) for each in executions):
+        text = _("{count} executions were disturbed by other work")
+        yield NOTE, text.format(count=grouped(disturbed)), ""
+
+
+def nodes_part(run_data: RunData, allowance: Allowance) -> Part:
+    """Return the table of the bad nodes, the worst first."""
+    bad = run_data.verdict.bad
+    shown = bad.nodes[: allowance.nodes]
+    left = len(bad.nodes) - len(shown)
+    more = _("{count} more bad nodes: report.html, part Bad nodes, and rma.csv.")
+    titled = bool(shown)
+    titles = (_("Node"), _("Deviation"), _("Likely cause"), _("Next step"))
+    shares = ((16, ""), (11, "number"), (38, ""), (35, ""))
+    return Part(
+        "bad-nodes",
+        _("Bad nodes"),
+        tuple(
+            SheetColumn(title if titled else "", share, kind)
+            for title, (share, kind) in zip(titles, shares, strict=True)
+        ),
+        tuple(_node(node, allowance.characters) for node in shown),
+        notes=(_nodes_note(run_data),),
+        rest=(more.format(count=grouped(left)),) if left else (),
+    )
+
+
+def _nodes_note(run_data: RunData) -> str:
+    bad = run_data.verdict.bad
+    if bad.measured < 2:
+        return _("One node was measured. It was not compared with other nodes.")
+    of = {"count": grouped(len(bad.nodes)), "all": grouped(bad.measured)}
+    return _("{count} of {all} nodes are bad.").format(**of)
+
+
+def _node(node: BadNode, most: int) -> tuple[str, ...]:
+    deviation = f"{100 * node.worst:+.1f} %".replace("-", "−") if node.slow else "–"
+    _problem, action = of_node(node)
+    texts = (localized(node.likely), action)
+    return (clipped(node.host, most // 2), deviation, *(clipped(text, most) for text in texts))

@@ -1,0 +1,155 @@
+"""The limits of the contract in the summary: accepted values, measured value, outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from proofmark.common.translation import _, translated
+from proofmark.judge.limit_checks import LimitCheck
+from proofmark.judge.limit_counts import LimitCount
+from proofmark.judge.worst_figures import WorstFigure
+from proofmark.report.run_data import RunData
+from proofmark.report.sections.limit_table import accepted
+from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
+from proofmark.report.words import number, pairs
+
+_ORDER = ("FAIL", "INVALID", "UNJUDGED", "PASS")
+
+
+@dataclass(frozen=True)
+class LimitRow:
+    """A limit of the contract that the suite has figures for.
+
+    Attributes:
+        count: its figures by outcome, and its worst figure.
+        check: whether it was evaluated for every planned figure.
+    """
+
+    count: LimitCount
+    check: LimitCheck
+
+    @property
+    def outcome(self) -> str:
+        """The worst of the outcomes of its figures, one of the four words."""
+        outcomes = self.count.outcomes
+        if outcomes.get("FAIL"):
+            return "FAIL"
+        if self.count.invalid:
+            return "INVALID"
+        open_ = outcomes.get("UNJUDGED") or self.check.not_evaluated
+        return "UNJUDGED" if open_ or not self.count.judged else "PASS"
+
+
+def limit_rows(run_data: RunData) -> list[LimitRow]:
+    """Return the contract limits of this suite: FAIL first, then INVALID, UNJUDGED and PASS."""
+    rows = [
+        LimitRow(next(each for each in run_data.limits if each.reference == check.limit), check)
+        for check in run_data.verdict.limits
+    ]
+    return sorted(rows, key=lambda row: _ORDER.index(row.outcome))
+
+
+def limits_part(run_data: RunData, allowance: Allowance) -> Part:
+    """Return the table of the contract limits, the worst first."""
+    rows = limit_rows(run_data)
+    shown = rows[: allowance.limits]
+    several = len(run_data.nodes) > 1
+    return Part(
+        "limits",
+        _("Limits of the contract"),
+        (
+            SheetColumn(_("Limit"), 31),
+            SheetColumn(_("Accepted"), 19),
+            SheetColumn(_("Worst measured figure"), 25),
+            SheetColumn(_("Figures"), 14),
+            SheetColumn(_("Outcome"), 11, "word"),
+        ),
+        tuple(_row(row, allowance.characters, several=several) for row in shown),
+        notes=tuple(_notes(run_data, rows)),
+        rest=_rest(rows, len(shown)),
+    )
+
+
+def _row(row: LimitRow, most: int, *, several: bool) -> tuple[str, ...]:
+    reference, worst = row.count.reference, row.count.worst
+    mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
+    where = ", ".join(filter(None, (mode, pairs(reference.where))))
+    name = f"{row.count.case} {reference.metric}"
+    return (
+        clipped(f"{name}, {where}" if where else name, most),
+        clipped(_accepted(row), most // 2),
+        clipped(_measured(worst, several=several), most // 2),
+        clipped(_figures(row), most // 2),
+        row.outcome,
+    )
+
+
+def _accepted(row: LimitRow) -> str:
+    """Return the bounds in the unit of the measured figure; as ratios if nothing was measured."""
+    worst = row.count.worst
+    if worst is None:
+        return accepted(row.count)
+    low, high = worst.accepted
+    bounds = [
+        *([f"≥ {number(low)} {worst.unit}"] if low is not None else []),
+        *([f"≤ {number(high)} {worst.unit}"] if high is not None else []),
+    ]
+    return ", ".join(bounds)
+
+
+def _measured(worst: WorstFigure | None, *, several: bool) -> str:
+    if worst is None:
+        return _("not compared")
+    value = f"{number(worst.value)} {worst.unit}"
+    return _("{value} on {node}").format(value=value, node=worst.node) if several else value
+
+
+def _figures(row: LimitRow) -> str:
+    """Return the number of figures by outcome: ``12 PASS, 1 FAIL``."""
+    counts = {**row.count.outcomes, "INVALID": row.count.invalid}
+    return _amounts({word: counts.get(word, 0) for word in reversed(_ORDER)}) or _("none")
+
+
+def _notes(run_data: RunData, rows: Sequence[LimitRow]) -> Iterator[str]:
+    limits = run_data.site.partition.limits
+    if not limits:
+        yield _("The inventory states no limit of a contract for this partition.")
+    elif not rows:
+        yield _("None of the {count} limits is for this suite.").format(count=len(limits))
+    elif left := len(limits) - len(rows):
+        yield _("{count} further limits are for other suites.").format(count=left)
+    if others := _other_references(run_data):
+        yield _("Figures judged by other references: {list}.").format(list=others)
+
+
+def _other_references(run_data: RunData) -> str:
+    """Return the number of figures by outcome, for each kind of reference but the contract."""
+    kinds: dict[str, dict[str, int]] = {}
+    for judgements in run_data.verdict.results.answers.values():
+        for each in judgements:
+            if each.kind != "contract" and each.outcome in ("PASS", "FAIL"):
+                outcomes = kinds.setdefault(each.kind, {"PASS": 0, "FAIL": 0})
+                outcomes[each.outcome] += 1
+    return "; ".join(
+        f"{translated(kind)} {_amounts(outcomes)}" for kind, outcomes in sorted(kinds.items())
+    )
+
+
+def _rest(rows: Sequence[LimitRow], shown: int) -> tuple[str, ...]:
+    left = rows[shown:]
+    if not left:
+        return ()
+    listed = _amounts({word: sum(row.outcome == word for row in left) for word in _ORDER})
+    text = _("{count} more limits ({list}): report.html, part Judged figures.")
+    return (text.format(count=len(left), list=listed),)
+
+
+def _amounts(counts: Mapping[str, int]) -> str:
+    """Return the numbers of verdicts that are not 0: ``12 PASS, 1 FAIL``."""
+    text = _("{count} {verdict}")
+    return ", ".join(
+        text.format(count=amount, verdict=translated(word))
+        for word, amount in counts.items()
+        if amount
+    )

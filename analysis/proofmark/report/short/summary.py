@@ -1,0 +1,286 @@
+"""The head of the report: the verdict of the run in one line, and facts about the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from proofmark import __version__
+from proofmark.common.host_names import HostTable
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.sentences import localized
+from proofmark.common.text import duration
+from proofmark.common.translation import N_, _, ngettext, translated
+from proofmark.judge.diagnosis.bad_nodes import BadNodes
+from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.report.run_data import RunData
+from proofmark.report.sections import fabric_elements as links
+from proofmark.report.words import count, grouped, sentence, size_4_digits
+from proofmark.runs.plan_accuracy import time_of_steps
+from proofmark.site.adopted_site import IMPORTED
+
+_WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
+MEANINGS = {
+    "PASS": N_("measured, judged, and within every limit"),
+    "FAIL": N_("measured, judged, and outside a limit"),
+    "INVALID": N_("not a measurement of what was requested; it is never judged"),
+    "UNJUDGED": N_("measured, but no limit or reference judges it"),
+}
+"""The meaning of each verdict; the README has the same words."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One of the four verdicts, the number of figures with it, and its meaning."""
+
+    word: str
+    count: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The head of a report; `about` contains names and values of facts about the run."""
+
+    word: str
+    sentence: str
+    tallies: tuple[Tally, ...]
+    about: tuple[tuple[str, str], ...]
+
+
+def summary(run_data: RunData) -> Summary:
+    """Return the head of the report."""
+    verdict = run_data.verdict
+    tallies = (
+        Tally(word, grouped(verdict.counts[word]), translated(MEANINGS[word])) for word in WORDS
+    )
+    return Summary(overall(verdict), headline(verdict), tuple(tallies), _about(run_data))
+
+
+def overall(verdict: Verdict) -> str:
+    """Return the verdict of the whole run, which corresponds to the exit code."""
+    return _WORDS_BY_CODE[verdict.exit_code()]
+
+
+def headline(verdict: Verdict) -> str:
+    """Return the reason for the verdict of the whole run, in one sentence."""
+    counts, coverage = verdict.counts, verdict.coverage
+    judged = counts["PASS"] + counts["FAIL"]
+    invalid, failed = counts["INVALID"], counts["FAIL"]
+    gap = coverage.expected - coverage.measured
+    parts = [_("imported: others produced the outputs")] if verdict.imported else []
+    parts += [localized(verdict.degraded.label)] if verdict.degraded else []
+    if gap:
+        parts.append(
+            _("{missing} of {steps} not measured").format(
+                missing=grouped(gap), steps=count(coverage.expected, "step")
+            )
+        )
+    if coverage.duplicate:
+        parts.append(
+            _("{figures} measured twice by one step").format(
+                figures=count(coverage.duplicate, "figure")
+            )
+        )
+    if invalid:
+        parts.append(
+            _("{figures} INVALID (not a measurement of what was requested)").format(
+                figures=count(invalid, "figure")
+            )
+        )
+    if failed:
+        parts.append(
+            _("{failed} of {figures} outside the limits").format(
+                failed=failed, figures=count(judged, "judged figure")
+            )
+        )
+    elif judged:
+        parts.append(
+            ngettext(
+                "the one judged figure is within the limits",
+                "all {count} judged figures are within the limits",
+                judged,
+            ).format(count=judged)
+        )
+    else:
+        parts.append(_("no figure could be judged"))
+    if verdict.faults:
+        parts.append(
+            _("{nodes} with a fault that no figure has").format(
+                nodes=count(len(verdict.faults), "node")
+            )
+        )
+    if verdict.unmet:
+        parts.append(
+            _("{requirements} not judged").format(
+                requirements=count(len(verdict.unmet), "requirement")
+            )
+        )
+    if counts["UNJUDGED"]:
+        parts.append(_("{figures} UNJUDGED").format(figures=count(counts["UNJUDGED"], "figure")))
+    return sentence(parts)
+
+
+def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
+    plan, coverage = run_data.run.plan, run_data.verdict.coverage
+    suite = run_data.benchmarks.suites.get(plan.suite)
+    twice = count(coverage.duplicate, "figure") if coverage.duplicate else _("no figure")
+    skipped = len(coverage.not_needed)
+    not_needed = _(", {steps} not needed").format(steps=count(skipped, "step")) if skipped else ""
+    return (
+        (_("Machine"), _machines(run_data)),
+        (
+            _("Site"),
+            _("{site}, partition {partition}, {nodes}").format(
+                site=plan.site, partition=plan.partition, nodes=count(len(_hosts(run_data)), "node")
+            ),
+        ),
+        (_("Suite"), f"{plan.suite} – {translated(suite.title)}" if suite else plan.suite),
+        (
+            _("Coverage"),
+            _("{nodes}{measured} of {steps} measured, {twice} measured twice{more}").format(
+                nodes=_nodes(run_data),
+                measured=grouped(coverage.measured),
+                steps=count(coverage.expected, "step"),
+                twice=twice,
+                more=not_needed,
+            ),
+        ),
+        *_degraded(run_data.verdict),
+        *_bad(run_data.verdict.bad),
+        *(
+            (_("Slow storage target"), localized(target.message))
+            for target in run_data.verdict.targets[:MOST_NAMED]
+        ),
+        *links.head(run_data.verdict.links),
+        (_("Measured"), when(run_data)),
+        *_planned_time(run_data),
+        (_("Origin"), _origin(origin_of(run_data))),
+        (_("Run"), run_data.run.id),
+        (
+            _("Report"),
+            _("written {time} by Proofmark {version}").format(
+                time=_minute(run_data.written), version=__version__
+            ),
+        ),
+    )
+
+
+MOST_NAMED = 12
+"""The largest number of bad nodes that the head of a report names."""
+
+
+def _degraded(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """Return the label of a run that lacks nodes, and these nodes; nothing for another run."""
+    if (lacking := verdict.degraded) is None:
+        return ()
+    missing = (
+        _("; without {nodes}").format(nodes=folded(lacking.missing)) if lacking.missing else ""
+    )
+    return ((_("Degraded"), f"{lacking.label.partition(': ')[2]}{missing}"),)
+
+
+def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
+    """Return the names of the bad nodes, the worst first; nothing for a run on a single node."""
+    if bad.measured < 2:
+        return ()
+    if not bad.nodes:
+        return ((_("Bad nodes"), _("none of {count}").format(count=grouped(bad.measured))),)
+    named = ", ".join(node.host for node in bad.nodes[:MOST_NAMED])
+    more = len(bad.nodes) - MOST_NAMED
+    rest = _(" and {count} more").format(count=grouped(more)) if more > 0 else ""
+    of = _("{bad} of {all}").format(bad=grouped(len(bad.nodes)), all=grouped(bad.measured))
+    return (
+        (
+            _("Bad nodes"),
+            _("{nodes}{rest} ({share}, the worst first)").format(nodes=named, rest=rest, share=of),
+        ),
+    )
+
+
+def _nodes(run_data: RunData) -> str:
+    """Return how many of the planned nodes were measured; nothing for a run on a single node."""
+    wanted = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
+    if len(wanted) < 2:
+        return ""
+    names = run_data.verdict.measured()
+    measured = HostTable.of(wanted).found(host for name in names for host in hosts_of(name))
+    return _("{measured} of {nodes}, ").format(
+        measured=grouped(len(measured)), nodes=count(len(wanted), "node")
+    )
+
+
+def _hosts(run_data: RunData) -> set[str]:
+    return {host for step in run_data.run.plan.steps() for host in step.nodes}
+
+
+def _machines(run_data: RunData) -> str:
+    kinds = Counter(
+        f"{facts.cpu_model}, {count(facts.sockets, 'socket')}, "
+        f"{count(facts.cores, 'core')}, {size_4_digits(facts.memory_bytes)}"
+        + (_(", virtual ({machine})").format(machine=facts.virtual) if facts.virtual else "")
+        for facts in run_data.facts
+    )
+    several = len(run_data.nodes) > 1
+    named = [f"{number} × {kind}" if several else kind for kind, number in kinds.most_common(3)]
+    more = (
+        _("; {kinds} of node").format(kinds=count(len(kinds) - 3, "more kind"))
+        if len(kinds) > 3
+        else ""
+    )
+    return "; ".join(named) + more or _("unknown: no provenance was collected")
+
+
+def when(run_data: RunData) -> str:
+    """Return the start, the end and the duration of a run in words."""
+    if run_data.run.plan.imported:
+        return _("the times of the outputs are not recorded")
+    if run_data.started is None or run_data.ended is None:
+        return _("no step has ended")
+    took = duration((run_data.ended - run_data.started).total_seconds())
+    same_day = run_data.started.date() == run_data.ended.date()
+    ended = f"{run_data.ended:%H:%M UTC}" if same_day else _minute(run_data.ended)
+    return _("{start} to {end} ({duration})").format(
+        start=_minute(run_data.started), end=ended, duration=took
+    )
+
+
+def _planned_time(run_data: RunData) -> tuple[tuple[str, str], ...]:
+    """Return the planned and the measured time of the finished steps; nothing without a step."""
+    times = time_of_steps(run_data.states)
+    if times.ratio is None:
+        return ()
+    hours = _("{planned} and {measured} node-hours").format(
+        planned=f"{times.planned_node_h:.4g}", measured=f"{times.measured_node_h:.4g}"
+    )
+    took = _("steps planned {planned}, measured {measured}").format(
+        planned=duration(times.planned_s), measured=duration(times.measured_s)
+    )
+    return (
+        (
+            _("Planned time"),
+            _("{took} ({ratio} times the plan); {hours}").format(
+                took=took, ratio=f"{times.ratio:.2f}", hours=hours
+            ),
+        ),
+    )
+
+
+def _minute(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def origin_of(run_data: RunData) -> str:
+    """Return the origin of the figures of a run."""
+    return IMPORTED if run_data.run.plan.imported else run_data.site.partition.origin
+
+
+def _origin(origin: str) -> str:
+    meanings = {
+        "measured": _("measured on the machine itself"),
+        "emulated": _("emulated: a rehearsal, not a measurement of a machine"),
+        IMPORTED: _("imported: outputs that others produced, without their provenance"),
+        "predicted": _("predicted by a model, not measured"),
+    }
+    return meanings.get(origin, origin)

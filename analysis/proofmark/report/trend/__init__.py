@@ -1,0 +1,1 @@
+"""The page with the figures of all runs over time."""

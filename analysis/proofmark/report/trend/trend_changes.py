@@ -1,0 +1,236 @@
+"""The sections about changes: of figures, of single nodes, and of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from proofmark.common.sentences import localized_trait
+from proofmark.common.translation import _
+from proofmark.judge.trend.change_points import LEAST_LENGTH
+from proofmark.judge.trend.events import Event
+from proofmark.judge.trend.history import LEAST_PEERS, Points
+from proofmark.judge.trend.trend import Change, Reprogrammed, Trend
+from proofmark.report.drawing.history_chart import Mark, plot
+from proofmark.report.page import TITLED, Block, Cell, Column, Picture, table
+from proofmark.report.trend.trend_parts import (
+    MOST_EVENTS,
+    curve_of,
+    day_of,
+    folded_table,
+    label,
+)
+from proofmark.report.words import number
+
+MOST_PLOTS = 60
+"""The largest number of plots with axes in a group."""
+
+
+def changed_figures(trend: Trend) -> Iterator[Block]:
+    """Yield the table and the plots of the figures that changed."""
+    if not trend.changes:
+        text = _("No figure changed by more than its noise. {tested} series were tested.")
+        yield Block(paragraphs=(text.format(tested=trend.tested),))
+        return
+    rows = (_row(trend, change, label(change.points.line)) for change in trend.changes)
+    columns = (_("Figure"), *_columns())
+    shown = table(_("Changes"), columns, rows, kind=TITLED, total=len(trend.changes))
+    yield Block(tables=(shown,))
+    yield _plots(trend, trend.changes)
+
+
+def _plots(trend: Trend, changes: Sequence[Change]) -> Block:
+    """Return the plots of changed series, and how to read them."""
+    pictures = tuple(_pictures(trend, changes))
+    left = len({id(change.points) for change in changes}) - len(pictures)
+    notes = [_("Dots: runs. Vertical lines: intervals with 95 % confidence or less.")]
+    notes.append(_("Shades: when a change happened. Triangles: events of the machine."))
+    if left > 0:
+        notes.append(_("{left} more changed series have no plot here.").format(left=left))
+    return Block(paragraphs=(" ".join(notes),), pictures=pictures)
+
+
+def _columns() -> tuple[Column | str, ...]:
+    return (
+        Column(_("From"), "number"),
+        Column(_("To"), "number"),
+        Column(_("Change"), "number"),
+        _("When"),
+        _("Events that may be the cause"),
+    )
+
+
+def _row(trend: Trend, change: Change, head: tuple[str, str]) -> tuple[Cell | str, ...]:
+    name, settings = head
+    unit = "" if change.points.line.node else f" {change.points.line.figure.unit}"
+    size = _percent(change.change)
+    bounds: tuple[str, ...] = ()
+    if each := change.interval:
+        bounds = (f"{_percent(each.low)} … {_percent(each.high)}",)
+    return (
+        Cell(name, "strong", details=(settings,) if settings else ()),
+        f"{number(change.first)}{unit}",
+        f"{number(change.last)}{unit}",
+        Cell(size, f"number {_kind(change)}".strip(), details=(_word(change), *bounds)),
+        _when(trend, change),
+        _causes(change.events),
+    )
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:+.1f}\u00a0%".replace("-", "−")
+
+
+def _kind(change: Change) -> str:
+    return {True: "improved", False: "worse", None: ""}[change.better]
+
+
+def _word(change: Change) -> str:
+    return {True: _("better"), False: _("worse"), None: _("changed")}[change.better]
+
+
+def _when(trend: Trend, change: Change) -> Cell:
+    before, after = (
+        f"{trend.runs[each].started:%Y-%m-%d}" for each in (change.before, change.after)
+    )
+    if change.gradual:
+        return Cell(_("gradually"), details=(f"{before} – {after}",))
+    at = trend.runs[change.at]
+    between = _("after {before}, at the latest at {after}")
+    detail = between.format(
+        before=trend.runs[change.before].run, after=trend.runs[change.after].run
+    )
+    return Cell(f"{at.started:%Y-%m-%d}", details=(detail,))
+
+
+def _causes(events: Sequence[Event]) -> Cell:
+    if not events:
+        return Cell(_("none known"))
+    words = [_event(event) for event in events[:MOST_EVENTS]]
+    if len(events) > MOST_EVENTS:
+        words.append(_("{count} more").format(count=len(events) - MOST_EVENTS))
+    return Cell(words[0], details=tuple(words[1:]))
+
+
+def _event(event: Event) -> str:
+    old, new = event.old or _("absent"), event.new or _("absent")
+    return f"{localized_trait(event.trait)}: {old} → {new}"
+
+
+def _pictures(trend: Trend, of: Sequence[Change]) -> Iterator[Picture]:
+    """Yield a plot of each changed figure, at most `MOST_PLOTS`."""
+    changes: dict[int, list[Change]] = {}
+    for change in of:
+        changes.setdefault(id(change.points), []).append(change)
+    for alike in list(changes.values())[:MOST_PLOTS]:
+        points = alike[0].points
+        name, settings = label(points.line)
+        name = f"{points.line.node} {name}".strip()
+        yield Picture(
+            _titled(name, points),
+            settings,
+            plot(
+                curve_of(trend, points),
+                _described(name, alike),
+                [_mark(trend, change) for change in alike],
+                _levels(trend, points, alike),
+                [day_of(trend, event.after) for event in trend.events if event.nodes],
+            ),
+            (),
+            "history",
+        )
+
+
+def _titled(name: str, points: Points) -> str:
+    unit = _("÷ median of like nodes") if points.line.node else points.line.figure.unit
+    return f"{name} ({unit})" if unit else name
+
+
+def _described(name: str, changes: Sequence[Change]) -> str:
+    words = [f"{number(each.first)} → {number(each.last)}" for each in changes]
+    return f"{name}: {'; '.join(words)}"
+
+
+def _mark(trend: Trend, change: Change) -> Mark:
+    kind = {True: "improved", False: "", None: "neutral"}[change.better]
+    return Mark(day_of(trend, change.before), day_of(trend, change.after), kind)
+
+
+def _levels(
+    trend: Trend, points: Points, changes: Sequence[Change]
+) -> list[tuple[float, float, float]]:
+    """Return first day, last day and median of each part between the changes."""
+    steps = sorted(change.at for change in changes if not change.gradual)
+    places = [0, *np.searchsorted(points.run, steps).tolist(), len(points)]
+    if not steps:
+        return []
+    return [
+        (
+            day_of(trend, int(points.run[first])),
+            day_of(trend, int(points.run[last - 1])),
+            float(np.median(points.value[first:last])),
+        )
+        for first, last in pairwise(places)
+    ]
+
+
+def drifting_nodes(trend: Trend) -> Iterator[Block]:
+    """Yield the table of the nodes that changed against like nodes."""
+    if not trend.compared_nodes:
+        text = _("No node has {runs} runs with {peers} like nodes: none can be compared.")
+        yield Block(paragraphs=(text.format(runs=LEAST_LENGTH, peers=LEAST_PEERS),))
+    elif not trend.drifting:
+        text = _("No node changed against the median of its class. {tested} series were tested.")
+        yield Block(paragraphs=(text.format(tested=trend.compared_nodes),))
+    else:
+        about = _("From and to: the value of the node ÷ the median of like nodes in the same run.")
+        rows = (_row(trend, change, _of_node(change)) for change in trend.drifting)
+        columns = (_("Node"), *_columns())
+        shown = table(_("Nodes that drift"), columns, rows, kind=TITLED, total=len(trend.drifting))
+        yield Block(paragraphs=(about,), tables=(shown,))
+        yield _plots(trend, trend.drifting)
+
+
+def _of_node(change: Change) -> tuple[str, str]:
+    line = change.points.line
+    return line.node, ", ".join(filter(None, label(line)))
+
+
+def other_programs(trend: Trend) -> Iterator[Block]:
+    """Yield the table of the figures that several programs measured."""
+    if not trend.reprogrammed:
+        yield Block(paragraphs=(_("Each figure was measured by one program."),))
+        return
+    about = _(
+        "These figures were measured by several programs. They are not like figures: the change "
+        "is information, without a test."
+    )
+    ordered = sorted(trend.reprogrammed, key=lambda each: -abs(each.change))
+    rows = (_row_of_program(each) for each in ordered)
+    columns: tuple[Column | str, ...] = (
+        _("Figure"),
+        Column(_("Before"), "number"),
+        Column(_("Now"), "number"),
+        Column(_("Change"), "number"),
+        _("What differs"),
+    )
+    shown = table(_("Other programs"), columns, rows, kind=TITLED, total=len(ordered))
+    yield Block(paragraphs=(about,), folds=(folded_table(shown, len(ordered)),))
+
+
+def _row_of_program(each: Reprogrammed) -> tuple[Cell | str, ...]:
+    name, settings = label(each.new.line)
+    unit = each.new.line.figure.unit
+    old, new = float(np.median(each.old.value)), float(np.median(each.new.value))
+    words = [f"{trait}: {first or '–'} → {last or '–'}" for trait, first, last in each.traits]
+    more = len(words) - MOST_EVENTS
+    rest = (_("{count} more").format(count=more),) if more > 0 else ()
+    return (
+        Cell(name, "strong", details=(settings,) if settings else ()),
+        f"{number(old)} {unit}",
+        f"{number(new)} {unit}",
+        _percent(each.change),
+        Cell(words[0] if words else _("not known"), details=(*words[1:MOST_EVENTS], *rest)),
+    )

@@ -1,0 +1,89 @@
+"""Programs that the site has installed; its inventory names them, and the role probes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import PurePosixPath
+
+from proofmark.common.child_environment import is_secret
+from proofmark.common.errors import BadInput, InputError
+from proofmark.site.partition import Preinstalled
+from proofmark.software.installed import Installed, Provided
+
+
+def preinstalled(
+    entries: Mapping[str, Preinstalled],
+    programs: Mapping[str, Collection[str]],
+    module_output: Mapping[str, str],
+) -> Installed:
+    """Return the packages in `programs` as the inventory describes them.
+
+    Args:
+        entries: ``partition.preinstalled``, by package.
+        programs: the programs that are needed, by package.
+        module_output: the output of ``modules.sh``, by package.
+
+    Raises:
+        BadInput: the inventory does not name a package.
+    """
+    mistakes = [
+        InputError(
+            "partition.preinstalled",
+            name,
+            "no entry for this package",
+            f"its prefix and version (entries: {', '.join(entries) or 'none'})",
+        )
+        for name in programs
+        if name not in entries
+    ]
+    if mistakes:
+        raise BadInput(*mistakes)
+    packages = {
+        name: _provided(name, entries[name], programs[name], module_output.get(name, ""))
+        for name in programs
+    }
+    return Installed(origin="preinstalled", packages=packages)
+
+
+def _provided(
+    name: str, entry: Preinstalled, programs: Collection[str], module_output: str
+) -> Provided:
+    prefix = PurePosixPath(entry.prefix)
+    paths = {name: str(prefix / entry.programs.get(name, f"bin/{name}")) for name in programs}
+    variables, secrets = module_variables(module_output)
+    hidden = sorted(set(secrets) - entry.environment.keys())
+    findings = (
+        [
+            f"{name}: its modules set {', '.join(hidden)}. The values are not stored, because the "
+            f"names are those of secrets. If a program needs one, set it in "
+            f"partition.preinstalled.{name}.environment."
+        ]
+        if hidden
+        else []
+    )
+    return Provided(
+        version=entry.version,
+        spec=" ".join(entry.modules),
+        target=entry.target,
+        prefix=entry.prefix,
+        programs=paths,
+        environment={**variables, **entry.environment},
+        findings=tuple(findings),
+    )
+
+
+def module_variables(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that modules set or change, and the names of secrets among them.
+
+    `text` is the output of ``modules.sh``. It has no values of secrets.
+    """
+    variables: dict[str, str] = {}
+    secrets: list[str] = []
+    for line in text.split("\n"):
+        kind, _, rest = line.partition(" ")
+        name, sign, value = rest.partition("=")
+        if kind == "secret" or (kind == "set" and is_secret(name)):
+            secrets.append(name)
+        elif kind == "set" and sign:
+            variables[name] = value.replace("\x01", "\n")
+    return variables, secrets
