@@ -20,7 +20,7 @@ from pypdf import PdfReader
 from tests.fixtures.report_run import made_run, reported, troubled_run
 from tests.fixtures.sweeps import collectives, hpl_knl
 from tests.processes import running
-from tests.unit.report.test_paper_plots import KNL, P595, paper_run, threads
+from tests.unit.papers.test_paper_plots import KNL, P595, paper_run, threads
 
 from proofmark.judge.verdict import WORDS
 

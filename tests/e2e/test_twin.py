@@ -16,9 +16,11 @@ import yaml
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.twin_error import model_error_of
-from proofmark.judge.verdict import Verdict, judge
+from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.report.write import write_report
@@ -164,7 +166,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     ]
     assert len(measured) > 50
     benchmarks = benchmarks_of(run)
-    verdict = judge("real", run.plan, Records.of(measured), benchmarks, (), expected=expected)
+    verdict = judge(Evidence("real", run.plan, Records.of(measured), benchmarks, expected=expected))
     ratios = [each.expected.ratio for each in verdict.results if each.expected]
     assert len(ratios) == len(verdict.results) == len(measured)
     known = [ratio for ratio in ratios if ratio is not None]  # some predictions are 0

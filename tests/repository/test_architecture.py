@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,14 @@ from proofmark import api
 from proofmark.runs.run_files import RunFiles
 
 ROOMS = (
-    *("cli", "report", "judge", "jobs", "records", "machine", "software", "runs", "plan", "site"),
-    *("cases", "common"),
+    *("papers", "twin", "cli", "report", "judge", "jobs", "records", "machine", "software"),
+    *("runs", "plan", "site", "cases", "common"),
 )
+PLUGINS = {
+    *("jobs/launchers", "machine/bmc/backends", "machine/schedulers", "report/plots"),
+    "software/providers",
+}
+"""The packages of plug-ins: the name of a module is that of the plug-in."""
 
 
 def folders() -> set[str]:
@@ -29,6 +35,16 @@ def folders() -> set[str]:
 def test_the_package_has_the_rooms_and_the_facade_and_no_module_at_its_root() -> None:
     assert folders() == {*ROOMS, "api"}
     assert [path.name for path in PACKAGE.glob("*.py")] == ["__init__.py"]
+
+
+@pytest.mark.lint
+def test_the_name_of_a_module_occurs_once() -> None:
+    names = Counter(
+        path.stem
+        for path in PACKAGE.rglob("*.py")
+        if path.stem != "__init__" and path.parent.relative_to(PACKAGE).as_posix() not in PLUGINS
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 @pytest.mark.lint

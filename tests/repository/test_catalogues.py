@@ -124,7 +124,7 @@ def test_each_text_of_the_report_is_marked(path: Path) -> None:
 
 @pytest.mark.fault("text-without-mark")
 def test_a_text_without_a_mark_is_found() -> None:
-    path = PACKAGE / "report" / "issues.py"
+    path = PACKAGE / "report" / "sections" / "issues.py"
     code = path.read_text(encoding="utf-8")
     for marked in ('_("Issues")', 'N_("never started")', '_("Disturbed executions")'):
         bare = marked.partition("(")[2].rstrip(")")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -13,14 +12,12 @@ from proofmark.common.parquet import parquet
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.degraded import degraded
-from proofmark.judge.diagnosis.bad_nodes import bad_nodes
-from proofmark.judge.diagnosis.disagreeing import disagreements
-from proofmark.judge.diagnosis.file_system_faults import file_system_faults, of_servers
+from proofmark.judge.diagnosis.file_system_faults import looks_after_failures
 from proofmark.judge.diagnosis.rma import as_csv, rma
-from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
-from proofmark.judge.verdict import Verdict, judge
+from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run, table
@@ -79,48 +76,41 @@ def read_and_judge(run: Run) -> tuple[Records, Verdict]:
 
 
 def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
-    benchmarks, site = benchmarks_of(run), site_of(run)
-    software = software_of(run)
-    nodes = nodes_of(run)
-    records = read_run(run, benchmarks, site, software, nodes)
-    partition = site.partition
-    facts = {host: node.newest for host, node in nodes.items() if node.jobs}
-    verdict = judge(
-        run.id,
-        run.plan,
-        records,
-        benchmarks,
-        partition.limits,
-        facts,
-        partition.family_level,
-        stopped_jobs(run),
-        partition.rated_hardware,
-        site.distance,
-        paths_of(partition.fabric, site.partition_hosts or site.hosts),
-        BaselineOfRun(run.files.baseline, Circumstances(site, facts, software))
-        if run.files.baseline.is_dir()
-        else None,
-        partition.fabric.network is not None,
-        read_expected(run.files.expected) if run.files.expected.exists() else None,
-    )
-    places = {host: site.location(host) for host in site.hosts}
-    failed = list(verdict.of("FAIL"))
-    broken = file_system_faults(run.files, run.plan, verdict.results, partition.scratch.path)
-    of_nodes = [
-        result for result in failed if not of_target(result) and not of_servers(broken, result)
-    ]
-    slow_ends = verdict.links.hosts if verdict.links else {}
-    measured, judged = verdict.measured(), verdict.judged()
-    bad = bad_nodes(of_nodes, measured, nodes, places, slow_ends, judged, verdict.lost)
-    unmeasured = {each.step for each in verdict.coverage.missing}
+    evidence = evidence_of(run)
+    return evidence.records, judge(evidence)
+
+
+def evidence_of(run: Run) -> Evidence:
+    """Read the evidence in the folder of `run`.
+
+    Raises:
+        BadInput: a file of the run is damaged.
+    """
+    benchmarks, site, software = benchmarks_of(run), site_of(run), software_of(run)
+    files, probes, partition = run.files, nodes_of(run), site.partition
+    facts = {host: node.newest for host, node in probes.items() if node.jobs}
     hosts = site.partition_hosts or site.hosts
-    lacking = degraded(run.plan, hosts, measured, unmeasured)
-    found = replace(
-        verdict,
-        bad=bad,
-        targets=slow_targets(failed),
-        disagreements=disagreements(verdict.results.aggregates, verdict.fleet.of, sources_of(run)),
-        file_systems=broken,
-        stage_faults=read_stage_faults(run),
+    circumstances = Circumstances(site, facts, software)
+    return Evidence(
+        run=run.id,
+        plan=run.plan,
+        records=read_run(run, benchmarks, site, software, probes),
+        benchmarks=benchmarks,
+        limits=partition.limits,
+        facts=facts,
+        probes=probes,
+        family_level=partition.family_level,
+        stopped=stopped_jobs(run),
+        rated=partition.rated_hardware,
+        hosts=hosts,
+        places={host: site.location(host) for host in site.hosts},
+        distance=site.distance,
+        paths=paths_of(partition.fabric, hosts),
+        network=partition.fabric.network is not None,
+        scratch=partition.scratch.path,
+        looks=tuple(looks_after_failures(files, run.plan)),
+        baseline=BaselineOfRun(files.baseline, circumstances) if files.baseline.is_dir() else None,
+        expected=read_expected(files.expected) if files.expected.exists() else None,
+        sources=sources_of(run),
+        stage_faults=tuple(read_stage_faults(run)),
     )
-    return records, found.labelled(lacking)

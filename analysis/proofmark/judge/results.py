@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
@@ -85,7 +85,6 @@ class Results(Sequence[Result]):
         verdict: the verdict of each figure, as its number in `WORDS`.
         answers: the judgements of references, by figure.
         fleet: the comparison of like nodes.
-        by_reference: the judged figures of each reference, by its place in `ordered_references`.
         degraded: the label of each step with fewer nodes than intended.
         baseline: the comparison with the accepted runs; None if there are none.
         expected: the predictions of a twin; None if there are none.
@@ -95,7 +94,6 @@ class Results(Sequence[Result]):
     verdict: Numbers
     answers: Mapping[int, tuple[Judgement, ...]]
     fleet: Fleet
-    by_reference: Mapping[int, Sequence[tuple[int, Judgement]]] = field(default_factory=dict)
     degraded: Mapping[str, Message] = field(default_factory=dict)
     baseline: BaselineComparison | None = None
     expected: Counterparts | None = None
@@ -123,8 +121,9 @@ class Results(Sequence[Result]):
         answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []), *accepted)
         expected = self.expected.of(figure) if self.expected else None
         bounds = interval(values)
-        result = _with_verdict(
-            Result(record, values, "", NOTHING, answers, bounds, False, steps, fewer, expected)
+        word = WORDS[int(self.verdict[figure])]
+        result = _with_reason(
+            Result(record, values, word, NOTHING, answers, bounds, False, steps, fewer, expected)
         )
         if result.verdict == "FAIL":
             result = _with_confirmation(result, self.aggregates.by_execution(figure))
@@ -210,17 +209,15 @@ def result_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _with_verdict(result: Result) -> Result:
-    """Return `result` with the worst outcome of its judgements as verdict."""
-    answers = result.references
-    outcomes = {answer.outcome for answer in answers}
-    verdict = next((word for word in ("FAIL", "PASS") if word in outcomes), "UNJUDGED")
+def _with_reason(result: Result) -> Result:
+    """Return `result` with the reasons of the judgements that have its verdict as outcome."""
+    answers, verdict = result.references, result.verdict
     if verdict == "UNJUDGED":
         reason = joined(answer.reason for answer in answers) or Message("no-reference")
     else:
         reason = joined(answer.reason for answer in answers if answer.outcome == verdict)
     retest = verdict == "FAIL" and all(answer.within_noise(result.values) for answer in answers)
-    return replace(result, verdict=verdict, reason=reason, retest=retest)
+    return replace(result, reason=reason, retest=retest)
 
 
 def _with_confirmation(result: Result, executions: Sequence[tuple[Execution, float]]) -> Result:
@@ -239,3 +236,26 @@ def _with_confirmation(result: Result, executions: Sequence[tuple[Execution, flo
     shown = [name for name, value in undisturbed if any(each.misses(value) for each in failed)]
     confirmed = len(shown) >= CONFIRMING and 2 * len(shown) > len(undisturbed)
     return replace(result, shown_by=tuple(shown), retest=result.retest or not confirmed)
+
+
+def verdicts_of(
+    count: int,
+    answers: Mapping[int, Sequence[Judgement]],
+    fleet: Fleet,
+    accepted: BaselineComparison | None,
+    invalid: Iterable[bool],
+) -> Numbers:
+    """Return the worst outcome of each of `count` figures, as its number in `WORDS`."""
+    outcomes = {word: np.zeros(count, dtype=bool) for word in WORDS}
+    for figure, judgements in answers.items():
+        for judgement in judgements:
+            outcomes[judgement.outcome][figure] = True
+    if accepted:
+        outcomes["PASS"][accepted.outcome("passed")] = True
+        outcomes["FAIL"][accepted.outcome("worse")] = True
+    outcomes["FAIL"][fleet.failed] = True
+    outcomes["INVALID"] = np.asarray(invalid)
+    verdicts = np.full(count, WORDS.index("UNJUDGED"), dtype=np.int64)
+    for word in ("PASS", "FAIL", "INVALID"):  # the last one that is true counts
+        verdicts[outcomes[word]] = WORDS.index(word)
+    return verdicts

@@ -6,58 +6,34 @@ UNJUDGED: no reference applies. All four are counted. Agreement with like nodes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from proofmark.cases.models import Benchmarks, Reference
-from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
-from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.baseline.comparison import BaselineComparison
-from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import Coverage as Coverage
-from proofmark.judge.coverage import coverage
 from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.diagnosis.file_system_faults import FileSystemFault
-from proofmark.judge.diagnosis.over_time import OverTime, over_time
+from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
-from proofmark.judge.fleet.digits import judge_digits
-from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
-from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
-from proofmark.judge.imported_rules import ImportedRules
-from proofmark.judge.limit_checks import LimitCheck, check_limits
-from proofmark.judge.links.links import LinkFit, link_fit
-from proofmark.judge.links.paths import Paths
-from proofmark.judge.references.derived import NOTHING_RATED
-from proofmark.judge.references.judgement import (
-    Figures,
-    Nodes,
-    applying_references,
-    compare,
-    ordered_references,
-    uses_all_cores,
-)
+from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.links.links import LinkFit
 from proofmark.judge.references.judgement import Judgement as Judgement
-from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
-from proofmark.judge.rounds import RoundOverlap, round_overlaps
-from proofmark.judge.slowdown import Slowdown, slowdowns
-from proofmark.plan.plan import Plan
-from proofmark.records.columns import EMULATED, Numbers, Record, Records
-from proofmark.runs.predicted import Expected
+from proofmark.judge.rounds import RoundOverlap
+from proofmark.judge.slowdown import Slowdown
+from proofmark.records.columns import Record
 from proofmark.runs.stage_faults import StageFault
-from proofmark.site.partition import PREDICTED, Limit
-from proofmark.site.rated import Rated
 
 
 @dataclass(frozen=True)
@@ -73,7 +49,7 @@ class Verdict:
         bad: the bad nodes.
         targets: the slow storage targets.
         links: the slow elements of the fabric; None for a run without rounds of pairs.
-        limits: whether each limit of the contract was evaluated.
+        limits: what each limit of the contract and each reference judged.
         file_systems: the faults of file systems.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
@@ -99,7 +75,7 @@ class Verdict:
     links: LinkFit | None = None
     targets: tuple[SlowTarget, ...] = ()
     file_systems: tuple[FileSystemFault, ...] = ()
-    limits: tuple[LimitCheck, ...] = ()
+    limits: tuple[LimitOutcome, ...] = ()
     required: tuple[Message, ...] = ()
     rehearsed: int = 0
     rounds: tuple[RoundOverlap, ...] = ()
@@ -110,13 +86,6 @@ class Verdict:
     disagreements: tuple[Disagreement, ...] = ()
     imported: bool = False
     stage_faults: tuple[StageFault, ...] = ()
-
-    def labelled(self, degraded: Degraded | None) -> Verdict:
-        """Return the verdict with the label of a run that lacks nodes."""
-        if degraded is None:
-            return self
-        results = replace(self.results, degraded=degraded.steps)
-        return replace(self, degraded=degraded, results=results)
 
     @property
     def faults(self) -> tuple[NodeFault, ...]:
@@ -136,9 +105,14 @@ class Verdict:
         return self.results.expected
 
     @property
+    def contract(self) -> tuple[LimitOutcome, ...]:
+        """The limits of the contract that a planned step can have figures for."""
+        return tuple(each for each in self.limits if each.of_contract and each.steps)
+
+    @property
     def unmet(self) -> tuple[Message, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
-        limits = (message for check in self.limits for message in check.messages)
+        limits = (message for limit in self.contract for message in limit.messages)
         return (*limits, *self.required)
 
     @property
@@ -221,7 +195,7 @@ class Verdict:
                 else {}
             ),
             "rehearsed": self.rehearsed,
-            "limits": [check.as_json() for check in self.limits],
+            "limits": [limit.as_json() for limit in self.contract],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "file_systems": [fault.as_json() for fault in self.file_systems],
             **({"rounds": [each.as_json() for each in self.rounds]} if self.rounds else {}),
@@ -304,175 +278,3 @@ def exit_code(
     if unmet:
         return 4
     return 0 if counts.get("PASS") or rehearsed else 4
-
-
-def judge(
-    run: str,
-    plan: Plan,
-    records: Records,
-    benchmarks: Benchmarks,
-    limits: Sequence[Limit],
-    nodes: Nodes | None = None,
-    family_level: float = FAMILY_LEVEL,
-    stopped: Sequence[Message] = (),
-    rated: Rated = NOTHING_RATED,
-    distance: Distance | None = None,
-    paths: Paths | None = None,
-    baseline: BaselineOfRun | None = None,
-    network: bool = False,
-    expected: Expected | None = None,
-) -> Verdict:
-    """Return the verdict on the records of a run.
-
-    Records that are equal in all but step, repeat and attempt become one result with their median.
-
-    Args:
-        run: the id of the run.
-        plan: the planned steps.
-        records: the records of the run.
-        benchmarks: the cases with their references.
-        limits: the limits of the site's contract.
-        nodes: the hardware of each node, if known.
-        family_level: probability that any node is flagged as an outlier on a healthy machine.
-        stopped: jobs that ended before their last step, each with the reason.
-        rated: the hardware of each node as the inventory states it.
-        distance: of two nodes; pairs of different distances are not compared with each other.
-        paths: the links of the fabric; None: no slow elements of it are looked for.
-        baseline: the accepted runs of the site; None if there are none.
-        network: whether own runs of the site prove the network between nodes (`ImportedRules`).
-        expected: the predictions of a twin. They are added to the results and judge nothing.
-
-    Raises:
-        BadInput: some of the records are predicted and some not. They are never judged together.
-    """
-    origins = sorted({measurand.origin for measurand in records.measurands})
-    if PREDICTED in origins and len(origins) > 1:
-        raise bad_input(run, "origin", ", ".join(origins), "records of one origin")
-    hardware = nodes or {}
-    figures = aggregate(records)
-    references = ordered_references(benchmarks, limits)
-    imported = ImportedRules(benchmarks, network) if plan.imported else None
-    judgements = _judge_figures(figures, references, hardware, rated, imported)
-    answers = judgements.of_figure
-    fleet = measure_fleet(figures, benchmarks, hardware, family_level, distance)
-    for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
-        answers[figure] = (*answers.get(figure, ()), judgement)
-    links = link_fit(figures, plan, benchmarks, paths, family_level) if paths else None
-    changes = over_time(figures, benchmarks, family_level)
-    for found in (links.judgements if links else {}, changes.judgements()):
-        for figure, judgement in found.items():
-            answers[figure] = (*answers.get(figure, ()), judgement)
-    against = baseline.compare(figures, benchmarks, family_level) if baseline else None
-    accepted = against.comparison if against else None
-    verdicts = _verdicts(figures, answers, fleet, accepted)
-    counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
-    seen = {execution.step for execution in records.executions}
-    covered = coverage(plan, seen, figures.duplicates, stopped)
-    results = Results(
-        figures,
-        verdicts,
-        answers,
-        fleet,
-        judgements.by_reference,
-        baseline=accepted,
-        expected=Counterparts(expected, figures, distance) if expected else None,
-    )
-    suite = benchmarks.suites.get(plan.suite)
-    required = suite.required_metrics if suite else ()
-    of_limits = [
-        judgements.by_reference.get(place, [])
-        for place, (_, reference) in enumerate(references)
-        if isinstance(reference, Limit)
-    ]
-    emulated = origins == [EMULATED]
-    return Verdict(
-        run,
-        counts,
-        covered,
-        results,
-        fleet,
-        links=links,
-        limits=check_limits(plan, benchmarks, covered, figures, limits, of_limits),
-        required=tuple(unjudged(required, figures, results, Kinds(hardware))),
-        rehearsed=len(fleet.alike) if emulated else 0,
-        over_time=changes,
-        slowdowns=slowdowns(figures, benchmarks, plan),
-        rounds=round_overlaps(plan, records.executions),
-        lost=against.lost if against else {},
-        imported=plan.imported,
-    )
-
-
-@dataclass
-class _Judgements:
-    """The judgements by references.
-
-    Attributes:
-        of_figure: the judgements of each figure to which a reference applies.
-        by_reference: the figures that a reference judged, each with its judgement, by the place of
-            the reference.
-    """
-
-    of_figure: dict[int, tuple[Judgement, ...]] = field(default_factory=dict)
-    by_reference: dict[int, list[tuple[int, Judgement]]] = field(default_factory=dict)
-
-
-def _judge_figures(
-    figures: Aggregates,
-    references: Sequence[tuple[str, Reference]],
-    nodes: Nodes,
-    rated: Rated,
-    imported: ImportedRules | None = None,
-) -> _Judgements:
-    """Return the judgements of each valid figure to which a reference applies.
-
-    The repeats of imported figures are not paired: it is not known which ones ran together.
-    """
-    counterparts = Figures(figures)
-    answers = _Judgements()
-    for number, applying in applying_references(figures.records, references):
-        for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
-            record = figures.record(figure)
-            all_cores = uses_all_cores(record, nodes)
-            chosen = {
-                place: each for place, each in applying.items() if all_cores or not each.all_cores
-            }
-            if not chosen:
-                continue
-            value = float(figures.median[figure])
-            paired = any(reference.against for reference in chosen.values())
-            repeats = figures.repeats(figure) if paired and not imported else {}
-            judged: dict[int, Judgement] = {}
-            for place, reference in chosen.items():
-                others = (counterparts, nodes, repeats, rated)
-                compared = partial(compare, record, value, reference, *others)
-                judged[place] = (
-                    imported.judge(record, reference, compared) if imported else compared()
-                )
-            answers.of_figure[figure] = tuple(judged.values())
-            for place, judgement in judged.items():
-                answers.by_reference.setdefault(place, []).append((figure, judgement))
-    return answers
-
-
-def _verdicts(
-    figures: Aggregates,
-    answers: Mapping[int, Sequence[Judgement]],
-    fleet: Fleet,
-    accepted: BaselineComparison | None,
-) -> Numbers:
-    """Return the worst outcome of each figure, as its number in `WORDS`."""
-    passed, failed, invalid, unjudged = (WORDS.index(word) for word in WORDS)
-    verdicts = np.full(len(figures), unjudged, dtype=np.int64)
-    for figure, judgements in answers.items():
-        if any(judgement.outcome == "PASS" for judgement in judgements):
-            verdicts[figure] = passed
-    if accepted:
-        verdicts[accepted.outcome("passed")] = passed
-        verdicts[accepted.outcome("worse")] = failed
-    for figure, judgements in answers.items():
-        if any(judgement.outcome == "FAIL" for judgement in judgements):
-            verdicts[figure] = failed
-    verdicts[fleet.failed] = failed
-    verdicts[~figures.valid] = invalid
-    return verdicts

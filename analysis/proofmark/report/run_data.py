@@ -14,7 +14,6 @@ from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.limit_counts import LimitCount, limit_counts
 from proofmark.judge.twin_error import error_of_results
 from proofmark.judge.verdict import Verdict
 from proofmark.report.explanation.context import launch_command
@@ -48,7 +47,6 @@ class RunData:
         ended: end of the last step, UTC; None if no step has ended.
         written: time of the report, UTC, or SOURCE_DATE_EPOCH.
         claims: answers to the claims of the papers.
-        limits: the number of figures that each limit judged.
         twin: the simulation; None for a run on real nodes.
         model_error: the error of its model; None if that is not known.
     """
@@ -66,7 +64,6 @@ class RunData:
     ended: datetime | None
     written: datetime
     claims: Sequence[Answer]
-    limits: Sequence[LimitCount]
     twin: TwinFacts | None
     model_error: ModelError | None
 
@@ -111,7 +108,6 @@ def gather(run: Run, verdict: Verdict) -> RunData:
         ended=max(times, default=None),
         written=_now(),
         claims=answers_of([(run, verdict)]),
-        limits=limit_counts(verdict.results, run.plan, benchmarks, site.partition.limits),
         twin=read_json(run.files.twin, TwinFacts) if run.files.twin.exists() else None,
         model_error=error_of_results(run, verdict.results),
     )

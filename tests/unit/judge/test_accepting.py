@@ -22,7 +22,9 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.judge.ending import ending
-from proofmark.judge.verdict import Verdict, exit_code, judge
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
+from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.records.columns import Record, Records
@@ -142,14 +144,9 @@ def judged(
     """Return the verdict on `records`; steps without a record count as measured."""
     known = facts or healthy()
     nodes = {host: known.model_copy(update={"hostname": host}) for host in site().hosts}
+    planned, read = plan or plan_of(suite), Records.of(records)
     verdict = judge(
-        "r",
-        plan or plan_of(suite),
-        Records.of(records),
-        benchmarks(),
-        limits,
-        nodes,
-        rated=rated or Rated(),
+        Evidence("r", planned, read, benchmarks(), limits, nodes, rated=rated or Rated())
     )
     covered = replace(verdict.coverage, measured=verdict.coverage.expected, missing=())
     return replace(verdict, coverage=covered)
@@ -283,8 +280,8 @@ class TestLimits:
         verdict = judged(self.everything(), facts, limits=[impossible])
         assert (words(verdict), verdict.exit_code()) == ({"PASS": 660}, 4)
         assert verdict.missing_keys == ("partition.rated.clock_hz",)
-        (check,) = verdict.limits
-        assert (check.judged, len(check.not_evaluated)) == (0, 1)
+        (check,) = verdict.contract
+        assert (check.compared, len(check.not_evaluated)) == (0, 1)
         assert check.not_evaluated[0].endswith("enables this judgement: skl[0001-0132]")
 
     def test_limits_that_were_evaluated_give_exit_code_0(self) -> None:
@@ -296,9 +293,10 @@ class TestLimits:
         ]
         verdict = judged(self.everything(), limits=limits)
         assert (verdict.unmet, verdict.exit_code()) == ((), 0)
-        assert [check.judged for check in verdict.limits] == [132] * 4
+        assert [check.compared for check in verdict.contract] == [132] * 4
         assert verdict.head()["limits"][3] == {
             "limit": "stream triad array=64000000 mode=current (contract)",
+            "outcome": "PASS",
             "judged": 132,
             "not_evaluated": [],
         }
@@ -309,8 +307,8 @@ class TestLimits:
         at = next(place for place, each in enumerate(records) if each.metric == "triad")
         del records[at]
         verdict = judged(records, limits=[limit(value=100e3)])
-        assert (verdict.limits[0].judged, verdict.exit_code()) == (131, 4)
-        assert verdict.limits[0].not_evaluated == (
+        assert (verdict.contract[0].compared, verdict.exit_code()) == (131, 4)
+        assert verdict.contract[0].not_evaluated == (
             f"its row is missing in the output ({step_of('stream').id}): skl0001",
         )
 
@@ -319,7 +317,7 @@ class TestLimits:
         records = [*osu_bw(11e3), *osu_bw(1, 8)[1:], *hpl()]
         verdict = judged(records, limits=[bounds])
         step = step_of("osu-bw").id
-        assert verdict.limits[0].not_evaluated == (
+        assert verdict.contract[0].not_evaluated == (
             f"its row is missing in the output ({step}): skl[0001-0002]",
         )
         assert judged([*osu_bw(11e3), *osu_bw(1, 8), *hpl()], limits=[bounds]).exit_code() == 0
@@ -338,7 +336,7 @@ class TestLimits:
     )
     def test_a_limit_for_other_plans_does_not_matter(self, other: dict[str, Any]) -> None:
         verdict = judged(self.everything(), limits=[limit(**{"value": 1, **other})])
-        assert (verdict.limits, verdict.exit_code()) == ((), 0)
+        assert (verdict.contract, verdict.exit_code()) == ((), 0)
 
     @pytest.mark.parametrize("left_out", ["not_run", "not_needed"])
     def test_a_limit_only_for_steps_that_do_not_run_was_not_evaluated(self, left_out: str) -> None:
@@ -361,9 +359,9 @@ class TestLimits:
             why = f"{step.id}: NOT NEEDED: as 0009"
         verdict = judged(hpl(), limits=[limit(value=1)], plan=plan)
         assert verdict.exit_code() == 4
-        assert verdict.limits[0].not_evaluated == (f"no step for it runs; {why}",)
+        assert verdict.contract[0].not_evaluated == (f"no step for it runs; {why}",)
         measured = judged([*hpl(), *stream(180e3)], limits=[limit(value=1)], plan=plan)
-        assert (measured.limits[0].judged, measured.unmet) == (132, ())
+        assert (measured.contract[0].compared, measured.unmet) == (132, ())
 
     def test_the_first_step_for_it_that_does_not_run_is_named(self) -> None:
         first, second = (
@@ -374,16 +372,16 @@ class TestLimits:
         group = plan.groups[0].model_copy(update={"jobs": [*plan.groups[0].jobs, job]})
         left_out = {step_of("ior").id: "x", "0008-a": "y", "0009-b": "z", step_of("stream").id: "w"}
         plan = plan.model_copy(update={"groups": [group], "not_needed": left_out})
-        (check,) = judged(hpl(), limits=[limit(value=1)], plan=plan).limits
+        (check,) = judged(hpl(), limits=[limit(value=1)], plan=plan).contract
         assert check.not_evaluated == ("no step for it runs; 0008-a: NOT NEEDED: y",)
 
     def test_a_step_without_records_is_missing_and_not_a_missing_row(self) -> None:
-        assert judged(hpl(), limits=[limit(value=1)]).limits[0].not_evaluated == ()
+        assert judged(hpl(), limits=[limit(value=1)]).contract[0].not_evaluated == ()
 
     def test_a_limit_that_an_emulated_figure_misses_was_evaluated(self) -> None:
         records = [replace(each, origin="emulated") for each in self.everything()]
         verdict = judged(records, limits=[limit(value=1e9)])
-        assert (verdict.limits[0].judged, verdict.unmet, verdict.exit_code()) == (132, (), 0)
+        assert (verdict.contract[0].compared, verdict.unmet, verdict.exit_code()) == (132, (), 0)
 
 
 class TestRequired:
@@ -417,7 +415,9 @@ class TestRequired:
 
     def test_a_class_of_nodes_without_facts_is_named(self) -> None:
         nodes = {host: healthy() for host in site().hosts[1:]}
-        verdict = judge("r", plan_of("node"), Records.of(stream(180e3)), benchmarks(), [], nodes)
+        verdict = judge(
+            Evidence("r", plan_of("node"), Records.of(stream(180e3)), benchmarks(), [], nodes)
+        )
         assert len(verdict.required) == 4
         assert verdict.required[0] == (
             "stream copy on unknown hardware; memory ddr: skl0001: the node's hardware is not known"
@@ -644,7 +644,9 @@ def test_a_trait_that_only_one_of_two_figures_has_is_ignored() -> None:
 
 def test_one_judged_node_judges_its_class() -> None:
     nodes = {host: unprobed() for host in site().hosts} | {site().hosts[5]: healthy()}
-    verdict = judge("r", plan_of("node"), Records.of(stream(180e3)), benchmarks(), [], nodes)
+    verdict = judge(
+        Evidence("r", plan_of("node"), Records.of(stream(180e3)), benchmarks(), [], nodes)
+    )
     assert (words(verdict), verdict.required) == ({"PASS": 4, "UNJUDGED": 524}, ())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,15 @@ from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figu
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.compare import compare
 from proofmark.judge.counterparts import Counterparts, ExpectedValue
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
 from proofmark.judge.tuning import tuned_facts
 from proofmark.judge.twin_error import figures_of, model_error_of
 from proofmark.judge.twin_predictions import expected_of
-from proofmark.judge.verdict import Verdict, judge
+from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Record, Records
 from proofmark.report.write import write_report
 from proofmark.runs.cost_history import measured_cost
@@ -163,10 +166,9 @@ def test_predictions_judge_nothing(known: Any, given: Any) -> None:
     ]
     figures = [predicted(value, nodes=f"n{n}") for n, (_, _, value) in enumerate(given)]
     measured = Records.of(records)
-    without = judge("r", plan, measured, benchmarks, ())
-    shown = judge(
-        "r", plan, measured, benchmarks, (), expected=expectations(*figures, errors=[ERROR])
-    )
+    evidence = Evidence("r", plan, measured, benchmarks)
+    without = judge(evidence)
+    shown = judge(replace(evidence, expected=expectations(*figures, errors=[ERROR])))
     assert stripped(shown) == stripped(without)
     assert shown.counts == without.counts and shown.exit_code() == without.exit_code()
     assert [each.expected is not None for each in shown.results] == [v for _, v, _ in given]
@@ -347,7 +349,7 @@ class TestNeverTogether:
         plan, benchmarks = known
         mixed = Records.of([record(), record(origin="predicted")])
         with pytest.raises(BadInput, match="origin: found measured, predicted"):
-            judge("r", plan, mixed, benchmarks, ())
+            judge(Evidence("r", plan, mixed, benchmarks))
 
     def test_a_comparison_of_both_is_refused(self, twin: Run, measured: Run) -> None:
         runs = {run.id: judge_run(run).results for run in (twin, measured)}

@@ -103,7 +103,7 @@ def test_a_limit_that_needs_a_proof_does_not_judge(
 ) -> None:
     verdict = judged(benchmarks, tmp_path, {**STREAM, **condition, **bound})
     assert verdict.counts["PASS"] + verdict.counts["FAIL"] == 0
-    (check,) = verdict.limits
+    (check,) = verdict.contract
     assert check.not_evaluated == (f"{REASONS[proof]}: n1",)
     assert verdict.exit_code() == 4
 
@@ -146,7 +146,7 @@ def test_figures_between_nodes_need_the_network_that_the_site_names(
 def test_a_limit_without_any_row_is_not_evaluated(benchmarks: Benchmarks, tmp_path: Path) -> None:
     limit = {**STREAM, "where": {"threads": 64}, "at_least": 1}
     verdict = judged(benchmarks, tmp_path, limit)
-    assert verdict.limits[0].not_evaluated == ("no output has a row for it: n1",)
+    assert verdict.contract[0].not_evaluated == ("no output has a row for it: n1",)
     assert verdict.exit_code() == 4
 
 

@@ -13,7 +13,7 @@ from tests.fixtures.kit import make_kit
 from tests.unit.judge.test_verdict import record, reference
 from tests.unit.site.test_facts_counters import reading, text
 
-from proofmark.judge.diagnosis.bad_nodes import BadNodes, bad_nodes
+from proofmark.judge.diagnosis.bad_nodes import BadNodes, Suspects, bad_nodes
 from proofmark.judge.diagnosis.causes import (
     LEAST,
     LEAST_NODES,
@@ -22,8 +22,10 @@ from proofmark.judge.diagnosis.causes import (
 )
 from proofmark.judge.diagnosis.rma import rma
 from proofmark.judge.ending import ending
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
 from proofmark.judge.not_accepted import failed_nodes
-from proofmark.judge.verdict import Verdict, judge
+from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
@@ -143,7 +145,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verdict, Plan]:
     benchmarks = kit.benchmarks().model_copy(update={"cases": {"fake": case}})
     (step,) = plan.steps()
     records = Records.of([record(node=host, step=step.id) for host in RING])
-    return judge("r", plan, records, benchmarks, ()), plan
+    return judge(Evidence("r", plan, records, benchmarks)), plan
 
 
 def found(shares: Mapping[str, float]) -> BadNodes:
@@ -151,7 +153,7 @@ def found(shares: Mapping[str, float]) -> BadNodes:
         host: node(host, (counters(0, 0), counters(again, sent)))
         for host, (again, sent) in of(shares).items()
     }
-    return bad_nodes((), list(shares), nodes, {})
+    return bad_nodes((), nodes, {}, Suspects(list(shares)))
 
 
 @pytest.mark.fault("few-lost-packets")

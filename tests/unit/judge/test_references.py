@@ -21,7 +21,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.units import factor, measure
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
-from proofmark.judge.references.judgement import Figures, Judgement, compare
+from proofmark.judge.references.judgement import Comparison, Figures, Judgement
 from proofmark.records.columns import Record, Records
 from proofmark.site.hardware_limits import link, processor
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -84,7 +84,7 @@ class TestUnits:
 
     def test_a_reference_of_another_unit_is_converted(self) -> None:
         given = reference(value=0.1, unit="GB/s")
-        judgement = compare(record(value=95.0), 95.0, given, figures([]), {})
+        judgement = Comparison(figures([]), {}).judge(record(value=95.0), 95.0, given)
         assert judgement.outcome == "PASS"
         assert judgement.value == pytest.approx(100)
 
@@ -107,7 +107,7 @@ class TestUnits:
     def test_a_measured_reference_of_another_unit_is_converted(self) -> None:
         against = reference(value=None, against={"metric": "other", "case": "fake"})
         other = record(metric="other", value=1.0, unit="GB/s", parameters={"size": 1})
-        judgement = compare(record(), 500.0, against, figures([other]), {})
+        judgement = Comparison(figures([other]), {}).judge(record(), 500.0, against)
         assert (judgement.outcome, judgement.ratio) == ("FAIL", 0.5)
 
 
@@ -119,7 +119,7 @@ def paired(rates: list[float], other: list[float]) -> Judgement:
         for repeat, value in enumerate(other, start=1)
     ]
     repeats = dict(enumerate(rates, start=1))
-    return compare(record(), median(rates), against, figures(others), {}, repeats)
+    return Comparison(figures(others), {}).judge(record(), median(rates), against, repeats)
 
 
 class TestPairs:
@@ -219,12 +219,12 @@ class TestDerived:
         assert why in reason
         unit = UNIT_OF[rule]
         given = reference(value=None, rule=rule)
-        judgement = compare(record(unit=unit), 1.0, given, figures([]), {"n1": node})
+        judgement = Comparison(figures([]), {"n1": node}).judge(record(unit=unit), 1.0, given)
         assert (judgement.outcome, judgement.reason) == ("UNJUDGED", reason)
 
     def test_a_node_of_unknown_hardware_is_unjudged(self) -> None:
         given = reference(value=None, rule="rpeak_avx")
-        assert compare(record(), 1.0, given, figures([]), {}).outcome == "UNJUDGED"
+        assert Comparison(figures([]), {}).judge(record(), 1.0, given).outcome == "UNJUDGED"
 
     def test_the_bandwidth_of_a_link_is_without_coding(self) -> None:
         slow, fast = link("40 Gb/sec (4X QDR)"), link("100 Gb/sec (4X EDR)")
@@ -257,17 +257,20 @@ class TestKinds:
     @pytest.mark.parametrize("value", [10.0, 100.0])
     def test_an_expected_reference_judges_nothing(self, value: float) -> None:
         given = reference(kind="expected")
-        assert compare(record(), value, given, figures([]), {}).outcome == "UNJUDGED"
-        assert compare(record(), 10.0, reference(), figures([]), {}).outcome == "FAIL"
+        assert Comparison(figures([]), {}).judge(record(), value, given).outcome == "UNJUDGED"
+        assert Comparison(figures([]), {}).judge(record(), 10.0, reference()).outcome == "FAIL"
 
     @pytest.mark.parametrize(
         ("origin", "outcome"), [("measured", "FAIL"), ("emulated", "UNJUDGED")]
     )
     def test_an_emulated_figure_never_fails_by_a_reference(self, origin: str, outcome: str) -> None:
-        missed = compare(record(origin=origin), 10.0, reference(), figures([]), {})
+        missed = Comparison(figures([]), {}).judge(record(origin=origin), 10.0, reference())
         assert missed.outcome == outcome
         assert missed.reason.endswith("is not at least 0.9")
-        assert compare(record(origin=origin), 100.0, reference(), figures([]), {}).outcome == "PASS"
+        assert (
+            Comparison(figures([]), {}).judge(record(origin=origin), 100.0, reference()).outcome
+            == "PASS"
+        )
 
     @pytest.mark.parametrize(
         "wrong",

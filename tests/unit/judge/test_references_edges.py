@@ -15,10 +15,10 @@ from proofmark.cases.models import Against
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.judgement import (
+    Comparison,
     Figures,
     Judgement,
     applies,
-    compare,
     uses_all_cores,
 )
 from proofmark.records.columns import Record, Records
@@ -36,7 +36,7 @@ def judgement(
     figures = Figures(aggregate(Records.of([of, *others])))
     value = of.value
     assert value is not None
-    return compare(of, value, reference(**changes), figures, nodes or {}, repeats)
+    return Comparison(figures, nodes or {}).judge(of, value, reference(**changes), repeats)
 
 
 def against(of: Record, *others: Record, **changes: Any) -> Judgement:

@@ -13,8 +13,10 @@ from tests.unit.judge.test_verdict import invalid, record, reference
 
 from proofmark.cases.models import Benchmarks, Reference, Required
 from proofmark.judge.coverage import Coverage, Uncovered
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
 from proofmark.judge.required import NodeClass
-from proofmark.judge.verdict import Verdict, exit_code, judge
+from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records
 from proofmark.site.partition import Limit
@@ -48,7 +50,8 @@ def verdict(
     suite = benchmarks.suites["quick"].model_copy(update={"required_metrics": [needs]})
     case = benchmarks.cases["fake"].model_copy(update={"references": list(references)})
     update = {"cases": {"fake": case}, "suites": {"quick": suite}}
-    return judge("r", plan, Records.of(records), benchmarks.model_copy(update=update), limits)
+    changed = benchmarks.model_copy(update=update)
+    return judge(Evidence("r", plan, Records.of(records), changed, limits))
 
 
 class TestRequired:
@@ -149,13 +152,13 @@ class TestLimits:
         self, kit: tuple[Plan, Benchmarks], changes: dict[str, Any]
     ) -> None:
         both = [record(), record(2)]
-        assert verdict(kit, both, limits=[self.limit(**changes)]).limits == ()
+        assert verdict(kit, both, limits=[self.limit(**changes)]).contract == ()
 
     def test_a_limit_of_one_of_two_steps(self, kit: tuple[Plan, Benchmarks]) -> None:
         both = [record(), record(2)]
         limits = [self.limit(where={"size": 3}), self.limit(where={"size": 2}), self.limit()]
-        found = verdict(kit, both, limits=limits).limits
-        assert [(each.name, each.judged) for each in found] == [
+        found = verdict(kit, both, limits=limits).contract
+        assert [(each.name, each.compared) for each in found] == [
             ("fake rate size=2 (c)", 1),
             ("fake rate (c)", 2),
         ]
@@ -166,7 +169,7 @@ class TestLimits:
     ) -> None:
         time = record(metric="time")
         one, two = self.limit(where={"size": 1}), self.limit(where={"size": 2})
-        found = verdict(kit, [time, record(2)], limits=[one, two]).limits
+        found = verdict(kit, [time, record(2)], limits=[one, two]).contract
         reason = "its row is missing in the output (0001-fake-1): localhost"
         assert [each.not_evaluated for each in found] == [(reason,), ()]
 

@@ -15,7 +15,7 @@ from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.results import WORDS, Result, Results, result_json
+from proofmark.judge.results import WORDS, Result, Results, result_json, verdicts_of
 from proofmark.records.columns import Record, Records
 
 
@@ -44,10 +44,12 @@ def results(
     """Return the results of one figure per record, with verdicts and places in the fleet."""
     aggregates = aggregate(Records.of(records))
     count = len(aggregates)
-    numbers = [WORDS.index(word) for word in words or ["UNJUDGED"] * count]
     places = np.array(of or [-1] * count, dtype=np.int64)
     fleet = Fleet(of=places, alike=np.array(alike, dtype=np.int64))
-    return Results(aggregates, np.array(numbers, dtype=np.int64), answers or {}, fleet)
+    numbers = verdicts_of(count, answers or {}, Fleet(), None, ~aggregates.valid)
+    if words:
+        numbers = np.array([WORDS.index(word) for word in words], dtype=np.int64)
+    return Results(aggregates, numbers, answers or {}, fleet)
 
 
 def judged(*answers: Judgement, values: Sequence[float] = (85.0,)) -> Result:

@@ -19,8 +19,10 @@ from tests.fixtures.messages import said
 
 from proofmark.cases.models import Benchmarks, Reference
 from proofmark.judge.coverage import Uncovered
-from proofmark.judge.diagnosis.bad_nodes import bad_nodes
-from proofmark.judge.verdict import WORDS, Coverage, Verdict, judge
+from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
+from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
@@ -85,13 +87,8 @@ def judged(
 ) -> Verdict:
     plan, benchmarks = known
     case = benchmarks.cases["fake"].model_copy(update={"references": list(references)})
-    return judge(
-        "r",
-        plan,
-        Records.of(records),
-        benchmarks.model_copy(update={"cases": {"fake": case}}),
-        limits,
-    )
+    changed = benchmarks.model_copy(update={"cases": {"fake": case}})
+    return judge(Evidence("r", plan, Records.of(records), changed, limits))
 
 
 class TestReferences:
@@ -173,7 +170,8 @@ class TestReferences:
         }
         given = [references[outcome] for outcome in outcomes]
         (result,) = judged(known, [record()], given).results
-        assert [judgement.outcome for judgement in result.references] == outcomes
+        once = list(dict.fromkeys(outcomes))  # equal references are one
+        assert [judgement.outcome for judgement in result.references] == once
         assert result.verdict == min(outcomes, key=OUTCOMES.index)
 
 
@@ -410,7 +408,7 @@ def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], sl
         for number in range(1, 9)
     ]
     verdict = judged(known, records)
-    bad = bad_nodes(verdict.of("FAIL"), verdict.measured(), {}, {})
+    bad = bad_nodes(verdict.of("FAIL"), {}, {}, Suspects(verdict.measured()))
     assert [node.host for node in bad.nodes] == ([f"n{slow}"] if slow else [])
     assert verdict.counts["FAIL"] == (2 if slow else 0)
     assert bad.links == ()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.fixtures.report_run import Outputs, made_run, reported
 
-from proofmark.judge.limit_counts import LimitCount
+from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.report.run_data import gather
 from proofmark.report.view import view
 from proofmark.site.partition import Limit
@@ -48,11 +48,11 @@ def cut(outputs: Outputs) -> None:
     outputs[name] = {"stdout": text[: text.rindex("# All processes entering")]}
 
 
-def counted(folder: Path, change: Any = nothing) -> tuple[list[LimitCount], str]:
+def counted(folder: Path, change: Any = nothing) -> tuple[list[LimitOutcome], str]:
     """Return the counts of `LIMITS` and of the references, and the page."""
     run = made_run(folder, limits=LIMITS, change=change)
     verdict, text = reported(run)
-    return list(gather(run, verdict).limits), text
+    return list(verdict.limits), text
 
 
 def table_of(run_folder: Path) -> dict[str, tuple[str, ...]]:

@@ -41,5 +41,5 @@ def test_an_unevaluated_limit_is_in_every_form_of_the_verdict(
 def test_control_an_evaluated_limit(tmp_path: Path) -> None:
     kept = LIMIT.model_copy(update={"where": {"bytes": 1048576}, "value": 1e9})
     verdict, page = reported(made_run(tmp_path, limits=[kept]))
-    assert (verdict.exit_code(), verdict.limits[0].judged) == (0, 1)
+    assert (verdict.exit_code(), verdict.contract[0].compared) == (0, 1)
     assert "Required, but not judged" not in page

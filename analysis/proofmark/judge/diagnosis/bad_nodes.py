@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from proofmark.common.message import NOTHING, Message, Term, joined
@@ -162,14 +162,34 @@ class BadNodes:
         }
 
 
+@dataclass(frozen=True)
+class Suspects:
+    """What other judges found about nodes.
+
+    Attributes:
+        measured: the nodes and pairs of nodes with a result, as records name them.
+        judged: those of `measured` with a figure that was judged; None: all of them.
+        slow_ends: the pairs that a slow element of the fabric explains, with the node whose port it
+            is; an empty text if it is no port.
+        lost: by node, the hardware of the baseline that it does not have any more.
+    """
+
+    measured: Collection[str]
+    judged: Collection[str] | None = None
+    slow_ends: Mapping[str, str] = field(default_factory=dict)
+    lost: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
+
+    @property
+    def hosts(self) -> set[str]:
+        """The nodes with a result."""
+        return {host for name in self.measured for host in hosts_of(name)}
+
+
 def bad_nodes(
     failed: Iterable[Result],
-    measured: Collection[str],
     nodes: Mapping[str, Node],
     location: Mapping[str, Mapping[str, str]],
-    slow_ends: Mapping[str, str] | None = None,
-    judged: Collection[str] | None = None,
-    lost: Mapping[str, tuple[Message, ...]] | None = None,
+    suspects: Suspects,
 ) -> BadNodes:
     """Return the bad nodes of a run, and the traits that they share.
 
@@ -181,30 +201,26 @@ def bad_nodes(
 
     Args:
         failed: the results that fail.
-        measured: the nodes and pairs of nodes with a result, as records name them.
         nodes: the facts and counters of each node.
         location: switches and rack by host.
-        slow_ends: the pairs that a slow element of the fabric explains, with the node whose port it
-            is; an empty text if it is no port.
-        judged: those of `measured` with a figure that was judged; None: all of them.
-        lost: by node, the hardware of the baseline that it does not have any more.
+        suspects: what other judges found.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
     traits = traits_of(settings, location)
     results = list(failed)
     by_node, by_pair = _failures(results)
-    for pair, host in (slow_ends or {}).items():
+    for pair, host in suspects.slow_ends.items():
         explained = by_pair.pop(pair, [])
         if host and explained:
             by_node.setdefault(host, []).extend(explained)
     digits = _wrong_digits(results)
     counters = {host: _counters(node) for host, node in nodes.items()}
-    candidates = measured if judged is None else judged
-    left = [pair for pair in candidates if pair not in (slow_ends or {})]
+    candidates = suspects.measured if suspects.judged is None else suspects.judged
+    left = [pair for pair in candidates if pair not in suspects.slow_ends]
     links = _attribute_links(left, by_node, by_pair)
-    hosts = {host for name in measured for host in hosts_of(name)}
-    without_parts = {host: parts for host, parts in (lost or {}).items() if host in hosts}
+    hosts = suspects.hosts
+    without_parts = {host: parts for host, parts in suspects.lost.items() if host in hosts}
     against_baseline = any(
         (each.kind, each.outcome) == (BASELINE, "FAIL")
         for slow in by_node.values()

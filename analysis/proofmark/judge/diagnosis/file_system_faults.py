@@ -14,6 +14,7 @@ from typing import Any
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
+from proofmark.judge.evidence import Evidence
 from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan
 from proofmark.runs.attempts import finished_executions
@@ -71,20 +72,11 @@ class FileSystemFault:
         }
 
 
-def file_system_faults(
-    files: RunFiles, plan: Plan, results: Results, scratch: str
-) -> tuple[FileSystemFault, ...]:
-    """Return the faults of the file systems of a run.
-
-    Args:
-        files: the files of the run.
-        plan: its plan.
-        results: its results.
-        scratch: the scratch folder of the partition.
-    """
-    writing = {step.case for step in plan.steps() if step.writes is not None}
+def file_system_faults(evidence: Evidence, results: Results) -> tuple[FileSystemFault, ...]:
+    """Return the faults of the file systems of a run."""
+    writing = {step.case for step in evidence.plan.steps() if step.writes is not None}
     of_files = results.about(lambda record: record.case in writing)
-    return (*failed_access(_looks(files, plan)), *slow_alike(of_files, scratch))
+    return (*failed_access(evidence.looks), *slow_alike(of_files, evidence.scratch))
 
 
 def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSystemFault, ...]:
@@ -162,7 +154,7 @@ def _measurand(result: Result) -> str:
     return f"{record.case} {record.metric}: {sorted(record.parameters.items())}"
 
 
-def _looks(files: RunFiles, plan: Plan) -> Iterator[Mapping[str, FilesReport]]:
+def looks_after_failures(files: RunFiles, plan: Plan) -> Iterator[Mapping[str, FilesReport]]:
     """Yield the reports after a failure, for each step that uses scratch."""
     for step in plan.steps_to_run():
         if not step.uses_scratch:

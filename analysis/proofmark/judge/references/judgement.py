@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median
 
 from proofmark.cases.models import MEASURED, Against, Benchmarks, Reference
@@ -144,37 +145,50 @@ class Figures:
         )
 
 
-def ordered_references(
-    benchmarks: Benchmarks, limits: Sequence[Limit]
-) -> list[tuple[str, Reference]]:
-    """Return the references of all cases, then the limits of the contract, each with its case.
+@dataclass(frozen=True)
+class OfCase:
+    """A reference of a case, or a limit of the contract. Equal ones are one and the same.
 
-    In this order they judge a figure. A place in this list identifies a reference.
+    Attributes:
+        case: the case of the figures that it judges.
+        reference: the reference or limit.
     """
-    of_cases = [
-        (name, reference)
+
+    case: str
+    reference: Reference
+
+    @cached_property
+    def _key(self) -> tuple[str, str]:
+        return self.case, self.reference.model_dump_json()
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def ordered_references(benchmarks: Benchmarks, limits: Sequence[Limit]) -> list[OfCase]:
+    """Return the references of all cases, then the limits of the contract.
+
+    In this order they judge a figure.
+    """
+    of_cases = (
+        OfCase(name, reference)
         for name, case in benchmarks.cases.items()
         for reference in case.references
-    ]
-    return [*of_cases, *((limit.case, limit) for limit in limits)]
+    )
+    return list(dict.fromkeys([*of_cases, *(OfCase(limit.case, limit) for limit in limits)]))
 
 
 def applying_references(
-    records: Records, references: Sequence[tuple[str, Reference]]
-) -> Iterator[tuple[int, dict[int, Reference]]]:
-    """Yield the number of each measurand to which references apply, with these references.
-
-    A key of the dictionary is the place of the reference in `references`.
-    """
-    places: dict[tuple[str, str], list[int]] = {}
-    for place, (case, reference) in enumerate(references):
-        places.setdefault((case, reference.metric), []).append(place)
+    records: Records, references: Iterable[OfCase]
+) -> Iterator[tuple[int, list[OfCase]]]:
+    """Yield the number of each measurand to which references apply, with these references."""
+    candidates: dict[tuple[str, str], list[OfCase]] = {}
+    for each in references:
+        candidates.setdefault((each.case, each.reference.metric), []).append(each)
     for number, measurand in enumerate(records.measurands):
         about = records.of_measurand(number)
-        candidates = places.get((measurand.case, measurand.metric), ())
-        chosen = {place: references[place][1] for place in candidates}
-        applying = {place: each for place, each in chosen.items() if applies(each, about)}
-        if applying:
+        chosen = candidates.get((measurand.case, measurand.metric), ())
+        if applying := [each for each in chosen if applies(each.reference, about)]:
             yield number, applying
 
 
@@ -210,54 +224,103 @@ def uses_all_cores(record: Record, nodes: Nodes) -> bool:
     return facts is None or threads is None or threads == facts.cores
 
 
-def compare(
-    record: Record,
-    value: float,
-    reference: Reference,
-    figures: Figures,
-    nodes: Nodes,
-    repeats: Mapping[int, float] | None = None,
-    rated: Rated = NOTHING_RATED,
-) -> Judgement:
-    """Return the judgement of a figure by a reference.
+@dataclass(frozen=True)
+class Comparison:
+    """What references are compared with, besides the value of a figure.
 
-    If the reference was measured in several of the same repeats, the median of the ratios within a
-    repeat counts, because the rate of a machine can change from repeat to repeat.
-
-    A reference of the kind ``expected`` is information: its figure is UNJUDGED, and so is a
-    predicted figure. An emulated figure that misses a reference is UNJUDGED, because the speed of a
-    virtual node is not that of a real one.
-
-    Args:
-        record: a record of the figure.
-        value: the median of the figure, in the unit of `record`.
-        reference: the reference.
+    Attributes:
         figures: the figures of the run, for references that are measured in it.
         nodes: the hardware of each node, for references that are derived from it.
-        repeats: the value of the figure in each repeat.
         rated: the hardware of each node as the inventory states it.
     """
-    expected, name, source, of_repeat = _reference_value(record, reference, figures, nodes, rated)
-    limits = (reference.at_least, reference.at_most)
-    if not expected:
-        if expected is None and isinstance(name, Message):
-            reason = name
-        else:
-            reason = Message("not-measured" if expected is None else "reference-zero", name=name)
-        return Judgement(reference.kind, source, "UNJUDGED", reason, expected, None, *limits)
-    ratios = _paired(repeats or {}, of_repeat)
-    ratio = median(ratios) if ratios else value / expected
-    low = reference.at_least is not None and ratio < reference.at_least
-    high = reference.at_most is not None and ratio > reference.at_most
-    informs = reference.kind == "expected" or record.origin == PREDICTED
-    missed = "UNJUDGED" if informs or record.origin in VIRTUAL else "FAIL"
-    met = "UNJUDGED" if informs else "PASS"
-    outcome = missed if low or high else met
-    value_text = f"{expected:.6g} {record.unit}"
-    reason = _compared(reference, f"{ratio:.3g}", name, value_text, missed=low or high)
-    if ratios:
-        reason = Message("of-repeats", repeats=len(ratios), text=reason)
-    return Judgement(reference.kind, source, outcome, reason, expected, ratio, *limits, ratios)
+
+    figures: Figures
+    nodes: Nodes
+    rated: Rated = NOTHING_RATED
+
+    def judge(
+        self,
+        record: Record,
+        value: float,
+        reference: Reference,
+        repeats: Mapping[int, float] | None = None,
+    ) -> Judgement:
+        """Return the judgement of a figure by a reference.
+
+        If the reference was measured in several of the same repeats, the median of the ratios
+        within a repeat counts, because the rate of a machine can change from repeat to repeat.
+
+        A reference of the kind ``expected`` is information: its figure is UNJUDGED, and so is a
+        predicted figure. An emulated figure that misses a reference is UNJUDGED, because the speed
+        of a virtual node is not that of a real one.
+
+        Args:
+            record: a record of the figure.
+            value: the median of the figure, in the unit of `record`.
+            reference: the reference.
+            repeats: the value of the figure in each repeat.
+        """
+        expected, name, source, of_repeat = self._reference_value(record, reference)
+        limits = (reference.at_least, reference.at_most)
+        if not expected:
+            if expected is None and isinstance(name, Message):
+                reason = name
+            else:
+                reason = Message(
+                    "not-measured" if expected is None else "reference-zero", name=name
+                )
+            return Judgement(reference.kind, source, "UNJUDGED", reason, expected, None, *limits)
+        ratios = _paired(repeats or {}, of_repeat)
+        ratio = median(ratios) if ratios else value / expected
+        low = reference.at_least is not None and ratio < reference.at_least
+        high = reference.at_most is not None and ratio > reference.at_most
+        informs = reference.kind == "expected" or record.origin == PREDICTED
+        missed = "UNJUDGED" if informs or record.origin in VIRTUAL else "FAIL"
+        met = "UNJUDGED" if informs else "PASS"
+        outcome = missed if low or high else met
+        value_text = f"{expected:.6g} {record.unit}"
+        reason = _compared(reference, f"{ratio:.3g}", name, value_text, missed=low or high)
+        if ratios:
+            reason = Message("of-repeats", repeats=len(ratios), text=reason)
+        return Judgement(reference.kind, source, outcome, reason, expected, ratio, *limits, ratios)
+
+    def _reference_value(
+        self, record: Record, reference: Reference
+    ) -> tuple[float | None, str, str, Mapping[int, float]]:
+        """Return the value of a reference, its name, its source, and its value in each repeat.
+
+        The values are in the unit of the figure. If a derived value is not known, the name is the
+        reason.
+        """
+        against, source = reference.against, reference.source
+        if reference.value is not None:
+            times = factor(reference.unit or record.unit, record.unit)
+            assert times is not None  # the units were checked when the cases were read
+            return reference.value * times, Message(f"figure-{reference.kind}"), source, {}
+        if reference.rule is not None:
+            hosts = hosts_of(record.node)
+            if unknown := [host for host in hosts if host not in self.nodes]:
+                return None, Message("hardware-unknown", nodes=folded(unknown)), source, {}
+            facts = [self.nodes[host] for host in hosts]
+            derived = derive(reference.rule, facts, record.parameters, self.rated)
+            if isinstance(derived, Message):
+                return None, derived, source, {}
+            times = factor(derived.unit, record.unit)
+            assert times is not None
+            return derived.value * times, reference.rule, f"{source}; {derived.source}", {}
+        assert against is not None
+        measured = self.figures.counterpart(record, against)
+        where = "".join(f" at {key} {value}" for key, value in against.where.items())
+        name = f"{against.metric}{where}"
+        # A step with one thread for each rank does not record the number.
+        known = {"threads": 1, **traits(record)}
+        times = render(against.times, known, file=record.case, key="references.times")
+        if times != 1:
+            name = f"{name} × {times:g}"
+        if measured is None:
+            return None, name, source, {}
+        repeats = {repeat: value * times for repeat, value in measured.repeats.items()}
+        return measured.value * times, name, source, repeats
 
 
 def _paired(figure: Mapping[int, float], reference: Mapping[int, float]) -> tuple[float, ...]:
@@ -280,42 +343,3 @@ def _compared(reference: Reference, ratio: str, name: str, value: str, *, missed
     if least is not None:
         return Message(f"least-{end}", limit=least, **fields)
     return Message(f"most-{end}", limit=f"{most}", **fields)
-
-
-def _reference_value(
-    record: Record, reference: Reference, figures: Figures, nodes: Nodes, rated: Rated
-) -> tuple[float | None, str, str, Mapping[int, float]]:
-    """Return the value of a reference, its name, its source, and its value in each repeat.
-
-    The values are in the unit of the figure. If a derived value is not known, the name is the
-    reason.
-    """
-    against, source = reference.against, reference.source
-    if reference.value is not None:
-        times = factor(reference.unit or record.unit, record.unit)
-        assert times is not None  # the units were checked when the cases were read
-        return reference.value * times, Message(f"figure-{reference.kind}"), source, {}
-    if reference.rule is not None:
-        hosts = hosts_of(record.node)
-        if unknown := [host for host in hosts if host not in nodes]:
-            return None, Message("hardware-unknown", nodes=folded(unknown)), source, {}
-        facts = [nodes[host] for host in hosts]
-        derived = derive(reference.rule, facts, record.parameters, rated)
-        if isinstance(derived, Message):
-            return None, derived, source, {}
-        times = factor(derived.unit, record.unit)
-        assert times is not None
-        return derived.value * times, reference.rule, f"{source}; {derived.source}", {}
-    assert against is not None
-    measured = figures.counterpart(record, against)
-    where = "".join(f" at {key} {value}" for key, value in against.where.items())
-    name = f"{against.metric}{where}"
-    # A step with one thread for each rank does not record the number.
-    known = {"threads": 1, **traits(record)}
-    times = render(against.times, known, file=record.case, key="references.times")
-    if times != 1:
-        name = f"{name} × {times:g}"
-    if measured is None:
-        return None, name, source, {}
-    repeats = {repeat: value * times for repeat, value in measured.repeats.items()}
-    return measured.value * times, name, source, repeats

@@ -70,7 +70,8 @@ def reference_rows(context: Context) -> list[Row]:
 
 def _applying(context: Context) -> Iterator[Reference]:
     limits = context.site.partition.limits
-    for case, reference in ordered_references(context.benchmarks, limits):
+    for each in ordered_references(context.benchmarks, limits):
+        case, reference = each.case, each.reference
         if case == context.step.case and selects(reference, context.figures):
             yield reference
 

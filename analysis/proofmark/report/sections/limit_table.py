@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofmark.common.translation import _, translated
-from proofmark.judge.limit_counts import LimitCount
+from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.report.page import TITLED, Block, Cell, Column, table
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, pairs
@@ -15,7 +15,7 @@ NUMBER = "number"
 
 def blocks(run_data: RunData) -> Iterator[Block]:
     """Yield the table of the contract limits and of the references that are for the suite."""
-    counts = run_data.limits
+    counts = run_data.verdict.limits
     if not counts:
         return
     caption = _("Figures judged by each limit")
@@ -65,19 +65,19 @@ def idle(run_data: RunData) -> Iterator[Block]:
             unjudged=count(sum(each.outcomes.values()), "figure"),
             invalid=count(each.invalid, "figure"),
         )
-        for each in run_data.limits
+        for each in run_data.verdict.limits
         if each.reference.kind == "contract" and each.steps and not each.judged
     )
     if items:
         yield Block(titles=(_("Contract limits that judged no figure"),), items=items)
 
 
-def _text(each: LimitCount) -> str:
+def _text(each: LimitOutcome) -> str:
     name = _name(each)
     return f"{' '.join((name.text, *name.details))} ({each.reference.source})"
 
 
-def _name(each: LimitCount) -> Cell:
+def _name(each: LimitOutcome) -> Cell:
     reference = each.reference
     mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
     system = _("system {system}").format(system=reference.system) if reference.system else ""
@@ -85,7 +85,7 @@ def _name(each: LimitCount) -> Cell:
     return Cell(f"{each.case} {reference.metric}", "strong", tuple(filter(None, (details,))))
 
 
-def accepted(each: LimitCount) -> str:
+def accepted(each: LimitOutcome) -> str:
     """Return the accepted figures of a limit in words: ``at least 0.9 × 85 GB/s``."""
     reference = each.reference
     if reference.value is not None:
@@ -103,7 +103,7 @@ def accepted(each: LimitCount) -> str:
     )
 
 
-def _judged(each: LimitCount) -> Cell:
+def _judged(each: LimitOutcome) -> Cell:
     """Return the number of judged figures; 0 looks like the verdict UNJUDGED."""
     if each.judged:
         return Cell(str(each.judged), NUMBER)

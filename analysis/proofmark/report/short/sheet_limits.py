@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from proofmark.common.translation import _, translated
-from proofmark.judge.limit_checks import LimitCheck
-from proofmark.judge.limit_counts import LimitCount
+from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.worst_figures import WorstFigure
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.limit_table import accepted
@@ -17,37 +15,9 @@ from proofmark.report.words import number, pairs
 _ORDER = ("FAIL", "INVALID", "UNJUDGED", "PASS")
 
 
-@dataclass(frozen=True)
-class LimitRow:
-    """A limit of the contract that the suite has figures for.
-
-    Attributes:
-        count: its figures by outcome, and its worst figure.
-        check: whether it was evaluated for every planned figure.
-    """
-
-    count: LimitCount
-    check: LimitCheck
-
-    @property
-    def outcome(self) -> str:
-        """The worst of the outcomes of its figures, one of the four words."""
-        outcomes = self.count.outcomes
-        if outcomes.get("FAIL"):
-            return "FAIL"
-        if self.count.invalid:
-            return "INVALID"
-        open_ = outcomes.get("UNJUDGED") or self.check.not_evaluated
-        return "UNJUDGED" if open_ or not self.count.judged else "PASS"
-
-
-def limit_rows(run_data: RunData) -> list[LimitRow]:
+def limit_rows(run_data: RunData) -> list[LimitOutcome]:
     """Return the contract limits of this suite: FAIL first, then INVALID, UNJUDGED and PASS."""
-    rows = [
-        LimitRow(next(each for each in run_data.limits if each.reference == check.limit), check)
-        for check in run_data.verdict.limits
-    ]
-    return sorted(rows, key=lambda row: _ORDER.index(row.outcome))
+    return sorted(run_data.verdict.contract, key=lambda each: _ORDER.index(each.outcome))
 
 
 def limits_part(run_data: RunData, allowance: Allowance) -> Part:
@@ -71,11 +41,11 @@ def limits_part(run_data: RunData, allowance: Allowance) -> Part:
     )
 
 
-def _row(row: LimitRow, most: int, *, several: bool) -> tuple[str, ...]:
-    reference, worst = row.count.reference, row.count.worst
+def _row(row: LimitOutcome, most: int, *, several: bool) -> tuple[str, ...]:
+    reference, worst = row.reference, row.worst
     mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
     where = ", ".join(filter(None, (mode, pairs(reference.where))))
-    name = f"{row.count.case} {reference.metric}"
+    name = f"{row.case} {reference.metric}"
     return (
         clipped(f"{name}, {where}" if where else name, most),
         clipped(_accepted(row), most // 2),
@@ -85,11 +55,11 @@ def _row(row: LimitRow, most: int, *, several: bool) -> tuple[str, ...]:
     )
 
 
-def _accepted(row: LimitRow) -> str:
+def _accepted(row: LimitOutcome) -> str:
     """Return the bounds in the unit of the measured figure; as ratios if nothing was measured."""
-    worst = row.count.worst
+    worst = row.worst
     if worst is None:
-        return accepted(row.count)
+        return accepted(row)
     low, high = worst.accepted
     bounds = [
         *([f"≥ {number(low)} {worst.unit}"] if low is not None else []),
@@ -105,13 +75,13 @@ def _measured(worst: WorstFigure | None, *, several: bool) -> str:
     return _("{value} on {node}").format(value=value, node=worst.node) if several else value
 
 
-def _figures(row: LimitRow) -> str:
+def _figures(row: LimitOutcome) -> str:
     """Return the number of figures by outcome: ``12 PASS, 1 FAIL``."""
-    counts = {**row.count.outcomes, "INVALID": row.count.invalid}
+    counts = {**row.outcomes, "INVALID": row.invalid}
     return _amounts({word: counts.get(word, 0) for word in reversed(_ORDER)}) or _("none")
 
 
-def _notes(run_data: RunData, rows: Sequence[LimitRow]) -> Iterator[str]:
+def _notes(run_data: RunData, rows: Sequence[LimitOutcome]) -> Iterator[str]:
     limits = run_data.site.partition.limits
     if not limits:
         yield _("The inventory states no limit of a contract for this partition.")
@@ -136,7 +106,7 @@ def _other_references(run_data: RunData) -> str:
     )
 
 
-def _rest(rows: Sequence[LimitRow], shown: int) -> tuple[str, ...]:
+def _rest(rows: Sequence[LimitOutcome], shown: int) -> tuple[str, ...]:
     left = rows[shown:]
     if not left:
         return ()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.bench.claims import KNL, SUBJECTS, count
 from tests.fixtures import sweeps as data
 from tests.fixtures.sweeps import Machine, Placing
-from tests.unit.judge.test_claims import answer_to
+from tests.unit.papers.test_claims import answer_to
 
 from proofmark.papers.change_point import fall_to, steepest_fall
 from proofmark.papers.repeat_noise import (

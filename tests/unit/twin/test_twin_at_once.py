@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.plan.test_twin_cost import NOTHING, plan_of
+from tests.unit.twin.test_twin_cost import NOTHING, plan_of
 
 from proofmark.twin.at_once import divided
 from proofmark.twin.cost import memory_bytes

@@ -1,0 +1,81 @@
+"""The evidence of a run: everything that a verdict is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from proofmark.cases.models import Benchmarks
+from proofmark.common.message import Message
+from proofmark.judge.aggregate import Aggregates, aggregate
+from proofmark.judge.baseline.of_run import BaselineOfRun
+from proofmark.judge.fleet.fleet import Distance
+from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
+from proofmark.judge.links.paths import Paths
+from proofmark.judge.references.derived import NOTHING_RATED
+from proofmark.plan.plan import Plan
+from proofmark.records.columns import Records
+from proofmark.runs.files_report import FilesReport
+from proofmark.runs.nodes import Node
+from proofmark.runs.predicted import Expected
+from proofmark.runs.stage_faults import StageFault
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.partition import Limit
+from proofmark.site.rated import Rated
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a run and its site show. No judge reads anything else.
+
+    Attributes:
+        run: the id of the run.
+        plan: the planned steps.
+        records: the records of the run.
+        benchmarks: the cases with their references.
+        limits: the limits of the site's contract.
+        facts: the hardware of each node, as far as it is known.
+        probes: the reports of each node, by host.
+        family_level: probability that any node is flagged as an outlier on a healthy machine.
+        stopped: jobs that ended before their last step, each with the reason.
+        rated: the hardware of each node as the inventory states it.
+        hosts: the nodes of the partition.
+        places: switches and rack, by host.
+        distance: of two nodes; pairs of different distances are not compared with each other.
+        paths: the links of the fabric; None: no slow elements of it are looked for.
+        network: whether own runs of the site prove the network between nodes (`ImportedRules`).
+        scratch: the scratch directory.
+        looks: what nodes reported about the scratch folder after a step failed, for each failure.
+        baseline: the accepted runs of the site; None if there are none.
+        expected: the predictions of a twin. They are added to the results and judge nothing.
+        sources: the path of each imported output, by the step that stands for it.
+        stage_faults: what failed in stages that start no job.
+    """
+
+    run: str
+    plan: Plan
+    records: Records
+    benchmarks: Benchmarks
+    limits: Sequence[Limit] = ()
+    facts: Mapping[str, NodeFacts] = field(default_factory=dict)
+    probes: Mapping[str, Node] = field(default_factory=dict)
+    family_level: float = FAMILY_LEVEL
+    stopped: Sequence[Message] = ()
+    rated: Rated = NOTHING_RATED
+    hosts: Sequence[str] = ()
+    places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    distance: Distance | None = None
+    paths: Paths | None = None
+    network: bool = False
+    scratch: str = ""
+    looks: Sequence[Mapping[str, FilesReport]] = ()
+    baseline: BaselineOfRun | None = None
+    expected: Expected | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    stage_faults: tuple[StageFault, ...] = ()
+
+    @cached_property
+    def figures(self) -> Aggregates:
+        """The records, grouped by figure."""
+        return aggregate(self.records)

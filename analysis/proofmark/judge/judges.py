@@ -1,0 +1,192 @@
+"""The judges of a run: each looks at the evidence, and the worst outcome of a figure counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from proofmark.common.errors import bad_input
+from proofmark.judge.counterparts import Counterparts
+from proofmark.judge.coverage import coverage
+from proofmark.judge.degraded import degraded
+from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
+from proofmark.judge.diagnosis.disagreeing import disagreements
+from proofmark.judge.diagnosis.file_system_faults import file_system_faults, of_servers
+from proofmark.judge.diagnosis.over_time import over_time
+from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.fleet.digits import judge_digits
+from proofmark.judge.fleet.fleet import Kinds, measure_fleet
+from proofmark.judge.imported_rules import ImportedRules
+from proofmark.judge.limit_outcomes import limit_outcomes
+from proofmark.judge.links.links import link_fit
+from proofmark.judge.references.judgement import (
+    Comparison,
+    Figures,
+    Judgement,
+    OfCase,
+    applying_references,
+    ordered_references,
+    uses_all_cores,
+)
+from proofmark.judge.required import unjudged
+from proofmark.judge.results import WORDS, Results, verdicts_of
+from proofmark.judge.rounds import round_overlaps
+from proofmark.judge.slowdown import slowdowns
+from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import EMULATED
+from proofmark.site.partition import PREDICTED
+
+Judgements = Mapping[int, Sequence[Judgement]]
+"""The judgements of one judge, by figure."""
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """Return the verdict on a run.
+
+    Records that are equal in all but step, repeat and attempt become one result with their median.
+
+    Raises:
+        BadInput: some of the records are predicted and some not. They are never judged together.
+    """
+    origins = sorted({measurand.origin for measurand in evidence.records.measurands})
+    if PREDICTED in origins and len(origins) > 1:
+        raise bad_input(evidence.run, "origin", ", ".join(origins), "records of one origin")
+    figures, plan, benchmarks = evidence.figures, evidence.plan, evidence.benchmarks
+    level, facts = evidence.family_level, evidence.facts
+    referred = judge_by_references(evidence)
+    fleet = measure_fleet(figures, benchmarks, facts, level, evidence.distance)
+    links = link_fit(figures, plan, benchmarks, evidence.paths, level) if evidence.paths else None
+    changes = over_time(figures, benchmarks, level)
+    answers = _joined(
+        referred.of_figure,
+        {figure: (one,) for figure, one in judge_digits(figures, benchmarks, facts).items()},
+        {figure: (one,) for figure, one in (links.judgements if links else {}).items()},
+        {figure: (one,) for figure, one in changes.judgements().items()},
+    )
+    against = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
+    accepted = against.comparison if against else None
+    results = Results(
+        figures,
+        verdicts_of(len(figures), answers, fleet, accepted, ~figures.valid),
+        answers,
+        fleet,
+        baseline=accepted,
+        expected=Counterparts(evidence.expected, figures, evidence.distance)
+        if evidence.expected
+        else None,
+    )
+    seen = {execution.step for execution in evidence.records.executions}
+    covered = coverage(plan, seen, figures.duplicates, evidence.stopped)
+    suite = benchmarks.suites.get(plan.suite)
+    required = suite.required_metrics if suite else ()
+    return _diagnosed(
+        evidence,
+        Verdict(
+            evidence.run,
+            {word: int((results.verdict == at).sum()) for at, word in enumerate(WORDS)},
+            covered,
+            results,
+            fleet,
+            links=links,
+            limits=limit_outcomes(evidence, covered, referred.by_reference),
+            required=tuple(unjudged(required, figures, results, Kinds(facts))),
+            rehearsed=len(fleet.alike) if origins == [EMULATED] else 0,
+            over_time=changes,
+            slowdowns=slowdowns(figures, benchmarks, plan),
+            rounds=round_overlaps(plan, evidence.records.executions),
+            lost=against.lost if against else {},
+            imported=plan.imported,
+            stage_faults=evidence.stage_faults,
+        ),
+    )
+
+
+def _diagnosed(evidence: Evidence, verdict: Verdict) -> Verdict:
+    """Return the verdict with the bad nodes, targets and file systems that explain it."""
+    failed = list(verdict.of("FAIL"))
+    broken = file_system_faults(evidence, verdict.results)
+    of_nodes = [
+        result for result in failed if not of_target(result) and not of_servers(broken, result)
+    ]
+    measured = verdict.measured()
+    suspects = Suspects(
+        measured=measured,
+        judged=verdict.judged(),
+        slow_ends=verdict.links.hosts if verdict.links else {},
+        lost=verdict.lost,
+    )
+    unmeasured = {each.step for each in verdict.coverage.missing}
+    lacking = degraded(evidence.plan, evidence.hosts, measured, unmeasured)
+    labels = lacking.steps if lacking else {}
+    figures = verdict.results.aggregates
+    return replace(
+        verdict,
+        bad=bad_nodes(of_nodes, evidence.probes, evidence.places, suspects),
+        targets=slow_targets(failed),
+        disagreements=disagreements(figures, verdict.fleet.of, evidence.sources),
+        file_systems=broken,
+        degraded=lacking,
+        results=replace(verdict.results, degraded=labels),
+    )
+
+
+@dataclass
+class ByReferences:
+    """The judgements by references.
+
+    Attributes:
+        of_figure: the judgements of each figure to which a reference applies.
+        by_reference: the figures that a reference judged, each with its judgement.
+    """
+
+    of_figure: dict[int, tuple[Judgement, ...]] = field(default_factory=dict)
+    by_reference: dict[OfCase, list[tuple[int, Judgement]]] = field(default_factory=dict)
+
+
+def judge_by_references(evidence: Evidence) -> ByReferences:
+    """Return the judgements of each valid figure to which a reference applies.
+
+    The repeats of imported figures are not paired: it is not known which ones ran together.
+    """
+    figures = evidence.figures
+    comparison = Comparison(Figures(figures), evidence.facts, evidence.rated)
+    imported = (
+        ImportedRules(evidence.benchmarks, evidence.network) if evidence.plan.imported else None
+    )
+    references = ordered_references(evidence.benchmarks, evidence.limits)
+    answers = ByReferences()
+    for number, applying in applying_references(figures.records, references):
+        for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
+            record = figures.record(figure)
+            all_cores = uses_all_cores(record, evidence.facts)
+            chosen = [each for each in applying if all_cores or not each.reference.all_cores]
+            if not chosen:
+                continue
+            value = float(figures.median[figure])
+            paired = any(each.reference.against for each in chosen)
+            repeats = figures.repeats(figure) if paired and not imported else {}
+            judged: dict[OfCase, Judgement] = {}
+            for each in chosen:
+                compared: Callable[[], Judgement] = partial(
+                    comparison.judge, record, value, each.reference, repeats
+                )
+                judged[each] = (
+                    imported.judge(record, each.reference, compared) if imported else compared()
+                )
+            answers.of_figure[figure] = tuple(judged.values())
+            for each, judgement in judged.items():
+                answers.by_reference.setdefault(each, []).append((figure, judgement))
+    return answers
+
+
+def _joined(*parts: Judgements) -> dict[int, tuple[Judgement, ...]]:
+    """Return the judgements of all judges."""
+    joined: dict[int, tuple[Judgement, ...]] = {}
+    for part in parts:
+        for figure, judgements in part.items():
+            joined[figure] = (*joined.get(figure, ()), *judgements)
+    return joined

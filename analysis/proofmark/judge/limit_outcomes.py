@@ -1,0 +1,246 @@
+"""What each limit of the contract and each reference of a run judged, and what it did not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from proofmark.cases.models import Reference
+from proofmark.common.message import Message, joined
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.coverage import Coverage
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.references.judgement import (
+    Judgement,
+    OfCase,
+    applies,
+    applying_references,
+    ordered_references,
+)
+from proofmark.judge.worst_figures import WorstFigure, worst_figure
+from proofmark.plan.plan import Step
+from proofmark.plan.selection import possible_steps
+from proofmark.site.partition import Limit
+
+Judged = Mapping[OfCase, Sequence[tuple[int, Judgement]]]
+"""The figures to which a reference applies, each with its judgement."""
+
+
+@dataclass(frozen=True)
+class LimitOutcome:
+    """What a limit of the contract, or a reference of a case, judged.
+
+    Attributes:
+        of: the limit or reference, with its case.
+        steps: the number of planned steps whose figures it can select; 0 if it is not for the
+            suite.
+        outcomes: the number of valid figures by the outcome of their judgement.
+        compared: the number of figures that were compared with it.
+        invalid: the number of INVALID figures that it would judge.
+        worst: its worst figure; None if none was compared.
+        not_evaluated: why it was not compared with other planned figures, with their nodes; empty
+            for a reference of a case.
+    """
+
+    of: OfCase
+    steps: int
+    outcomes: Mapping[str, int]
+    compared: int
+    invalid: int
+    worst: WorstFigure | None
+    not_evaluated: tuple[Message, ...] = ()
+
+    @property
+    def case(self) -> str:
+        """The case of the figures."""
+        return self.of.case
+
+    @property
+    def reference(self) -> Reference:
+        """The limit or reference."""
+        return self.of.reference
+
+    @property
+    def of_contract(self) -> bool:
+        """Whether it is a limit of the contract."""
+        return isinstance(self.reference, Limit)
+
+    @property
+    def judged(self) -> int:
+        """The number of figures that are PASS or FAIL by it."""
+        return self.outcomes.get("PASS", 0) + self.outcomes.get("FAIL", 0)
+
+    @property
+    def outcome(self) -> str:
+        """The worst of the outcomes of its figures, one of the four words."""
+        if self.outcomes.get("FAIL"):
+            return "FAIL"
+        if self.invalid:
+            return "INVALID"
+        open_ = self.outcomes.get("UNJUDGED") or self.not_evaluated
+        return "UNJUDGED" if open_ or not self.judged else "PASS"
+
+    @property
+    def name(self) -> str:
+        """Case, metric, the other conditions, and the source."""
+        reference = self.reference
+        where = [f"{key}={value}" for key, value in reference.where.items()]
+        where += [f"mode={reference.mode}"] if reference.mode else []
+        return " ".join([self.case, reference.metric, *where, f"({reference.source})"])
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Each reason of `not_evaluated` with the name of the limit."""
+        return tuple(Message("limit-open", limit=self.name, text=why) for why in self.not_evaluated)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "limit": self.name,
+            "outcome": self.outcome,
+            "judged": self.compared,
+            "not_evaluated": list(self.not_evaluated),
+        }
+
+
+def limit_outcomes(
+    evidence: Evidence, covered: Coverage, judged: Judged
+) -> tuple[LimitOutcome, ...]:
+    """Return the outcomes of all limits of the contract, then of the references for the plan.
+
+    Args:
+        evidence: the evidence of the run.
+        covered: the coverage of the plan.
+        judged: the figures that each limit applies to.
+    """
+    references = ordered_references(evidence.benchmarks, evidence.limits)
+    invalid = _invalid(evidence.figures, references)
+    found = []
+    for each in references:
+        steps = possible_steps(each.reference, each.case, evidence.plan, evidence.benchmarks)
+        contract = isinstance(each.reference, Limit)
+        if not steps and not contract:
+            continue
+        judgements = judged.get(each, ())
+        of_planned = contract and bool(steps)
+        found.append(
+            LimitOutcome(
+                each,
+                len(steps),
+                Counter(judgement.outcome for _, judgement in judgements),
+                sum(judgement.evaluated for _, judgement in judgements),
+                invalid[each],
+                worst_figure(evidence.figures, judgements),
+                tuple(_open(each, set(steps), evidence, covered, judgements)) if of_planned else (),
+            )
+        )
+    return tuple(sorted(found, key=lambda each: not each.of_contract))
+
+
+def _invalid(figures: Aggregates, references: Sequence[OfCase]) -> Counter[OfCase]:
+    """Return the number of INVALID figures to which each reference applies."""
+    invalid: Counter[OfCase] = Counter()
+    of_measurand = Counter(figures.measurand[~figures.valid].tolist())
+    for measurand, applying in applying_references(figures.records, references):
+        for each in applying:
+            invalid[each] += of_measurand[measurand]
+    return invalid
+
+
+def _open(
+    of: OfCase,
+    ids: Collection[str],
+    evidence: Evidence,
+    covered: Coverage,
+    judgements: Sequence[tuple[int, Judgement]],
+) -> Iterator[Message]:
+    """Yield why a limit was not compared with planned figures, each reason with its nodes.
+
+    Args:
+        of: the limit.
+        ids: the planned steps whose figures it can select.
+        evidence: the evidence of the run.
+        covered: the coverage of the plan.
+        judgements: the figures that it applies to.
+    """
+    figures = evidence.figures
+    hosts: dict[Message, set[str]] = {}
+    for figure, answer in judgements:
+        if not answer.evaluated:
+            node = figures.records.nodes[figures.node[figure]]
+            reason = answer.reason.without_nodes([node])
+            hosts.setdefault(reason, set()).update(hosts_of(node))
+    running = [step for step in evidence.plan.steps_to_run() if step.id in ids]
+    rows = _rows(of.reference, figures)
+    if evidence.plan.imported:
+        if without := _nodes_without_row(rows, running):
+            hosts.setdefault(Message("rows-missing"), set()).update(without)
+    else:
+        seen = {execution.step for execution in figures.records.executions}
+        for folder, nodes in _without_row(rows, running, seen):
+            hosts.setdefault(Message("row-missing", step=folder), set()).update(nodes)
+    for reason, lacking in hosts.items():
+        yield Message("limit-open-on", text=reason, nodes=folded(lacking))
+    if not running and not any(answer.evaluated for _, answer in judgements):
+        left_out = (*covered.not_run, *covered.not_needed)
+        why = [each.message for each in left_out if each.step in ids]
+        yield joined([Message("step-missing"), *why[:1]])
+
+
+def _without_row(
+    rows: Mapping[str, set[int]], steps: Sequence[Step], seen: Collection[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the measured steps that lack a row, with their nodes.
+
+    A row that one node printed is expected of all nodes of the step.
+    """
+    for step in steps:
+        instances = step.instances()
+        measured = [folder for folder in step.folders() if folder in seen]
+        expected = set().union(*(rows.get(folder, set()) for folder in measured))
+        lacking = [
+            folder
+            for folder in measured
+            if not rows.get(folder) or not expected <= rows.get(folder, set())
+        ]
+        if lacking:
+            names = [folder.partition("/")[2] for folder in lacking]
+            yield step.id, [host for name in names for host in instances.get(name, step.nodes)]
+
+
+def _nodes_without_row(rows: Mapping[str, set[int]], steps: Sequence[Step]) -> set[str]:
+    """Return the nodes of imported outputs that have no row in any of `steps`.
+
+    A folder of others has outputs with other parameters too. One row of a node is enough.
+    """
+    having: set[str] = set()
+    every: set[str] = set()
+    for step in steps:
+        instances = step.instances() or {"": step.nodes}
+        for name, nodes in instances.items():
+            every.update(nodes)
+            if (f"{step.id}/{name}" if name else step.id) in rows:
+                having.update(nodes)
+    return every - having
+
+
+def _rows(reference: Reference, figures: Aggregates) -> dict[str, set[int]]:
+    """Return the numbers of the measurands that `reference` is for, by the printing step."""
+    records = figures.records
+    chosen = [
+        number
+        for number in range(len(records.measurands))
+        if applies(reference, records.of_measurand(number))
+    ]
+    places = np.flatnonzero(np.isin(records.measurand, chosen))
+    rows: dict[str, set[int]] = {}
+    for execution, measurand in zip(
+        records.execution[places].tolist(), records.measurand[places].tolist(), strict=True
+    ):
+        rows.setdefault(records.executions[execution].step, set()).add(measurand)
+    return rows
