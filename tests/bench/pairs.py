@@ -20,7 +20,9 @@ from tests.roles.kit import make_kit
 from proofmark.cases.models import Case
 from proofmark.cases.reader.engine import read_output
 from proofmark.common.files import read_json
-from proofmark.jobs.scripts import write_scripts
+from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.scripts import ScratchFolders, write_scripts
+from proofmark.jobs.step_script import LaunchSite
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.software.software import Software
 
@@ -98,7 +100,10 @@ def prepared(folder: Path) -> Run:
     run = open_run(kit.run())
     software = read_json(run.folder / "software.json", Software)
     partition = site_of(run).partition
-    write_scripts(run.folder, run.plan, software, Path(partition.scratch.path), partition.scheduler)
+    scratch = ScratchFolders(Path(partition.scratch.path))
+    write_scripts(
+        run.folder, run.plan, LaunchSite(software), scratch, BatchQueue(partition.scheduler)
+    )
     return run
 
 

@@ -34,7 +34,7 @@ from proofmark.runs import checksums
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import open_run, site_of
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.cpu import cpu_list_text
@@ -60,7 +60,9 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
         update={"hosts": hosts, "partition_hosts": list(hosts)}
     )
     plan = make_plan(benchmarks, "node", site, machines_of(site)[0])
-    run, _ = start_or_continue(folder, plan, benchmarks, site, "", run_id=f"scale-{nodes}")
+    run, _ = start_or_continue(
+        folder, RunInputs(plan, benchmarks, site, ""), run_id=f"scale-{nodes}"
+    )
     packages = {step.package: _package() for step in plan.steps()}
     write_software(run, Software(packages=packages))
     numbers = np.random.default_rng(nodes)

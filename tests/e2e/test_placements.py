@@ -14,7 +14,7 @@ from tests.fixtures.kit import SYMBOLS, described, make_kit
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.jobs.step_script import step_script
+from proofmark.jobs.step_script import LaunchSite, step_script
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.records.binding import BindingCheck
@@ -101,7 +101,8 @@ def test_p5_places_every_rank_by_its_placement(cluster: Cluster, shared: Path, h
     for step in steps:
         folder = shared / how / step.id
         folder.mkdir(parents=True)
-        script = step_script(step, provided, str(folder / "scratch"), launch_settings, HOST_CPUS)
+        site_of_programs = LaunchSite(provided, launch_settings, HOST_CPUS)
+        script = step_script(step, site_of_programs, str(folder / "scratch"))
         (folder / "run.sh").write_text(script)
         start(cluster, folder, how)
         (attempt,) = attempts(folder)

@@ -14,6 +14,8 @@ import pytest
 from tests.emulators.vcluster import Cluster, GridEngine
 from tests.fixtures.kit import Kit, make_kit, steps_of, until
 
+from proofmark.jobs.job_parts import JobSupply
+from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.schedulers.sge import GridEngine as Scheduler
@@ -61,7 +63,8 @@ def stage(kit: Kit, engine: GridEngine, **queue: Any) -> Run:
 
 def watch(run: Run) -> None:
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
-    monitor = JobMonitor(run, jobs, "sge", site_of(run).partition.queue, lambda line: None)
+    batch = BatchQueue("sge", site_of(run).partition.queue)
+    monitor = JobMonitor(run, JobSupply(jobs), batch, lambda line: None)
     while monitor.poll():
         time.sleep(0.2)
 

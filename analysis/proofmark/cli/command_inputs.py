@@ -22,7 +22,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.run_names import NamedRun, names_of, open_names
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_site, read_sites
@@ -194,5 +194,7 @@ def open_or_plan_run(
     plan = make_plan(benchmarks, options.suite, site, machines, options.repeats)
     refuse_lacking(plan, benchmarks, site, machines, packages_of_kit)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
-        made, _ = start_or_continue(Path(folder), plan, benchmarks, site, probe, run_id="new")
+        made, _ = start_or_continue(
+            Path(folder), RunInputs(plan, benchmarks, site, probe), run_id="new"
+        )
         yield NamedRun(made.folder, names_of(made)), site

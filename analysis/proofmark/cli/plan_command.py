@@ -32,13 +32,14 @@ from proofmark.plan.lacking import in_words, refuse_lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.totals import idle_cores
+from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.runs.asked import write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.latest import Link
 from proofmark.runs.predicted import Expected
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import Site, load_site, load_sites
@@ -125,14 +126,13 @@ def plan(options: Namespace) -> int:
         say(warning)
     run, continued = start_or_continue(
         runs,
-        made,
-        benchmarks,
-        site,
-        probe,
+        RunInputs(made, benchmarks, site, probe),
+        Copied(
+            baseline=chosen_baseline(site.inventory, site.partition_name, options.baseline),
+            expected=_expected(options.expected, site) if options.expected else None,
+        ),
         run_id=options.run_id,
         fresh=options.fresh,
-        baseline=chosen_baseline(site.inventory, site.partition_name, options.baseline),
-        expected=_expected(options.expected, site) if options.expected else None,
         link=None if options.no_link else Link.ACCEPTANCE,
     )
     if not continued:
@@ -284,10 +284,12 @@ def validate(options: Namespace) -> int:
         inventory,
         options.limit,
         kit_benchmarks(),
-        checks=site_checks(kit_folder(), _prefixes(options)),
-        packages=packages_of_kit,
-        job_mistakes=job_mistakes,
-        suite=options.suite,
+        SiteChecks(
+            facts=site_checks(kit_folder(), _prefixes(options)),
+            packages=packages_of_kit,
+            jobs=job_mistakes,
+        ),
+        options.suite,
     )
     if checked.mistakes:
         raise BadInput(*checked.mistakes)

@@ -15,11 +15,13 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
+from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
-from proofmark.jobs.scripts import stability_of, write_scripts
-from proofmark.jobs.step_script import repeated_commands
+from proofmark.jobs.scripts import ScratchFolders, stability_of, write_scripts
+from proofmark.jobs.step_programs import repeated_commands
+from proofmark.jobs.step_script import LaunchSite
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
@@ -101,14 +103,12 @@ def stage(run: Run, site: Site) -> Run:
     write_scripts(
         run.folder,
         run.plan,
-        software,
-        Path(partition.scratch.path),
-        partition.scheduler,
-        {name: Path(each.path) for name, each in partition.scratches.items()},
-        partition.queue,
-        partition.launch,
-        partition.host_cpus,
-        reported_names(run, site),
+        LaunchSite(software, partition.launch, partition.host_cpus, reported_names(run, site)),
+        ScratchFolders(
+            Path(partition.scratch.path),
+            {name: Path(each.path) for name, each in partition.scratches.items()},
+        ),
+        BatchQueue(partition.scheduler, partition.queue),
         stability_of(partition, benchmarks_of(run)),
     )
     return run

@@ -13,7 +13,14 @@ from proofmark.cli.site import site_name
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
 from proofmark.machine.scratch.scratch_checks import clean
-from proofmark.machine.scratch.scratch_stage import ScratchTarget, check, nodes_of, unmount, verify
+from proofmark.machine.scratch.scratch_stage import (
+    ScratchTarget,
+    ScratchUse,
+    check,
+    nodes_of,
+    unmount,
+    verify,
+)
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.run_lock import lock
 from proofmark.runs.run_names import NamedRun, open_names
@@ -99,8 +106,7 @@ def _nodes(opened: NamedRun, state: RunState, site: Site, options: Namespace) ->
         site,
         options.mode or "",
         options.scratch_dir or "",
-        user=options.user or "",
-        may_create=not options.existing,
+        ScratchUse(user=options.user or "", may_create=not options.existing),
     )
 
 

@@ -10,6 +10,8 @@ from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
+from proofmark.jobs.job_parts import JobSupply
+from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.ready import FigureReader, ReadySteps
 from proofmark.jobs.watch import JobMonitor
@@ -101,13 +103,10 @@ def _execute_group(
 
     jobs = JobMonitor(
         run,
-        next_jobs(),
-        scheduler_name,
-        partition.queue,
+        JobSupply(next_jobs(), next_jobs, excluded),
+        BatchQueue(scheduler_name, partition.queue),
         say,
-        excluded_nodes=excluded,
         manner=manner,
-        follow=next_jobs,
     )
     reporter = ProgressReporter(ready, jobs, say, warns=partition.origin == "measured")
     poll_until_done(jobs, reporter.report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from dataclasses import dataclass, field
 from itertools import count, islice
 from math import ceil
 from pathlib import Path
@@ -13,6 +14,19 @@ from proofmark.plan.plan import Job, Step
 from proofmark.runs.disturbed_steps import EXECUTIONS
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.execution import Queue
+
+
+@dataclass(frozen=True)
+class BatchQueue:
+    """Where the jobs of a run are submitted.
+
+    Attributes:
+        scheduler: name of the scheduler.
+        queue: the settings of the queue.
+    """
+
+    scheduler: str
+    queue: Queue = field(default_factory=Queue)
 
 
 def request(job: Job, name: str, log: Path, queue: Queue) -> Request:

@@ -7,13 +7,12 @@ from enum import Enum
 from pathlib import Path
 
 from proofmark.common.files import write_whole
-from proofmark.jobs.job_request import request_of
+from proofmark.jobs.job_request import BatchQueue, request_of
 from proofmark.jobs.step_script import GRACE_S, shell_parts
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import Job, Step
 from proofmark.runs.disturbed_steps import EXECUTIONS
 from proofmark.runs.run_files import RunFiles
-from proofmark.site.execution import Queue
 
 
 class Manner(Enum):
@@ -28,11 +27,7 @@ class Manner(Enum):
 
 
 def write_job(
-    run: Path,
-    job: Job,
-    scheduler_name: str,
-    queue: Queue,
-    manner: Manner = Manner.UNFINISHED,
+    run: Path, job: Job, batch: BatchQueue, manner: Manner = Manner.UNFINISHED
 ) -> Request:
     """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other.
 
@@ -41,8 +36,7 @@ def write_job(
     Args:
         run: the folder of the run.
         job: the job; a pair is not measured if one of its nodes is not in the job.
-        scheduler_name: name of the scheduler.
-        queue: the settings of the queue.
+        batch: where it is submitted.
         manner: which steps it runs, and when it stops.
 
     Returns:
@@ -53,8 +47,8 @@ def write_job(
     """
     script = RunFiles(run).job(job.id).script
     script.parent.mkdir(parents=True, exist_ok=True)
-    request = request_of(run, job, queue)
-    chosen = scheduler(scheduler_name)
+    request = request_of(run, job, batch.queue)
+    chosen = scheduler(batch.scheduler)
     if hosts := chosen.host_list(request):
         write_whole(request.host_file, hosts)
     head = [

@@ -8,6 +8,8 @@ from itertools import groupby
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.jobs.execute import format_reasons, poll_until_done, unverified_nodes
+from proofmark.jobs.job_parts import JobSupply
+from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.watch import JobMonitor
 from proofmark.plan.plan import Group, Job, Step
@@ -97,9 +99,8 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
             earlier = [len(each.attempts(run)) for each in together]
             for each in together:
                 say(f"{each.folder}: about {each.step.seconds:.0f} s")
-            jobs = JobMonitor(
-                run, [job], partition.scheduler, partition.queue, say, manner=Manner.AGAIN
-            )
+            batch = BatchQueue(partition.scheduler, partition.queue)
+            jobs = JobMonitor(run, JobSupply([job]), batch, say, manner=Manner.AGAIN)
             poll_until_done(jobs, lambda: None)
             for each, before in zip(together, earlier, strict=True):
                 _report(run, each, before, folder, say)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
 from proofmark.cases.models import Benchmarks, Stability
 from proofmark.common.files import write_private, write_whole
+from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import write_job
-from proofmark.jobs.step_script import (
-    FOLDER,
-    each_script,
-    processor_needs,
-    shell_parts,
-    step_script,
-)
+from proofmark.jobs.step_programs import processor_needs
+from proofmark.jobs.step_script import FOLDER, LaunchSite, each_script, shell_parts, step_script
 from proofmark.plan.plan import SCRATCH, Plan, Step
 from proofmark.runs.run_files import RunFiles
-from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings, Queue
 from proofmark.site.partition import Partition
-from proofmark.software.software import Software
 
 PROBE = files("proofmark.site.node") / "probe.sh"
 
@@ -32,17 +27,29 @@ def stability_of(partition: Partition, benchmarks: Benchmarks) -> dict[str, Stab
     return {name: case.stability for name, case in benchmarks.cases.items()}
 
 
+@dataclass(frozen=True)
+class ScratchFolders:
+    """The scratch folders of a partition.
+
+    Attributes:
+        path: the folder of steps that name no file system.
+        file_systems: the folders of the others, by the name of their file system.
+    """
+
+    path: Path
+    file_systems: Mapping[str, Path] = field(default_factory=dict)
+
+    def of(self, step: Step) -> Path:
+        """Return the folder on the file system of `step`."""
+        return self.file_systems.get(step.file_system, self.path)
+
+
 def write_scripts(
     run: Path,
     plan: Plan,
-    software: Software,
-    scratch: Path,
-    scheduler: str,
-    file_systems: Mapping[str, Path] | None = None,
-    queue: Queue | None = None,
-    launch_settings: LaunchSettings = DEFAULT_LAUNCH,
-    host_cpus: HostCpuMap | None = None,
-    aliases: Mapping[str, Sequence[str]] | None = None,
+    site: LaunchSite,
+    scratch: ScratchFolders,
+    batch: BatchQueue,
     stability: Mapping[str, Stability] | None = None,
 ) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``.
@@ -52,14 +59,9 @@ def write_scripts(
     Args:
         run: the folder of the run.
         plan: the plan.
-        software: the programs.
-        scratch: the scratch folder of the partition.
-        scheduler: name of the scheduler.
-        file_systems: scratch folders by name, for steps on another file system.
-        queue: the settings of the queue.
-        launch_settings: how the site launches ranks.
-        host_cpus: the CPUs of the machine below virtual nodes.
-        aliases: further names that a node may report, by node.
+        site: the programs, and how they are started.
+        scratch: the scratch folders.
+        batch: where the jobs are submitted.
         stability: the thresholds of a disturbance, by case. A step of another case is not repeated.
 
     Raises:
@@ -75,19 +77,17 @@ def write_scripts(
         folder = step_files.folder
         if step_files.script.exists():
             continue
-        base = (file_systems or {}).get(step.file_system, scratch)
+        base = scratch.of(step)
         instance = f"/{FOLDER}" if step.scope != "job" else ""
         step_scratch = f"{base / run.name / (step.reads or step.id)}{instance}"
         # A second execution would read the files from the page cache: it repeats nothing.
         limits = None if step.reads else (stability or {}).get(step.case)
-        text = step_script(
-            step, software, step_scratch, launch_settings, host_cpus, aliases, limits
-        )
+        text = step_script(step, site, step_scratch, limits)
         _write_inputs(folder, step, step_scratch)
         if step.load:
             load = step.load.step.model_copy(update={"id": f"{step.id}-load"})
             load_scratch = f"{base / run.name / load.id}{instance}"
-            of_load = step_script(load, software, load_scratch, launch_settings, host_cpus, aliases)
+            of_load = step_script(load, site, load_scratch)
             name = "run.sh" if step.scope == "job" else "node.sh"
             _write_inputs(step_files.load, load, load_scratch)
             write_private(step_files.load / name, of_load)
@@ -101,8 +101,8 @@ def write_scripts(
         for job in group.jobs:
             needs = run_files.job(job.id).needs
             needs.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(needs, processor_needs(job, software))
-            write_job(run, job, scheduler, queue or Queue())
+            write_whole(needs, processor_needs(job, site.software))
+            write_job(run, job, batch)
 
 
 def _write_inputs(folder: Path, step: Step, scratch: str) -> None:

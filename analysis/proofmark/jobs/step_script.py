@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from proofmark.cases.models import Stability
-from proofmark.common.errors import bad_input, nearest
-from proofmark.common.message import Message
-from proofmark.jobs.launcher import LAUNCHERS, Launch, Launcher, launcher
+from proofmark.jobs.launcher import Launch, Launcher, launcher
 from proofmark.jobs.layout_script import layout_functions
+from proofmark.jobs.step_programs import (
+    environment_of_step,
+    launcher_of_step,
+    package_of_step,
+    program_of_step,
+)
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
-from proofmark.plan.plan import SCRATCH, Job, Plan, Step
+from proofmark.plan.plan import SCRATCH, Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import WrittenFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
-from proofmark.software.program import Program
-from proofmark.software.software import Package, Software
-from proofmark.software.target import target_requirements
+from proofmark.software.software import Software
 
 _SHELL = files("proofmark.jobs") / "shell"
 
@@ -50,36 +51,21 @@ FOLDER = "@FOLDER@"
 """Placeholder in the script of a per-node step: the folder of the output of the node."""
 
 
-def repeated_commands(plan: Plan, software: Software) -> dict[str, Message]:
-    """Return the steps that repeat the command of another step of their job, with the reason.
+@dataclass(frozen=True)
+class LaunchSite:
+    """The programs of a run, and how its site starts them.
 
-    Two choices of a variant may have the same environment: if a BLAS selects the right kernel by
-    default, "right" is the same as "as-installed".
+    Attributes:
+        software: the programs.
+        settings: how the site launches ranks.
+        host_cpus: the CPUs of the machine below virtual nodes; None: the nodes are real.
+        aliases: further names that a node may report, by node.
     """
-    firsts: dict[tuple[str, ...], Step] = {}
-    reasons: dict[str, Message] = {}
-    for group in plan.groups:
-        for job in group.jobs:
-            for step in (step for step in job.steps if step.variants):
-                first = firsts.setdefault((job.id, *_command(step, software)), step)
-                if first is not step:
-                    same = ", ".join(
-                        f"{variant} {choice} is {first.variants[variant]}"
-                        for variant, choice in step.variants.items()
-                        if choice != first.variants[variant]
-                    )
-                    reasons[step.id] = Message("same-command", step=first.id, same=same)
-    return reasons
 
-
-def _command(step: Step, software: Software) -> tuple[str, str]:
-    """Return the step without its id and its variants, and the environment of its variants."""
-    parameters = {
-        name: value for name, value in step.parameters.items() if name not in step.variants
-    }
-    plain = step.model_copy(update={"id": "", "variants": {}, "parameters": parameters})
-    environment = _environment(step, _package(step, software))
-    return plain.model_dump_json(), json.dumps(environment, sort_keys=True)
+    software: Software
+    settings: LaunchSettings = DEFAULT_LAUNCH
+    host_cpus: HostCpuMap | None = None
+    aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def shell_parts(*parts: str) -> str:
@@ -107,57 +93,50 @@ def _load_files(step: Step) -> list[str]:
 
 
 def step_script(
-    step: Step,
-    software: Software,
-    scratch: str,
-    launch_settings: LaunchSettings = DEFAULT_LAUNCH,
-    host_cpus: HostCpuMap | None = None,
-    aliases: Mapping[str, Sequence[str]] | None = None,
-    stability: Stability | None = None,
+    step: Step, site: LaunchSite, scratch: str, stability: Stability | None = None
 ) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
     Args:
         step: the step.
-        software: the programs.
+        site: the programs, and how they are started.
         scratch: the scratch folder of the step.
-        launch_settings: how the site launches ranks.
-        host_cpus: the CPUs of the machine below virtual nodes.
-        aliases: further names that a node may report, by node.
         stability: the thresholds of a disturbance; None: nothing disturbs the step.
 
     Raises:
         BadInput: a package or program of the step is missing, or its ranks have no launcher.
     """
-    package = _package(step, software)
+    package, host_cpus = package_of_step(step, site.software), site.host_cpus
     folder = scratch if step.uses_scratch else ""
 
     def placed(value: str) -> str:
         return value.replace(SCRATCH, scratch)
 
-    program = _program(step, package)
+    program = program_of_step(step, package)
     cpus, membind = host_rank_cpus(step, host_cpus), host_numa_domains(step, host_cpus)
     launch = Launch(
         program=program.path,
         arguments=[placed(argument) for argument in step.arguments],
-        environment={name: placed(value) for name, value in _environment(step, package).items()},
+        environment={
+            name: placed(value) for name, value in environment_of_step(step, package).items()
+        },
         hosts=step.nodes if step.scope == "job" else [NODE, PEER],
         cpus=cpus,
         prefix=package.prefix,
         membind=membind,
         mpi=program.mpi.family or "" if program.mpi else "",
-        settings=launch_settings,
+        settings=site.settings,
         concurrent=step.copies > 1,
         one_machine=host_cpus is not None,
     )
-    chosen = launcher(_launcher(step, package, launch_settings))
+    chosen = launcher(launcher_of_step(step, package, site.settings))
     children = "yes" if len(launch.by_host) < 2 and chosen.starts_children else ""
     lines = chosen.lines(launch) if step.copies == 1 else _copied(step, chosen, launch)
     output_file = "" if step.output in ("stdout", "stderr") else step.output
     name = step.id if step.scope == "job" else f"{step.id}/{FOLDER}"
     declared = [NODE, PEER]
     if step.scope == "job":
-        declared = [each for node in step.nodes for each in (node, *(aliases or {}).get(node, ()))]
+        declared = [each for node in step.nodes for each in (node, *site.aliases.get(node, ()))]
     hosts = dict.fromkeys(declared)
     head = [
         "#!/bin/sh",
@@ -263,21 +242,6 @@ def _repeats(cpus_of_ranks: Sequence[tuple[int, ...]], period: int) -> bool:
     return cpus_of_ranks[period:] == cpus_of_ranks[:-period]
 
 
-def _launcher(step: Step, package: Package, launch_settings: LaunchSettings) -> str:
-    """Return the name of the launcher.
-
-    Raises:
-        BadInput: the ranks have no launcher: all of them would be one process.
-    """
-    if step.launch != "mpi":
-        return "plain"
-    if not launch_settings.launcher and package.launcher == "plain" and step.ranks > 1:
-        found = f"no launcher for {step.ranks} ranks: the MPI of {step.package} is not recognized"
-        names = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
-        raise bad_input("software.json", step.id, found, f"partition.launch.launcher: {names}")
-    return launch_settings.launcher or package.launcher
-
-
 def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:
     """Return the lines that start all copies at once and then print their outputs in order.
 
@@ -319,16 +283,6 @@ def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:
     ]
 
 
-def processor_needs(job: Job, software: Software) -> str:
-    """Return the requirements of the programs of `job` for processors: one line for each target.
-
-    Raises:
-        BadInput: archspec has no target of this name.
-    """
-    targets = {_package(step, software).target for step in job.steps} - {""}
-    return "".join(f"{target_requirements(target).line()}\n" for target in sorted(targets))
-
-
 def _describe(step: Step) -> str:
     facts: Mapping[str, object] = {
         "repeat": step.repeat,
@@ -339,41 +293,3 @@ def _describe(step: Step) -> str:
         **({"scope": step.scope} if step.scope != "job" else {}),
     }
     return ", ".join(f"{key} {value}" for key, value in facts.items())
-
-
-def _package(step: Step, software: Software) -> Package:
-    if step.package not in software.packages:
-        hint = nearest(step.package, software.packages)
-        found = f"no package {step.package!r}{hint}"
-        raise bad_input("software.json", step.id, found, ", ".join(software.packages) or "packages")
-    return software.packages[step.package]
-
-
-def _program(step: Step, package: Package) -> Program:
-    if step.program not in package.programs:
-        hint = nearest(step.program, package.programs)
-        found = f"no program {step.program!r} in {step.package}{hint}"
-        raise bad_input("software.json", step.id, found, ", ".join(package.programs))
-    return package.programs[step.program]
-
-
-def _environment(step: Step, package: Package) -> dict[str, str]:
-    """Return the variables of the package, the variants and the case, which overrides both.
-
-    A package whose BLAS is not recognised, for example a static one, has no variants: then all
-    choices are those of the package as it is.
-
-    Raises:
-        BadInput: the package has other choices of a variant.
-    """
-    merged = dict(package.environment)
-    for variant, choice in step.variants.items():
-        known = package.variants.get(variant)
-        if known is None:
-            continue
-        if choice not in known:
-            hint = nearest(choice, known)
-            found = f"{variant} {choice!r}{hint}"
-            raise bad_input("software.json", step.id, found, ", ".join(known))
-        merged |= known[choice]
-    return merged | step.environment

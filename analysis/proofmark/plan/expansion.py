@@ -174,7 +174,6 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
             limit,
             limit.case,
             suites,
-            site.partition_name,
             benchmarks,
         )
     ]
@@ -211,7 +210,8 @@ def all_suites(
             ]
         except BadInput:
             refused.append(suite)
-    return Suites({suite: found for suite, found in steps.items() if found}, refused)
+    found = {suite: of_suite for suite, of_suite in steps.items() if of_suite}
+    return Suites(site.partition_name, found, refused)
 
 
 def content_digest(content: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofmark.common.errors import InputError
-from proofmark.plan.placement import Placement, PlacementError, place
+from proofmark.plan.placement import Placement, PlacementError, PlacementRequest, place
 from proofmark.site.node.topology import NumaDomain, Topology
 
 
@@ -38,13 +38,15 @@ class Layouts:
         if key not in self._placements:
             try:
                 self._placements[key] = place(
-                    self.topology,
-                    str(point["placement"]),
-                    counts["ranks"],
-                    nodes=counts["nodes"],
-                    threads=counts["threads"],
-                    pus_per_core=int(point.get("pus_per_core", 1)),
-                    asked_in=file,
+                    PlacementRequest(
+                        self.topology,
+                        str(point["placement"]),
+                        counts["ranks"],
+                        nodes=counts["nodes"],
+                        threads=counts["threads"],
+                        pus_per_core=int(point.get("pus_per_core", 1)),
+                        asked_in=file,
+                    )
                 )
             except PlacementError as error:
                 self._placements[key] = error

@@ -48,7 +48,7 @@ def without_figures(
     cases = {name for limit in idle for name in cases_of(limit, limit.case)}
     suites = all_suites(benchmarks, cases, site, machines)
     for limit in idle:
-        of = selecting_suites(limit, limit.case, suites, plan.system, benchmarks)
+        of = selecting_suites(limit, limit.case, suites, benchmarks)
         yield f"{NOT_HERE}: limit {described(limit, limit.case)}, of {', '.join(of)}"
 
 

@@ -98,11 +98,7 @@ def _mistakes_on(
             if (case, index) not in remaining:
                 continue
             file, key = _file(benchmarks, case), f"references.{index}"
-            mistakes = list(
-                selection_mistakes(
-                    file, key, reference, case, suites, site.partition_name, benchmarks
-                )
-            )
+            mistakes = list(selection_mistakes(file, key, reference, case, suites, benchmarks))
             if not mistakes:
                 del remaining[case, index]
             remaining.get((case, index), []).extend(mistakes)

@@ -35,10 +35,12 @@ class Suites:
     """The steps of some cases in all suites that a partition can run.
 
     Attributes:
+        system: the name of the partition.
         steps: the mode and the step of each step, by suite.
         refused: the suites that the partition cannot run.
     """
 
+    system: str
     steps: Mapping[str, Sequence[tuple[str, Step]]]
     refused: Collection[str] = ()
 
@@ -79,13 +81,13 @@ def possible_steps(
 
 
 def selecting_suites(
-    reference: Reference, case: str, suites: Suites, system: str, benchmarks: Benchmarks
+    reference: Reference, case: str, suites: Suites, benchmarks: Benchmarks
 ) -> list[str]:
     """Return the suites with a figure that `reference` can select."""
     return [
         suite
         for suite, steps in suites.steps.items()
-        for figures in [_figures(steps, {case}, system, benchmarks)[case]]
+        for figures in [_figures(steps, {case}, suites.system, benchmarks)[case]]
         if any(selects(reference, each) for each in figures)
     ]
 
@@ -96,7 +98,6 @@ def selection_mistakes(
     reference: Reference,
     case: str,
     suites: Suites,
-    system: str,
     benchmarks: Benchmarks,
 ) -> Iterator[InputError]:
     """Yield the mistakes in a reference that selects no figure of any suite.
@@ -109,11 +110,10 @@ def selection_mistakes(
         reference: a limit, or a reference of a case.
         case: the case that it is for.
         suites: the steps of its cases.
-        system: the name of the partition.
         benchmarks: the cases.
     """
     by_suite = {
-        suite: _figures(steps, cases_of(reference, case), system, benchmarks)
+        suite: _figures(steps, cases_of(reference, case), suites.system, benchmarks)
         for suite, steps in suites.steps.items()
     }
     figures = [each for of_suite in by_suite.values() for each in of_suite[case]]

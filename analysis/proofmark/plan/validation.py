@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,21 @@ PROVIDER_KEYS = frozenset({"partition.environment", "partition.provision_from"})
 """The facts that select the packages of a site. If one is wrong, the packages are not known."""
 
 
+@dataclass(frozen=True)
+class SiteChecks:
+    """The checks of a site that need its providers, its scheduler or this machine.
+
+    Attributes:
+        facts: further checks by the fact that they check, a dotted key of the partition.
+        packages: the packages of a site.
+        jobs: what keeps the jobs of a site from running.
+    """
+
+    facts: Mapping[str, Check]
+    packages: Packages
+    jobs: JobMistakes
+
+
 class Checked(NamedTuple):
     """A checked site.
 
@@ -66,10 +81,7 @@ def validate(
     inventory: Path | Inventory,
     limit: str,
     benchmarks: Benchmarks,
-    *,
-    checks: Mapping[str, Check],
-    packages: Packages,
-    job_mistakes: JobMistakes,
+    checks: SiteChecks,
     suite: str | None = None,
 ) -> Checked:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
@@ -78,9 +90,7 @@ def validate(
         inventory: the inventory of the site.
         limit: pattern of hosts, as in Ansible's ``-l``.
         benchmarks: all cases and suites.
-        checks: further checks of a site by the fact that they check, a dotted key of the partition.
-        packages: the packages of a site.
-        job_mistakes: what keeps the jobs of a site from running.
+        checks: the checks that need more than the inventory.
         suite: the only suite; None for all suites. The origin of the programs must lack nothing of
             this suite, or of the default suite.
 
@@ -109,10 +119,10 @@ def validate(
     not_here: list[str] = []
     unread: list[str] = []
     for site in [*sites, *broken]:
-        found = list(_wrong_facts(site, benchmarks, checks))
+        found = list(_wrong_facts(site, benchmarks, checks.facts))
         known: Available | None = None
         if PROVIDER_KEYS.isdisjoint(wrong_keys | {each.key for each in found}):
-            known, package_mistakes = available_at(site, packages)
+            known, package_mistakes = available_at(site, checks.packages)
             found += package_mistakes
         whole = any(site is each for each in sites)
         machines, more = _machines(site, whole=whole)
@@ -123,7 +133,7 @@ def validate(
         found += more
         not_here += (f"{site.partition_name}: {each.key}: {each.accepted}" for each in idle)
         found += lacking_mistakes(site, plans_of_site, known, suite, benchmarks)
-        found += job_mistakes(site, plans_of_site) if plans_of_site else ()
+        found += checks.jobs(site, plans_of_site) if plans_of_site else ()
         mistakes += (_located(site, mistake) for mistake in found)
         plans += plans_of_site
         lacks += (lacking(made.packages(), known) for made in plans_of_site)

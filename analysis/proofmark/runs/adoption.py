@@ -25,7 +25,7 @@ from proofmark.runs.latest import Link, point
 from proofmark.runs.output_folder import FoundOutputs, find_outputs, named_errors
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles, StepFiles
-from proofmark.runs.start import check_run_id, new_run, new_run_id, write_inputs
+from proofmark.runs.start import RunInputs, check_run_id, new_run, new_run_id, write_inputs
 from proofmark.site.adopted_site import hosts_by_name, site_of_hosts
 from proofmark.site.inventory import Site
 
@@ -95,7 +95,7 @@ def adopt_folder(
     plan, folders = adopted_plan(_on_hosts(named, hosts, site), benchmarks, site)
     folder = root / (request.run_id or new_run_id(site, plan))
     with new_run(folder) as made:
-        write_inputs(made, plan, benchmarks, site, "", request.baseline)
+        write_inputs(made, RunInputs(plan, benchmarks, site, ""), request.baseline)
         files = _copied(request.folder, RunFiles(made), folders, counted)
         adopted = _adopted(request, found_outputs, files)
         _write_adopted(RunFiles(made), adopted)

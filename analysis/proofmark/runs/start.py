@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,31 +33,68 @@ from proofmark.site.inventory import Site
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
+@dataclass(frozen=True)
+class RunInputs:
+    """What a run measures, and where.
+
+    Attributes:
+        plan: the plan.
+        benchmarks: its cases and suites, whose files the run copies.
+        site: the partition and its nodes.
+        probe: the output of ``probe.sh`` on this machine; empty if nothing was probed.
+    """
+
+    plan: Plan
+    benchmarks: Benchmarks
+    site: Site
+    probe: str
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a new run copies, beside its inputs.
+
+    Attributes:
+        baseline: the folder of the accepted runs; None: none.
+        expected: the predictions of a twin; None: none.
+        twin: the model that a simulated run is computed from; None: the run measures.
+    """
+
+    baseline: Path | None = None
+    expected: Expected | None = None
+    twin: Twin | None = None
+
+
+NOTHING_COPIED = Copied()
+
+
 def start_or_continue(
     root: Path,
-    plan: Plan,
-    benchmarks: Benchmarks,
-    site: Site,
-    probe: str,
+    inputs: RunInputs,
+    copied: Copied = NOTHING_COPIED,
     *,
     run_id: str | None = None,
     fresh: bool = False,
-    baseline: Path | None = None,
-    expected: Expected | None = None,
-    twin: Twin | None = None,
     link: Link | None = Link.ACCEPTANCE,
 ) -> tuple[Run, bool]:
     """Return the run to work on, and whether it is an earlier one.
 
     Without `run_id` and `fresh`, the newest unfinished run with the same plan digest is continued.
-    A new run gets a copy of the folder `baseline`, the predictions `expected`, and the model of
-    `twin`. A continued run keeps its own copies. The link of the site of the kind `link` points to
-    the run; None moves no link.
+    A new run gets a copy of `copied`. A continued run keeps its own copies.
+
+    Args:
+        root: the folder of the runs.
+        inputs: what the run measures.
+        copied: what a new run copies beside its inputs.
+        run_id: the name of the run; None: one from the time.
+        fresh: whether no run is continued.
+        link: the kind of link of the site that points to the run; None moves no link.
 
     Raises:
         BadInput: `run_id` is not a name, it belongs to another plan, or another process works on
             that run.
     """
+    plan, site = inputs.plan, inputs.site
     check_run_id(run_id)
     earlier = root / run_id if run_id else (None if fresh else _unfinished(root, plan.digest))
     if earlier is not None and RunFiles(earlier).plan.exists():
@@ -71,11 +109,11 @@ def start_or_continue(
         return run, True
     folder = root / (run_id or new_run_id(site, plan))
     with new_run(folder) as made:
-        write_inputs(made, plan, benchmarks, site, probe, baseline)
-        if expected is not None:
-            write_expected(RunFiles(made).expected, expected)
-        if twin is not None:
-            _write_twin(RunFiles(made), twin)
+        write_inputs(made, inputs, copied.baseline)
+        if copied.expected is not None:
+            write_expected(RunFiles(made).expected, copied.expected)
+        if copied.twin is not None:
+            _write_twin(RunFiles(made), copied.twin)
     run = Run(folder.resolve(), plan)
     _point(root, link, site.name, run.id)
     return run, False
@@ -127,28 +165,21 @@ def new_run(folder: Path) -> Iterator[Path]:
             raise bad_input("run_id", "", found, "a new run id") from None
 
 
-def write_inputs(
-    folder: Path,
-    plan: Plan,
-    benchmarks: Benchmarks,
-    site: Site,
-    probe: str,
-    baseline: Path | None = None,
-) -> None:
+def write_inputs(folder: Path, inputs: RunInputs, baseline: Path | None = None) -> None:
     """Create `folder` with the plan and the inputs of a run.
 
-    `probe` is that of this machine. `baseline` is the folder of the accepted runs to compare with.
+    `baseline` is the folder of the accepted runs to compare with.
     """
-    files = RunFiles(folder)
+    files, benchmarks, site = RunFiles(folder), inputs.benchmarks, inputs.site
     files.benchmarks.mkdir(parents=True)
     if baseline is not None:
         copy_baseline(baseline, files.baseline)
     for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
         shutil.copyfile(path, files.benchmarks / path.name)
     files.site.write_text(site.model_dump_json(indent=1) + "\n")
-    files.facts_probe.write_text(probe)
+    files.facts_probe.write_text(inputs.probe)
     _keep_topologies(files.inventory, site)
-    write_whole(files.plan, json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
+    write_whole(files.plan, json.dumps(inputs.plan.model_dump(mode="json"), indent=1) + "\n")
 
 
 def _write_twin(files: RunFiles, twin: Twin) -> None:

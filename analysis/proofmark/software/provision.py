@@ -26,7 +26,7 @@ from proofmark.software.environments import file_of_environment
 from proofmark.software.installed import Installed
 from proofmark.software.own_programs import own_prefix
 from proofmark.software.program import Program, parse_programs
-from proofmark.software.software import Package, Software, package_of
+from proofmark.software.software import Package, PackageSource, Software, package_of
 
 PREFIX = "{prefix}"
 """In paths and variables: the folder into which pip installs."""
@@ -166,10 +166,12 @@ def make_software(
         packages[name] = package_of(
             used,
             facts,
-            "system",
-            pins[name] if source.pip else owner.partition(" ")[2],
-            spec=" ".join([*source.apt, *distribution]),
-            environment=source.variables(prefix),
+            PackageSource(
+                origin="system",
+                version=pins[name] if source.pip else owner.partition(" ")[2],
+                spec=" ".join([*source.apt, *distribution]),
+            ),
+            source.variables(prefix),
         )
     return Software(packages=packages)
 
@@ -189,11 +191,10 @@ def installed_software(
         package = package_of(
             used,
             facts,
-            installed.origin,
-            provided.version,
-            spec=provided.spec,
-            build_hash=provided.hash,
-            environment=provided.environment,
+            PackageSource(
+                installed.origin, provided.version, spec=provided.spec, hash=provided.hash
+            ),
+            provided.environment,
         )
         findings = (*provided.findings, *package.findings)
         update = {

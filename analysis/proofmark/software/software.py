@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -103,20 +104,39 @@ class Software(_WithDigest):
         return {name: package.environment_hash for name, package in self.packages.items()}
 
 
+@dataclass(frozen=True)
+class PackageSource:
+    """Where a package comes from.
+
+    Attributes:
+        origin: the provider: a value of ``partition.provision_from``.
+        version: the version of the package.
+        spec: the request to the provider; empty if there is none.
+        hash: the hash of Spack; empty for other providers.
+    """
+
+    origin: str
+    version: str
+    spec: str = ""
+    hash: str = ""
+
+
 def package_of(
     programs: Mapping[str, Program],
     facts: NodeFacts,
-    origin: str,
-    version: str,
-    *,
-    spec: str = "",
-    build_hash: str = "",
+    source: PackageSource,
     environment: Mapping[str, str] | None = None,
 ) -> Package:
     """Return a package from the probes of its programs, with the variants of their BLAS.
 
     The variants are those of the first program that calls a BLAS. The launcher is that of the
     first program that calls MPI.
+
+    Args:
+        programs: the probed programs, by the name that the cases use.
+        facts: the node that was probed.
+        source: where the package comes from.
+        environment: the variables that every program of the package needs.
     """
     blas = [blas_variants(program, facts) for program in programs.values()]
     variants = next((each.variants for each in blas if each.variants), {})
@@ -130,10 +150,10 @@ def package_of(
     mpirun = parallel.mpi.mpirun if parallel and parallel.mpi else None
     choices = {name: dict(variant.environment) for name, variant in variants.items()}
     return Package(
-        origin=origin,
-        version=version,
-        spec=spec,
-        hash=build_hash,
+        origin=source.origin,
+        version=source.version,
+        spec=source.spec,
+        hash=source.hash,
         prefix=mpirun.removesuffix("/bin/mpirun") if mpirun else "",
         launcher=parallel.launcher if parallel else "plain",
         environment=dict(environment or {}),

@@ -30,7 +30,7 @@ from proofmark.plan.plan import Plan
 from proofmark.runs.latest import Link
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.discovery import probe_here
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
@@ -121,13 +121,10 @@ def twin(options: Namespace) -> int:
     _check_memory(made, needed)
     run, continued = start_or_continue(
         runs,
-        made,
-        benchmarks,
-        site,
-        probe_here(),
+        RunInputs(made, benchmarks, site, probe_here()),
+        Copied(twin=make_twin(site, model, simulator_version(), fit=fitted, measured=measured)),
         run_id=options.run_id,
         fresh=options.fresh,
-        twin=make_twin(site, model, simulator_version(), fit=fitted, measured=measured),
         link=Link.TWIN,
     )
     say(f"run: {run.folder}{', continued' if continued else ''}; {_memory_line(needed)}")

@@ -16,11 +16,13 @@ from tests.folders import ROOT
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import read_output
 from proofmark.jobs.execute import execute
-from proofmark.jobs.scripts import write_scripts
+from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.scripts import ScratchFolders, write_scripts
+from proofmark.jobs.step_script import LaunchSite
 from proofmark.plan.expansion import make_plan
 from proofmark.records.read import Record, read_run
 from proofmark.runs.run import Run, open_run
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Topology
 
@@ -48,10 +50,11 @@ def staged(kit: Kit, topology: str = PLAIN, **sweep: object) -> Run:
     plan = make_plan(kit.benchmarks(), "quick", site, Machine(symbols, seen))
     runs = kit.folder / "runs"
     name = f"run{len([*runs.glob('*')])}"
-    run, _ = start_or_continue(runs, plan, kit.benchmarks(), site, "", run_id=name)
+    run, _ = start_or_continue(runs, RunInputs(plan, kit.benchmarks(), site, ""), run_id=name)
     programs = kit.software()
-    scratch, settings = kit.folder / "scratch", launch_of(programs)
-    write_scripts(run.folder, plan, programs, scratch, "none", launch_settings=settings)
+    site_of_programs = LaunchSite(programs, launch_of(programs))
+    scratch = ScratchFolders(kit.folder / "scratch")
+    write_scripts(run.folder, plan, site_of_programs, scratch, BatchQueue("none"))
     return run
 
 

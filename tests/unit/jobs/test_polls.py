@@ -15,6 +15,8 @@ from tests.unit.jobs.test_watch import Scripted
 from proofmark.common.errors import BadInput, Stopped
 from proofmark.jobs import watch
 from proofmark.jobs.execute import execute, poll_until_done
+from proofmark.jobs.job_parts import JobSupply
+from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import SchedulerUnavailable
@@ -126,7 +128,8 @@ def monitor(
     monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
     lines: list[str] = []
     jobs = [job for group in run.plan.groups for job in group.jobs]
-    return JobMonitor(run, jobs, "fake", Queue(stall_timeout_s=30), lines.append), lines
+    batch = BatchQueue("fake", Queue(stall_timeout_s=30))
+    return JobMonitor(run, JobSupply(jobs), batch, lines.append), lines
 
 
 @pytest.mark.fault("poll-unreadable")

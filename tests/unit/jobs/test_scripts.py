@@ -14,8 +14,9 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
 from proofmark.jobs import scripts as stage
 from proofmark.jobs.execute import execute
-from proofmark.jobs.scripts import write_scripts
-from proofmark.jobs.step_script import step_script
+from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.scripts import ScratchFolders, write_scripts
+from proofmark.jobs.step_script import LaunchSite, step_script
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.runs import start as runs
 from proofmark.runs.run import Run, leave_out, open_run
@@ -29,7 +30,7 @@ def kit(tmp_path: Path) -> Kit:
 def script(kit: Kit, provided: dict[str, Any] | None = None, **case: Any) -> str:
     kit.case(**{"sweep": {"size": 1}, **case})
     (step,) = kit.plan().steps()
-    return step_script(step, kit.software(**(provided or {})), "/scratch/run/step")
+    return step_script(step, LaunchSite(kit.software(**(provided or {}))), "/scratch/run/step")
 
 
 class TestWriting:
@@ -46,7 +47,8 @@ class TestWriting:
     def test_a_written_script_is_not_changed(self, kit: Kit) -> None:
         run = kit.run()
         before = snapshot(run.folder / "steps")
-        write_scripts(run.folder, run.plan, kit.software(version="2"), Path("/elsewhere"), "none")
+        site, elsewhere = LaunchSite(kit.software(version="2")), ScratchFolders(Path("/elsewhere"))
+        write_scripts(run.folder, run.plan, site, elsewhere, BatchQueue("none"))
         assert snapshot(run.folder / "steps") == before
 
     def test_a_script_that_could_not_be_written_is_written_later(

@@ -12,8 +12,10 @@ from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.jobs.scripts import write_scripts
+from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.scripts import ScratchFolders, write_scripts
 from proofmark.jobs.site_check import job_mistakes
+from proofmark.jobs.step_script import LaunchSite
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.hardware import Hardware
 from proofmark.site.inventory import Site
@@ -82,8 +84,9 @@ def test_scripts_are_not_written_if_ranks_have_no_launcher(kit: Kit) -> None:
     kit.case(launch="mpi", sweep={"size": 1, "ranks": 2, "placement": "close"})
     run = kit.run(software=kit.software(launcher="openmpi"))
     shutil.rmtree(run.folder / "steps")
+    scratch = ScratchFolders(kit.folder)
     with pytest.raises(BadInput, match=r"found no launcher for 2 ranks.*launch\.launcher"):
-        write_scripts(run.folder, run.plan, kit.software(), kit.folder, "none")
+        write_scripts(run.folder, run.plan, LaunchSite(kit.software()), scratch, BatchQueue("none"))
 
 
 @pytest.mark.fault("operating-system-not-linux")

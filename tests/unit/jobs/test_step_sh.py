@@ -17,7 +17,7 @@ import pytest
 from tests.fixtures.kit import SOUND, Kit, execution, left_behind, make_kit, snapshot, until
 from tests.processes import running
 
-from proofmark.jobs.step_script import step_script
+from proofmark.jobs.step_script import LaunchSite, step_script
 from proofmark.site.node.cpu import cpu_list
 
 DAEMON = "A=1 setsid env B=2 sh -c 'trap \"\" TERM; while :; do sleep 300; done' &"
@@ -96,7 +96,7 @@ def stage(
     place.mkdir(parents=True)
     for name, text in step.inputs.items():
         (place / name).write_text(text, encoding="utf-8")
-    script = step_script(step, kit.software(**(package or {})), str(scratch))
+    script = step_script(step, LaunchSite(kit.software(**(package or {}))), str(scratch))
     (place / "run.sh").write_text(script, encoding="utf-8")
     return Staged(place, path, scratch)
 

@@ -16,6 +16,8 @@ from tests.fixtures.kit import Kit, make_kit, steps_of
 from proofmark.common.errors import BadInput
 from proofmark.jobs import watch as watch_module
 from proofmark.jobs.execute import poll_until_done
+from proofmark.jobs.job_parts import JobSupply
+from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable
@@ -95,10 +97,8 @@ def watch(
     monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
     messages: list[str] = []
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
-    poll_until_done(
-        JobMonitor(run, jobs, "fake", Queue(**{"stall_timeout_s": 0.2, **q}), messages.append),
-        lambda: None,
-    )
+    batch = BatchQueue("fake", Queue(**{"stall_timeout_s": 0.2, **q}))
+    poll_until_done(JobMonitor(run, JobSupply(jobs), batch, messages.append), lambda: None)
     return run, messages
 
 
@@ -269,7 +269,7 @@ def test_one_query_for_all_jobs_and_longer_pauses_without_changes(
     scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(State.CANCELLED))
     watch(kit, scheduler, monkeypatch, run, max_jobs=20)
     assert (len(scheduler.submitted), scheduler.queries) == (20, 2)
-    jobs = JobMonitor(run, [], "fake", Queue(), lambda line: None)
+    jobs = JobMonitor(run, JobSupply([]), BatchQueue("fake"), lambda line: None)
     scheduler.poll_s = 15.0
     jobs._changed -= 100
     assert jobs.pause == pytest.approx(5, abs=0.2)
@@ -324,7 +324,8 @@ def test_steps_that_became_ready_wait_for_the_submitted_part_of_their_job(
     monkeypatch.setattr(watch_module, "scheduler", lambda name: scheduler)
     monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
     messages: list[str] = []
-    poll_until_done(JobMonitor(run, [second], "fake", Queue(), messages.append), lambda: None)
+    monitor = JobMonitor(run, JobSupply([second]), BatchQueue("fake"), messages.append)
+    poll_until_done(monitor, lambda: None)
     (script,) = parts
     assert (job.steps[0].id in script, job.steps[1].id in script) == (False, True)
     assert messages == []

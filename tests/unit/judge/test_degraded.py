@@ -21,7 +21,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.runs.run import Run
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
@@ -96,7 +96,7 @@ def measured(kit: Kit, hosts: Sequence[str], *, down: str = "") -> Run:
     """Return a run of the suite `system` on `hosts`; the node `down` measured nothing."""
     site = site_of(kit, hosts)
     folder, plan = kit.folder / "runs", planned(kit, site)
-    run, _ = start_or_continue(folder, plan, kit.benchmarks(), site, "", run_id="whole")
+    run, _ = start_or_continue(folder, RunInputs(plan, kit.benchmarks(), site, ""), run_id="whole")
     write_software(run, kit.software())
     for step in plan.steps():
         nodes = step.instances() or {"": step.nodes}

@@ -18,7 +18,7 @@ from proofmark.judge.links.sharing import fair_rates
 from proofmark.judge.verdict import Verdict
 from proofmark.report.write import write_report
 from proofmark.runs.run import Run
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.partition import Partition
 
 HOSTS = tuple(f"n{number:02d}" for number in range(1, 17))
@@ -39,7 +39,7 @@ def run_of_rounds(folder: Path, slow: str, origin: str) -> Run:
     changes = {"partition": Partition.model_validate(facts), "partition_hosts": list(HOSTS)}
     site = site.model_copy(update=changes)
     run, _ = start_or_continue(
-        folder / "runs", kit.plan(site=site), kit.benchmarks(), site, "", run_id="links"
+        folder / "runs", RunInputs(kit.plan(site=site), kit.benchmarks(), site, ""), run_id="links"
     )
     write_software(run, kit.software())
     paths = paths_of(site.partition.fabric, HOSTS)

@@ -15,7 +15,7 @@ from proofmark.plan.step import Step
 from proofmark.report.run_data import gather
 from proofmark.report.view import view
 from proofmark.runs.run import Run
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 
 HOSTS = tuple(f"n{number}" for number in range(12))
 PAIRS, REPEATS = 3, 2
@@ -36,7 +36,9 @@ def congested(folder: Path, factors: dict[int, float], *, better: str = "higher"
     path.write_text(text.replace("facts:\n    - size (?P<size>\\d+)", f"{reader}facts: []"))
     site = kit.site(hosts=HOSTS)
     run, _ = start_or_continue(
-        folder / "runs", kit.plan(site=site, cores=1), kit.benchmarks(), site, "", run_id="c"
+        folder / "runs",
+        RunInputs(kit.plan(site=site, cores=1), kit.benchmarks(), site, ""),
+        run_id="c",
     )
     write_software(run, kit.software())
     random = np.random.default_rng(1)

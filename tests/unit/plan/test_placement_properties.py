@@ -33,13 +33,15 @@ class Request:
 
     def placed(self, name: str, *, oversubscribe: bool = False) -> Placement:
         return place(
-            self.node,
-            name,
-            self.ranks,
-            nodes=self.nodes,
-            threads=self.threads,
-            pus_per_core=self.pus_per_core,
-            oversubscribe=oversubscribe,
+            PlacementRequest(
+                self.node,
+                name,
+                self.ranks,
+                nodes=self.nodes,
+                threads=self.threads,
+                pus_per_core=self.pus_per_core,
+                oversubscribe=oversubscribe,
+            )
         )
 
     def placed_if_it_fits(self, name: str) -> Placement:
@@ -286,10 +288,13 @@ def test_fitted_is_possible_whenever_the_smallest_domain_has_room(
     smallest = min(len(domain.cores) for domain in node.numa_domains)
     ranks = len(node.numa_domains) * multiple
     if multiple <= smallest:
-        assert len(place(node, "fitted", ranks, threads=smallest // multiple).ranks) == ranks
+        assert (
+            len(place(PlacementRequest(node, "fitted", ranks, threads=smallest // multiple)).ranks)
+            == ranks
+        )
     elif ranks != len(node.cores):
         with pytest.raises(BadInput, match="placement fitted: found a request for"):
-            place(node, "fitted", ranks)
+            place(PlacementRequest(node, "fitted", ranks))
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -305,7 +310,7 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
     }
     possible = any(holds[name](a, b) for a in node.cores for b in node.cores if a != b)
     try:
-        placement = place(node, name, 2)
+        placement = place(PlacementRequest(node, name, 2))
     except BadInput:
         assert not possible
         return
@@ -321,7 +326,7 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
 @given(node=topologies(), pairs=st.integers(1, 40))
 def test_pairs_between_nodes_are_on_the_same_core_of_each(node: Topology, pairs: int) -> None:
     assume(pairs <= len(node.cores))
-    ranks = place(node, "other-node", 2 * pairs, nodes=2).ranks
+    ranks = place(PlacementRequest(node, "other-node", 2 * pairs, nodes=2)).ranks
     for pair in range(pairs):
         one, other = ranks[pair], ranks[pair + pairs]
         assert (one.node, other.node) == (0, 1)

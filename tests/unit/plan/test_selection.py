@@ -247,7 +247,7 @@ class TestOtherSuites:
         ]
         suites = all_suites(kit.benchmarks(), {"fake"}, site, MACHINE)
         (first, _) = site.partition.limits
-        assert selecting_suites(first, "fake", suites, "local", kit.benchmarks()) == ["large"]
+        assert selecting_suites(first, "fake", suites, kit.benchmarks()) == ["large"]
 
 
 @pytest.fixture(scope="module")

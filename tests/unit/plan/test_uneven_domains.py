@@ -17,7 +17,7 @@ from tests.unit.plan.test_papers import site
 from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.placement import place
+from proofmark.plan.placement import PlacementRequest, place
 from proofmark.plan.plan import Plan
 from proofmark.plan.totals import idle_cores
 from proofmark.site.hardware import Hardware
@@ -159,7 +159,7 @@ def test_fitted_ranks_never_cross_a_domain_or_share_a_core(
     room = sum(each // threads for each in cores)
     ranks = data.draw(st.sampled_from([room, len(cores)]))
     try:
-        placed = place(topology, "fitted", ranks, threads=threads).ranks
+        placed = place(PlacementRequest(topology, "fitted", ranks, threads=threads)).ranks
     except BadInput:
         assert not ranks or ranks > room or min(cores) < threads
         return

@@ -21,7 +21,7 @@ from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.journal import Journal
 from proofmark.runs.nodes import Node, collect_nodes, nodes_of
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machine import Machine
 from proofmark.site.node.cpu import cpu_list_text
 from proofmark.site.node.provenance import node_provenance
@@ -128,7 +128,7 @@ def test_an_error_of_any_node_of_a_step_makes_it_invalid(tmp_path: Path, injecte
     site = kit.site(hosts=("n1", "n2"))
     machine = Machine({**SYMBOLS, "nodes": 2}, topology())
     plan = make_plan(kit.benchmarks(), "quick", site, machine)
-    run, _ = start_or_continue(kit.folder / "runs", plan, kit.benchmarks(), site, "")
+    run, _ = start_or_continue(kit.folder / "runs", RunInputs(plan, kit.benchmarks(), site, ""))
     write_software(run, kit.software())
     (step,) = plan.steps()
     binding = [

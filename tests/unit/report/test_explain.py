@@ -25,7 +25,7 @@ from proofmark.records import read, requirements
 from proofmark.report.explanation.explanation import explain
 from proofmark.report.explanation.rows import Explanation, Row
 from proofmark.runs.run import Run
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.partition import Limit
@@ -60,7 +60,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
         machines, probe = machines_of(site)
         made = make_plan(benchmarks, suite, site, machines)
         root = tmp_path_factory.mktemp(suite)
-        runs.append(start_or_continue(root, made, benchmarks, site, probe)[0])
+        runs.append(start_or_continue(root, RunInputs(made, benchmarks, site, probe))[0])
     return runs
 
 

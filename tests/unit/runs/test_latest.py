@@ -14,7 +14,7 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.runs.latest import Link, followed, is_reserved, newest_run, point
 from proofmark.runs.run import Run
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def started(kit: Kit, name: str, site: str, link: Link | None = Link.ACCEPTANCE)
     at = kit.site().model_copy(update={"name": site})
     root = kit.folder / "runs"
     return start_or_continue(
-        root, kit.plan(site=at), kit.benchmarks(), at, "", run_id=name, link=link
+        root, RunInputs(kit.plan(site=at), kit.benchmarks(), at, ""), run_id=name, link=link
     )[0]
 
 

@@ -18,7 +18,7 @@ from proofmark.common.files import write_whole
 from proofmark.runs import start
 from proofmark.runs.format import FORMAT, identity_of, write_identity
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 
 
 @pytest.fixture
@@ -29,7 +29,9 @@ def kit(tmp_path: Path) -> Kit:
 def begin(kit: Kit, run_id: str | None = None, fresh: bool = False) -> tuple[Run, bool]:
     root, site = kit.folder / "runs", kit.site()
     plan, benchmarks = kit.plan(), kit.benchmarks()
-    return start_or_continue(root, plan, benchmarks, site, "facts", run_id=run_id, fresh=fresh)
+    return start_or_continue(
+        root, RunInputs(plan, benchmarks, site, "facts"), run_id=run_id, fresh=fresh
+    )
 
 
 def finish(run: Run, verdict: bool = True) -> None:
@@ -64,7 +66,7 @@ class TestBeginning:
     def test_a_limit_of_any_pattern_makes_a_name(self, kit: Kit) -> None:
         site = kit.site().model_copy(update={"limit": "a/b:&c,*'d e'"})
         root = kit.folder / "runs"
-        run, _ = start_or_continue(root, kit.plan(), kit.benchmarks(), site, "")
+        run, _ = start_or_continue(root, RunInputs(kit.plan(), kit.benchmarks(), site, ""))
         assert run.id.endswith("Z-a_b_c_d_e_-quick")
 
     def test_what_could_not_be_written_leaves_no_run(
@@ -165,17 +167,17 @@ class TestRunIds:
 
     def test_two_at_once_make_one_run(self, kit: Kit) -> None:
         """What the second one does when the first was quicker by a moment."""
-        args = (kit.plan(), kit.benchmarks(), kit.site(), "", None)
+        inputs = RunInputs(kit.plan(), kit.benchmarks(), kit.site(), "")
         root = kit.folder / "runs"
         root.mkdir()
         with start.new_run(root / "mine") as made:
-            start.write_inputs(made, *args)
+            start.write_inputs(made, inputs)
         before = snapshot(root)
         with (
             pytest.raises(BadInput, match="mine: exists"),
             start.new_run(root / "mine") as made,
         ):
-            start.write_inputs(made, *args)
+            start.write_inputs(made, inputs)
         assert snapshot(root) == before
         assert [path.name for path in root.iterdir()] == ["mine"]
 

@@ -21,7 +21,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.site_check import job_mistakes
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.layout import Layouts
-from proofmark.plan.validation import validate
+from proofmark.plan.validation import SiteChecks, validate
 from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machine import Machine
@@ -184,9 +184,7 @@ def check(inventory: Path, limit: str = "compute") -> list[str]:
         inventory,
         limit,
         benchmarks,
-        checks=site_checks(ROOT, ROOT),
-        packages=packages_of_kit,
-        job_mistakes=job_mistakes,
+        SiteChecks(site_checks(ROOT, ROOT), packages_of_kit, job_mistakes),
     )
     return [f"{mistake}" for mistake in checked.mistakes]
 

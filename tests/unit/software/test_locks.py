@@ -25,6 +25,8 @@ from proofmark.software.spack.lock_check import (
 )
 from proofmark.software.spack.lock_make import Checkouts, make
 from proofmark.software.spack.lock_rules import (
+    Environment,
+    LockText,
     canonicalise,
     check_lock,
     forbidden_instructions,
@@ -88,14 +90,14 @@ def overlay(tmp_path: Path) -> Path:
 
 def check_text(text: str, digest: str, overlay: Path, **changes: Any) -> list[InputError]:
     """Return the errors of a lock's text for the environment of `example`."""
-    accepted: dict[str, Any] = {
+    environment: dict[str, Any] = {
+        "system": "debian12",
         "roots": {"ior", "hpl"},
         "target": "k10",
-        "os": "debian12",
-        "pins": {"spack": {"commit": "c0ffee"}},
         **changes,
     }
-    return check_lock("lock", text, digest, overlay=overlay, **accepted)
+    pins = environment.pop("pins", {"spack": {"commit": "c0ffee"}})
+    return check_lock(LockText("lock", text, digest), Environment(**environment), overlay, pins)
 
 
 def mistakes(lock: dict[str, Any], overlay: Path, **changes: Any) -> list[str]:
@@ -203,7 +205,7 @@ def test_every_package_for_another_target_or_system_is_named(overlay: Path) -> N
     assert mistakes(example(), overlay, target="nehalem") == [
         f"{name}.arch.target" for name in ("gcc", "hpl", "ior", "compiler-wrapper")
     ]
-    assert len(mistakes(example(), overlay, os="rhel8")) == len(example()["concrete_specs"])
+    assert len(mistakes(example(), overlay, system="rhel8")) == len(example()["concrete_specs"])
 
 
 def test_a_builtin_recipe_in_place_of_an_overlay_recipe_is_refused(overlay: Path) -> None:

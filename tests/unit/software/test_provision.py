@@ -17,7 +17,7 @@ from proofmark.common.files import read_json
 from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import Run
-from proofmark.runs.start import start_or_continue
+from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.installed import Installed, Provided
@@ -193,7 +193,7 @@ def run(tmp_path: Path) -> Run:
     site = local_site(tmp_path / "local", tmp_path / "scratch")
     machine = Machine.from_facts(parse_probe(FACTS, "facts"), 1)
     plan = make_plan(cases, "quick", site, machine)
-    return start_or_continue(tmp_path / "runs", plan, cases, site, FACTS)[0]
+    return start_or_continue(tmp_path / "runs", RunInputs(plan, cases, site, FACTS))[0]
 
 
 def probed(text: str) -> Probes:

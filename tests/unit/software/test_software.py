@@ -14,7 +14,7 @@ from tests.folders import PACKAGE, PROBES
 from proofmark.common.errors import BadInput
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.program import Program, parse_program, parse_programs
-from proofmark.software.software import BLAS_KERNEL, Package, Software, package_of
+from proofmark.software.software import BLAS_KERNEL, Package, PackageSource, Software, package_of
 
 PROBE = PACKAGE / "software/probe-program.sh"
 
@@ -32,7 +32,9 @@ def facts() -> NodeFacts:
 
 
 def hpcc(**programs: Program) -> Package:
-    return package_of(programs or {"hpcc": recorded("hpcc-openblas")}, facts(), "system", "1.5.0")
+    return package_of(
+        programs or {"hpcc": recorded("hpcc-openblas")}, facts(), PackageSource("system", "1.5.0")
+    )
 
 
 def probe(*programs: str, shell: Sequence[str] = ("sh",), **environment: str) -> str:
@@ -160,9 +162,8 @@ def test_a_package_without_blas_has_no_variants() -> None:
     package = package_of(
         {"IMB-MPI1": recorded("imb-intel")},
         facts(),
-        "preinstalled",
-        "2021.18.1",
-        environment={"I_MPI_ROOT": "/opt/impi"},
+        PackageSource("preinstalled", "2021.18.1"),
+        {"I_MPI_ROOT": "/opt/impi"},
     )
     assert (package.variants, package.launcher, package.prefix) == ({}, "hydra", "/opt/impi")
 

@@ -53,6 +53,22 @@ def mount_script(demand: Scratch, verb: str) -> Script:
 
 
 @dataclass(frozen=True)
+class ScratchUse:
+    """Who uses a scratch directory, and who makes it.
+
+    Attributes:
+        user: the user that runs the benchmarks; empty: the user of this process.
+        may_create: whether a missing directory is made.
+    """
+
+    user: str = ""
+    may_create: bool = True
+
+
+OWN_USE = ScratchUse()
+
+
+@dataclass(frozen=True)
 class ScratchTarget:
     """Nodes of a run, and what is required of their scratch directory.
 
@@ -61,8 +77,7 @@ class ScratchTarget:
         site: of the inventory.
         names: the nodes.
         block_bytes: the required block size of the file system; None: any.
-        user: the user that runs the benchmarks; empty: the user of this process.
-        may_create: whether a missing directory is made.
+        use: who uses it, and who makes it.
     """
 
     run: NamedRun
@@ -71,8 +86,7 @@ class ScratchTarget:
     names: Sequence[str]
     demand: Scratch
     block_bytes: int | None = None
-    user: str = ""
-    may_create: bool = True
+    use: ScratchUse = OWN_USE
 
     @cached_property
     def commands(self) -> Mapping[str, str]:
@@ -119,7 +133,7 @@ class ScratchTarget:
 
     def probe(self, *words: str) -> Script:
         """Return the script that reports on the directory, and its arguments."""
-        user = self.site.partition.run_user or self.user
+        user = self.site.partition.run_user or self.use.user
         return "scratch-probe.sh", [*(("-u", user) if user else ()), *words, self.demand.path]
 
 
@@ -141,9 +155,7 @@ def nodes_of(
     site: Site,
     mode: str = "",
     scratch_dir: str = "",
-    *,
-    user: str = "",
-    may_create: bool = True,
+    use: ScratchUse = OWN_USE,
 ) -> ScratchTarget:
     """Return the nodes of a run, or those that wait for steps of `mode`.
 
@@ -153,8 +165,7 @@ def nodes_of(
         site: of the inventory.
         mode: only the nodes with waiting steps of this mode; empty: all nodes.
         scratch_dir: the directory, if it is not that of the inventory.
-        user: the user that runs the benchmarks.
-        may_create: whether a missing directory is made.
+        use: who uses it, and who makes it.
 
     Raises:
         BadInput: the run was planned with another directory than `scratch_dir`.
@@ -167,7 +178,7 @@ def nodes_of(
     names = _waiting(opened, state, mode) if mode else opened.names.nodes
     scratches = site.partition.scratches.values()
     block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
-    return ScratchTarget(opened, state, site, names, demand, block, user, may_create)
+    return ScratchTarget(opened, state, site, names, demand, block, use)
 
 
 def check(nodes: ScratchTarget) -> list[str]:
@@ -185,7 +196,7 @@ def check(nodes: ScratchTarget) -> list[str]:
             if target is not nodes:
                 outputs, failed = _report(target, "look")
                 target.check_budget(failed)
-            _refuse(target, outputs.values(), may_create=nodes.may_create)
+            _refuse(target, outputs.values(), may_create=nodes.use.may_create)
             say(f"{target.demand.path}: no problem found; writing was not tried")
     return would_mount
 
@@ -230,7 +241,7 @@ def _verify_one(
 
     Nodes that fail are added to `failed`, and the reports of the others to `reports`.
     """
-    _refuse(nodes, outputs.values(), may_create=nodes.may_create)
+    _refuse(nodes, outputs.values(), may_create=nodes.use.may_create)
     # The tool of GPFS needs the name of the device, which the site need not declare.
     (source,) = {each.source for each in _facts(outputs.values())}
     demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source or None})
@@ -240,7 +251,7 @@ def _verify_one(
     first, token = next(iter(outputs)), f"{nodes.run.id}-{secrets.token_hex(16)}"
     set_layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
     get_layout = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
-    create = ("-c",) if nodes.may_create else ()
+    create = ("-c",) if nodes.use.may_create else ()
     made, failed_to_make = nodes.run_on_nodes(
         [first], nodes.probe(*create, "-k", token, *set_layout, *get_layout)
     )

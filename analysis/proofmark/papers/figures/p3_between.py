@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proofmark.common.translation import N_, _, translated
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.pair_matrix import LEVELS, draw_pairs, is_osu, pairs_of
+from proofmark.report.drawing.pair_matrix import LEVELS, PairPlot, draw_pairs, is_osu, pairs_of
 from proofmark.report.drawing.series import Sample
 from proofmark.report.plot import Plot, PlotContext
 
@@ -31,4 +31,4 @@ class PairsBetween(Plot):
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a line for each distance between the nodes in the network."""
         title = _("P3, figure 4: bandwidth between two nodes")
-        return draw_pairs("p3-between", title, _distance_label, samples, context)
+        return draw_pairs(PairPlot("p3-between", title, _distance_label), samples, context)

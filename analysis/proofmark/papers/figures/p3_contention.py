@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.pair_matrix import draw_pairs, is_osu, pairs_of
+from proofmark.report.drawing.pair_matrix import PairPlot, draw_pairs, is_osu, pairs_of
 from proofmark.report.drawing.series import Sample
 from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.words import count
@@ -33,4 +33,5 @@ class SimultaneousPairs(Plot):
         title = _("P3, figure 5: bandwidth of each of several pairs between two nodes")
         samples = sorted(samples, key=lambda sample: pairs_of(sample.record) or 0)
         y = _("bandwidth of a pair in MB/s")
-        return draw_pairs("p3-contention", title, _pairs_label, samples, context, ordered=True, y=y)
+        plot = PairPlot("p3-contention", title, _pairs_label, ordered=True, y=y)
+        return draw_pairs(plot, samples, context)

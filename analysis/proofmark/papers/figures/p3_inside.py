@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proofmark.common.translation import N_, _, translated
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.pair_matrix import DISTANCES, draw_pairs, is_osu, pairs_of
+from proofmark.report.drawing.pair_matrix import DISTANCES, PairPlot, draw_pairs, is_osu, pairs_of
 from proofmark.report.drawing.series import Sample
 from proofmark.report.plot import Plot, PlotContext
 
@@ -27,6 +27,5 @@ class PairsInside(Plot):
         """Draw a line for each distance of the two ranks: same tile, same socket, other socket."""
         title = _("P3, figure 3: bandwidth inside a node")
         samples = sorted(samples, key=lambda sample: list(DISTANCES).index(sample.record.placement))
-        return draw_pairs(
-            "p3-inside", title, lambda r: translated(DISTANCES[r.placement]), samples, context
-        )
+        plot = PairPlot("p3-inside", title, lambda r: translated(DISTANCES[r.placement]))
+        return draw_pairs(plot, samples, context)

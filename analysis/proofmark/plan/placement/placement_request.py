@@ -18,23 +18,24 @@ class PlacementRequest:
 
     Attributes:
         topology: the topology of each node.
-        name: the name of the placement.
+        name: the name of the placement, one of `proofmark.plan.placement.RULES`.
         ranks: number of ranks on all nodes together.
         nodes: number of nodes.
         threads: number of threads of each rank.
-        pus_per_core: number of hardware threads of a core that may be used.
-        oversubscribe: whether ranks may share hardware threads if there is no room left.
+        pus_per_core: number of hardware threads of a core that may be used. The second one is used
+            only if there are more threads than cores.
+        oversubscribe: whether threads may share hardware threads if there are too few of them.
         asked_in: the file or option with the request, for messages.
     """
 
     topology: Topology
     name: str
     ranks: int
-    nodes: int
-    threads: int
-    pus_per_core: int
-    oversubscribe: bool
-    asked_in: str
+    nodes: int = 1
+    threads: int = 1
+    pus_per_core: int = 1
+    oversubscribe: bool = False
+    asked_in: str = "plan"
 
     def room(self, cores: int) -> int:
         """Return the number of ranks that `cores` cores hold.

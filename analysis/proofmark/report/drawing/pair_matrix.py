@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
@@ -42,40 +43,42 @@ def _one(record: Record) -> float:
     return 1.0
 
 
-def draw_pairs(
-    name: str,
-    title: str,
-    label: Callable[[Record], str],
-    samples: Sequence[Sample],
-    context: PlotContext,
-    *,
-    ordered: bool = False,
-    y: str = "",
-) -> list[Drawing]:
-    """Draw a plot of bandwidth over message size, a line for each label.
+@dataclass(frozen=True)
+class PairPlot:
+    """A plot of bandwidth over message size, with a line for each label.
 
-    Args:
+    Attributes:
         name: stem of the file names.
         title: the system is added to it.
         label: returns the label of a record's line.
-        samples: the data of the plot.
-        context: facts about the run.
         ordered: the lines are numbers of pairs, of which `SHOWN_PAIRS` are drawn.
         y: quantity and unit of the y axis; empty for the bandwidth.
     """
+
+    name: str
+    title: str
+    label: Callable[[Record], str]
+    ordered: bool = False
+    y: str = ""
+
+
+def draw_pairs(plot: PairPlot, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+    """Draw `samples` as `plot`."""
     shown = [
-        sample for sample in samples if not ordered or (pairs_of(sample.record) or 0) in SHOWN_PAIRS
+        sample
+        for sample in samples
+        if not plot.ordered or (pairs_of(sample.record) or 0) in SHOWN_PAIRS
     ]
-    case = "osu-contention" if ordered else "osu-bw"
+    case = "osu-contention" if plot.ordered else "osu-bw"
     chart = Chart(
-        name=name,
-        title=_("{title} on {system}").format(title=title, system=samples[0].record.system),
+        name=plot.name,
+        title=_("{title} on {system}").format(title=plot.title, system=samples[0].record.system),
         x=Axis(_("message size"), "bytes"),
-        y=Axis(y or _("bandwidth in MB/s"), "log" if ordered else "linear"),
+        y=Axis(plot.y or _("bandwidth in MB/s"), "log" if plot.ordered else "linear"),
         unit="MB/s",
-        ordered=ordered,
+        ordered=plot.ordered,
         cases=(case,),
     )
     return draw_panels(
-        chart, [Panel("", lines_by_label(shown, label, message_bytes, _one))], samples, context
+        chart, [Panel("", lines_by_label(shown, plot.label, message_bytes, _one))], samples, context
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,8 @@ from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.common.processes import run_command
 from proofmark.software.spack.lock_file import read_lock
 from proofmark.software.spack.lock_rules import (
+    Environment,
+    LockText,
     check_lock,
     forbidden_instructions,
     root_names,
@@ -23,15 +23,6 @@ from proofmark.software.spack.site_environment import declared_externals
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
 PINS = Path("environments/common/spack-pins.yaml")
-
-
-@dataclass(frozen=True)
-class Environment:
-    """The root packages of an environment, its target, and the prefixes of its externals."""
-
-    roots: set[str]
-    target: str
-    externals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_environment(
@@ -52,6 +43,7 @@ def read_environment(
         environment = read_spack_yaml(site)
     definitions = _definitions([environment, *_included(source, environment, operating_system)])
     return Environment(
+        system=operating_system,
         roots=root_names(environment, definitions),
         target=read_target(directory),
         externals=declared_externals(environment) if site else {},
@@ -163,15 +155,9 @@ def check(
             raise bad_input(path, "", "no such file", accepted)
     kit = root / "environments" / arch
     source = lock.with_name("spack.yaml") if locks else None
-    environment = read_environment(kit, operating_system, source)
     mistakes = check_lock(
-        str(lock.relative_to(locks or root)),
-        lock.read_text(),
-        digest.read_text(),
-        roots=environment.roots,
-        target=environment.target,
-        os=operating_system,
-        externals=environment.externals,
+        LockText(str(lock.relative_to(locks or root)), lock.read_text(), digest.read_text()),
+        read_environment(kit, operating_system, source),
         overlay=root / OVERLAY,
         pins=load_mapping(root / PINS),
     )

@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -113,69 +114,87 @@ def _name(spec: str) -> str:
     return re.split(r"[@%+~ ^]", spec, maxsplit=1)[0]
 
 
+@dataclass(frozen=True)
+class Environment:
+    """What an environment requests on one operating system.
+
+    Attributes:
+        system: the name that Spack uses for the operating system (``debian12``).
+        roots: the names of the requested packages.
+        target: archspec name of the target.
+        externals: the prefixes that a site declares, by package; the kit declares none but gcc's.
+    """
+
+    system: str
+    roots: set[str]
+    target: str
+    externals: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LockText:
+    """The files of a lock.
+
+    Attributes:
+        name: the name of the lock for messages.
+        text: the content of ``spack.lock``.
+        recorded_digest: the content of ``overlay.sha256`` beside it.
+    """
+
+    name: str
+    text: str
+    recorded_digest: str
+
+
 def check_lock(
-    source: str,
-    lock_text: str,
-    recorded_digest: str,
-    *,
-    roots: set[str],
-    target: str,
-    os: str,
-    overlay: Path,
-    pins: Mapping[str, Json],
-    externals: Mapping[str, Sequence[str]] | None = None,
+    written: LockText, environment: Environment, overlay: Path, pins: Mapping[str, Json]
 ) -> list[InputError]:
     """Return all errors of a lock that is to be shipped.
 
     Args:
-        source: the name of the lock for messages.
-        lock_text: the content of the file.
-        recorded_digest: the content of ``overlay.sha256`` beside it.
-        roots: the package names that the environment requests.
-        target: archspec name of the environment's target.
-        os: the name that Spack uses for the operating system (``debian12``).
+        written: the lock.
+        environment: what it must have.
         overlay: the folder of the overlay recipes.
         pins: content of ``environments/common/spack-pins.yaml``.
-        externals: the prefixes that a site declares, by package; the kit declares none but gcc's.
     """
-    lock = json.loads(lock_text)
+    lock = json.loads(written.text)
     mistakes: list[InputError] = []
 
     def wrong(key: str, found: object, accepted: str) -> None:
-        mistakes.append(InputError(source, key, str(found), accepted))
+        mistakes.append(InputError(written.name, key, str(found), accepted))
 
-    if lock_text != canonicalise(lock):
+    if written.text != canonicalise(lock):
         wrong("", "a lock that is not canonical", "the text that `spacklock make` writes")
     digest = overlay_digest(overlay)
-    if recorded_digest.strip() != digest:
-        wrong("overlay.sha256", recorded_digest.strip(), f"{digest} (recipes changed: make lock)")
+    recorded = written.recorded_digest.strip()
+    if recorded != digest:
+        wrong("overlay.sha256", recorded, f"{digest} (recipes changed: make lock)")
     commit = lock.get("spack", {}).get("commit")
     if commit != pins["spack"]["commit"]:
         wrong("spack.commit", commit, pins["spack"]["commit"])
     specs = lock["concrete_specs"]
     locked = {specs[root["hash"]]["name"] for root in lock["roots"]}
-    if locked != roots:
-        wrong("roots", ", ".join(sorted(locked)), ", ".join(sorted(roots)))
+    if locked != environment.roots:
+        wrong("roots", ", ".join(sorted(locked)), ", ".join(sorted(environment.roots)))
     overlay_names = {
         path.parent.name.replace("_", "-") for path in overlay.glob("packages/*/package.py")
     }
     for spec in specs.values():
-        here = (externals or {}).get(spec["name"], ())
-        for key, found, accepted in _spec_mistakes(spec, target, os, overlay_names, here):
+        for key, found, accepted in _spec_mistakes(spec, environment, overlay_names):
             wrong(f"{spec['name']}.{key}", found, accepted)
     return mistakes
 
 
 def _spec_mistakes(
-    spec: Mapping[str, Json], target: str, os: str, overlay_names: set[str], declared: Sequence[str]
+    spec: Mapping[str, Json], environment: Environment, overlay_names: set[str]
 ) -> Iterator[tuple[str, object, str]]:
     """Yield key, found and accepted for each error of one concrete spec."""
     arch = spec["arch"]
     found_target = arch["target"] if isinstance(arch["target"], str) else arch["target"]["name"]
     for key, found, accepted in (
         ("arch.platform", arch["platform"], "linux"),
-        ("arch.platform_os", arch["platform_os"], os),
-        ("arch.target", found_target, target),
+        ("arch.platform_os", arch["platform_os"], environment.system),
+        ("arch.target", found_target, environment.target),
     ):
         if found != accepted:
             yield key, found, accepted
@@ -189,7 +208,7 @@ def _spec_mistakes(
     if "dev_path" in spec.get("parameters", {}):
         yield "parameters.dev_path", spec["parameters"]["dev_path"], "no development source"
     external = spec["external"].get("path") if spec.get("external") else None
-    if external in declared:
+    if external in environment.externals.get(spec["name"], ()):
         return  # the site answers for the paths of its own parts
     if external and spec["name"] not in ("gcc", "glibc"):
         yield "external", external, "gcc and glibc, and what spack.yaml of a site declares"

@@ -1,0 +1,165 @@
+"""A job that the kit has submitted: what its state means, and what the kit does at its end."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import text_or_empty
+from proofmark.common.text import duration, size
+from proofmark.jobs.job_request import request_of
+from proofmark.machine.scheduler import Request
+from proofmark.plan.plan import Job
+from proofmark.runs.disturbed_steps import needs_execution
+from proofmark.runs.job_folder import JobFolder, Submission, status_text, unfinished
+from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.run import Run
+from proofmark.site.execution import Queue
+
+_SETTLE_S = 60.0
+"""The delay after which the last files of a node are visible on a shared file system, at most."""
+_MAX_REQUEUES = 3
+_EXIT_CODE_STOPPED = 143
+"""The exit code of a job script that a signal stopped."""
+
+
+@dataclass
+class ActiveJob:
+    """A job that is, or may be, in the queue.
+
+    Attributes:
+        job: the job of the plan, or a part of it.
+        folder: its folder in the run.
+        request: its request to the scheduler.
+        submission: its entry in ``ticket.json``.
+        steps_left: number of steps without a result when it was submitted.
+        resumed: whether an earlier process submitted it, and its state was not queried yet.
+        status: its last reported status.
+        state_since: when this state began, by the monotonic clock.
+        stuck_since: when it became stuck (`State.stuck`); None if it is not.
+        requeues: how often it went from running back to waiting.
+    """
+
+    job: Job
+    folder: JobFolder
+    request: Request
+    submission: Submission
+    steps_left: int
+    resumed: bool
+    status: JobStatus
+    state_since: float
+    stuck_since: float | None = None
+    requeues: int = 0
+
+    @classmethod
+    def of(
+        cls, run: Run, job: Job, submission: Submission, queue: Queue, *, resumed: bool
+    ) -> ActiveJob:
+        """Return a job with this submission, whose state is not known yet."""
+        return cls(
+            job,
+            folder=JobFolder(run, job),
+            request=request_of(run.folder, job, queue),
+            submission=submission,
+            steps_left=unfinished(run, job),
+            resumed=resumed,
+            status=JobStatus(State.WAITING),
+            state_since=time.monotonic(),
+        )
+
+    def take(self, status: JobStatus) -> bool:
+        """Add a new status to the history; return whether it is another state."""
+        previous, now = self.status, time.monotonic()
+        self.resumed = False
+        if status == previous:
+            return False
+        self.status = status
+        self.folder.append_event(self.submission, status)
+        if status.state is previous.state:
+            return False
+        self.state_since = now
+        self.stuck_since = (self.stuck_since or now) if status.state.stuck else None
+        self.requeues += (previous.state, status.state) == (State.RUNNING, State.WAITING)
+        return True
+
+
+def described(active: Iterable[ActiveJob], pending: int) -> str:
+    """Return the number of jobs in each state as text; empty if all jobs run.
+
+    `pending` is the number of jobs that are not submitted yet.
+    """
+    states: dict[str, int] = {}
+    for each in active:
+        running = each.status.state is State.RUNNING
+        text = "running" if running else status_text(each.status)
+        states[text] = states.get(text, 0) + 1
+    if set(states) <= {"running"} and not pending:
+        return ""
+    parts = [f"{number} {text}" for text, number in states.items()]
+    parts += [f"{pending} to submit"] if pending else []
+    return f"jobs: {', '.join(parts)}"
+
+
+def shown_status(run: Run, active: ActiveJob, status: JobStatus) -> JobStatus:
+    """Return `status` of the scheduler as the files of the job show it."""
+    if status.state in (State.ENDED_UNKNOWN, State.VANISHED):
+        status = _by_exit_code(active.folder.exit_code(active.submission)) or status
+    early = active.folder.stopped_early(active.submission)
+    if status.state is State.ENDED and early:
+        status = JobStatus(State.FAIL_FAST, early)
+    if status.state is State.ENDED and unfinished(run, active.job):
+        status = JobStatus(State.ENDED_UNKNOWN, "steps without a result")
+    return status
+
+
+def _by_exit_code(code: int | None) -> JobStatus | None:
+    """Return the status of an ended job by the exit code of its script; None if there is none."""
+    if code is None:
+        return None
+    if code == _EXIT_CODE_STOPPED:
+        return JobStatus(State.CANCELLED, "a signal stopped it")
+    return JobStatus(State.FAILED, f"exit code {code}") if code else JobStatus(State.ENDED)
+
+
+def overdue(active: ActiveJob, queue: Queue) -> JobStatus | None:
+    """Return the status with which the kit gives up a job; None if the job is within its limits."""
+    state = active.status.state
+    limits = {
+        State.WAITING: queue.queue_timeout_s,
+        State.RUNNING: active.request.seconds + queue.stall_timeout_s,
+        State.ENDED_UNKNOWN: min(_SETTLE_S, queue.stall_timeout_s),
+        State.VANISHED: min(_SETTLE_S, queue.stall_timeout_s),
+    }
+    limit = limits.get(state, queue.stall_timeout_s)
+    start = active.state_since if state in limits else active.stuck_since or active.state_since
+    if active.requeues > _MAX_REQUEUES:
+        return JobStatus(State.REQUEUED, f"{active.requeues} times")
+    if time.monotonic() - start < limit:
+        return None
+    reason = f"{active.status.reason}, given up after {duration(limit)}"
+    return JobStatus(state, reason.removeprefix(", "))
+
+
+def runs_again(run: Run, active: ActiveJob, status: JobStatus) -> bool:
+    """Return whether an ended job can make progress if it is submitted again.
+
+    It can if it was stopped at its time limit or preempted after it finished a step, if it ended
+    before this process queried it, or if an earlier process cancelled it.
+    """
+    left, early = unfinished(run, active.job), status.state is State.FAIL_FAST
+    cut = status.state in (State.TIME_LIMIT, State.PREEMPTED)
+    unseen = active.resumed or active.submission.stopping
+    return bool(left and cut and left < active.steps_left) or (
+        unseen and not early and any(needs_execution(run.files, step) for step in active.job.steps)
+    )
+
+
+def failure(run: Run, job: Job, reason: str) -> BadInput:
+    """Return the error of a job whose script failed, with its last messages."""
+    messages = text_or_empty(JobFolder(run, job).log).splitlines()[-3:]
+    free = f"{size(shutil.disk_usage(run.folder).free)} free in {run.folder}"
+    found = f"{reason}; {' / '.join(messages) or 'no message'}; {free}"
+    return bad_input(f"job {job.id}", "", found, "a job that runs all its steps")

@@ -1,0 +1,72 @@
+"""The jobs that can run, and the part of a job that is submitted: fewer nodes or steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from proofmark.common.nodesets import folded
+from proofmark.plan.plan import Job
+from proofmark.runs.job_folder import Submission
+from proofmark.runs.run import Run
+
+
+@dataclass(frozen=True)
+class JobSupply:
+    """The jobs that can run: at first, and after others have ended.
+
+    Attributes:
+        first: jobs of the plan, or parts of them: fewer nodes or steps.
+        follow: returns the jobs that can run after the end of a job; called after each end.
+        excluded_nodes: the planned nodes that a job does not get and the reason, by id of the job.
+            `follow` may add some.
+    """
+
+    first: Iterable[Job]
+    follow: Callable[[], Iterable[Job]] = tuple
+    excluded_nodes: Mapping[str, str] = field(default_factory=dict)
+
+
+def divided(run: Run, job: Job, submission: Submission) -> tuple[Job, Job | None]:
+    """Return the part of a job that was submitted, and the rest of `job`; None if there is none.
+
+    The rest are steps that became ready after the submission.
+    """
+    submitted = submission.steps.split()
+    planned = {step.id: step for step in run.plan.steps()}
+    part = [planned[name] for name in submitted if name in planned] or job.steps
+    rest = [step for step in job.steps if step not in part]
+    return (
+        job.model_copy(update={"steps": part}),
+        job.model_copy(update={"steps": rest}) if rest else None,
+    )
+
+
+def without_down_nodes(job: Job, nodes: Mapping[str, str]) -> tuple[Job, str]:
+    """Return `job` without its nodes that are down, and these with the reasons as text.
+
+    The text is empty if the job keeps all nodes: none is down, all are, or a step needs several.
+
+    Args:
+        job: the job.
+        nodes: the states of nodes, as `Scheduler.nodes` returns them.
+    """
+    if len(job.nodes) < 2 or any(step.scope == "job" for step in job.steps):
+        return job, ""
+    down = {node: nodes[node] for node in job.nodes if is_down(nodes.get(node, ""))}
+    if not 0 < len(down) < len(job.nodes):
+        return job, ""
+    available = [node for node in job.nodes if node not in down]
+    why = f"{folded(down)}: {'; '.join(dict.fromkeys(down.values()))}"
+    return job.model_copy(update={"nodes": available}), why
+
+
+def is_down(state: str) -> bool:
+    """Return whether `state` of a node, as `Scheduler.nodes` returns it, is down."""
+    return state.startswith("down")
+
+
+def order(job: Job, nodes: Mapping[str, str]) -> int:
+    """Return the sort key of a pending job: 2 if a node is down, 1 if one is busy, else 0."""
+    states = {nodes.get(node, "idle").partition(" ")[0] for node in job.nodes}
+    return 2 if "down" in states else 1 if "busy" in states else 0
