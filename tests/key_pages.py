@@ -17,7 +17,8 @@ from typing import Any
 from pydantic import BaseModel
 from tests.folders import ROOT
 
-from proofmark.cases.models import Case, Suite
+from proofmark.cases.models import Case
+from proofmark.cases.suite import Suite
 from proofmark.site.partition import Partition
 
 Schema = Mapping[str, Any]

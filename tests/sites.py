@@ -13,7 +13,7 @@ from functools import cache
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, NothingToRun
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import Available, in_words, lacking, refusal

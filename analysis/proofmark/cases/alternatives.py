@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from proofmark.cases.models import Alternative, Benchmarks, Case
+from proofmark.cases.models import Case
+from proofmark.cases.suite import Alternative, Benchmarks
 
 
 def members_from(

@@ -7,24 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.cases.bounds import OWN_NAMES
-from proofmark.cases.models import (
+from proofmark.cases.models import Case
+from proofmark.cases.reader.spec import ReadSpec, SameAs
+from proofmark.cases.reference import UNIT_OF, Reference
+from proofmark.cases.suite import Benchmarks, Suite
+from proofmark.cases.suite_use import Load, SuiteUse
+from proofmark.cases.telemetry import metrics_of
+from proofmark.cases.vocabulary import (
     AXES,
     HINTS,
     LAYOUT_AXES,
     NAMING_AXES,
     RESOLVED_AXES,
     SUITES_FILE,
-    UNIT_OF,
-    Benchmarks,
-    Case,
-    Load,
-    Reference,
     Slug,
-    Suite,
-    SuiteUse,
 )
-from proofmark.cases.reader.spec import ReadSpec, SameAs
-from proofmark.cases.telemetry import metrics_of
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
 from proofmark.common.strict_model import StrictModel

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proofmark.cases.models import Case, Metric
+from proofmark.cases.models import Case
+from proofmark.cases.reference import Metric
 
 BENCHMARK = "sensors"
 """The benchmark of a figure of a sensor."""

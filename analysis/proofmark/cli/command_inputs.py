@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import DEFAULT_SUITE, Benchmarks
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Words, complete
 from proofmark.cli.site import inventory_of, limit_argument, site_argument

@@ -24,6 +24,7 @@ from proofmark.common.text import duration
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.drains import history_of
+from proofmark.machine.modes.forecast import forecast
 from proofmark.machine.modes.mode_results import Result, failures, results_of, summary
 from proofmark.machine.modes.mode_stage import (
     NO_BMC,
@@ -93,7 +94,7 @@ def _check(options: Namespace, opened: NamedRun, site: Site) -> int:
     with _rollout(options, planned(opened), site) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
         good, bad = rollout.check(nodes, lambda _: goal)
-    lines, seconds = rollout.forecast(good)
+    lines, seconds = forecast(rollout, good)
     for line in [*lines, *summary(bad)]:
         say(line)
     say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
-from itertools import chain
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from proofmark.cases.models import DEFAULT_SUITE, Benchmarks
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
@@ -18,12 +18,12 @@ from proofmark.cli.command_inputs import (
     suite_argument,
 )
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.plan_summary import cost_line, plan_summary
+from proofmark.cli.plan_print import print_plans
+from proofmark.cli.plan_summary import plan_summary
 from proofmark.cli.site import inventory_of, limit_argument, only_nodes, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.home import expanded
 from proofmark.common.kit import kit_folder, result_folder
-from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.machine.checkout import refuse_unseen, unseen
@@ -36,7 +36,6 @@ from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.runs.asked import write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
-from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.latest import Link
 from proofmark.runs.predicted import Expected
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
@@ -108,7 +107,7 @@ def plan(options: Namespace) -> int:
             plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
             refuse_lacking(plans[-1], benchmarks, site, machines, packages_of_kit)
             notes.append([*_notes(plans[-1], benchmarks, site, machines)])
-        _print_plans(plans, notes, runs, as_json=options.json)
+        print_plans(plans, notes, runs, as_json=options.json)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from, _prefixes(options))
@@ -188,78 +187,6 @@ def _expected(folder: Path, site: Site) -> Expected:
     made = expected_of(run, site)
     error = model_error_of(run)
     return made.model_copy(update={"errors": error.rows if error else ()})
-
-
-def _print_plans(
-    plans: Sequence[Plan], notes: Sequence[Sequence[str]], runs: Path, *, as_json: bool
-) -> None:
-    """Print the plans, one per partition, and their notes. Each plan is one run.
-
-    With `as_json`, stderr has the notes too, because a playbook prints stderr.
-    """
-    earlier = [measured_cost(made, runs) for made in plans]
-    if as_json:
-        texts = [
-            {
-                **made.model_dump(mode="json"),
-                "summary": plan_summary(made),
-                "history": asdict(cost),
-                "notes": lines,
-            }
-            for made, cost, lines in zip(plans, earlier, notes, strict=True)
-        ]
-        for line in chain.from_iterable(notes):
-            say(line)
-        print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
-    else:
-        for made, cost, lines in zip(plans, earlier, notes, strict=True):
-            print_plan(made, lines)
-            if cost.steps:
-                print(
-                    f"{cost.steps} of {made.totals.steps} steps have durations from "
-                    f"{cost.runs} earlier runs: with their medians {cost.node_hours:.2f} "
-                    f"node-hours, about {duration(cost.wall_s)}"
-                )
-        if len(plans) > 1:
-            totals = [made.totals for made in plans]
-            hours = sum(each.node_hours for each in totals)
-            print(
-                f"\n{len(plans)} partitions: {sum(each.jobs for each in totals)} jobs, "
-                f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
-                "one run per partition"
-            )
-
-
-def print_plan(made: Plan, notes: Sequence[str]) -> None:
-    """Print the steps of a plan, what it leaves out and assumes, notes, and its cost."""
-    headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration", "limit")
-    rows = []
-    for group in made.groups:
-        for job in group.jobs:
-            nodes = folded(job.nodes)
-            for step in job.steps:
-                ranks = str(step.ranks) if step.cpus else "–"
-                rows.append(
-                    (
-                        *(group.mode, job.id, nodes, step.id, ranks),
-                        *(str(step.threads), step.placement or "–", duration(step.seconds)),
-                        duration(step.timeout),
-                    )
-                )
-    print_table(headers, rows)
-    for why in made.left_out:
-        print(f"left out: {why}")
-    for case, intended in made.fewer_nodes.items():
-        print(f"degraded: {case}: fewer than the {intended:,} nodes of the whole partition")
-    for fact, why in made.assumed.items():
-        print(f"assumed: {fact}: {why}")
-    for line in notes:
-        print_line(line)
-    for group in made.groups:
-        if group.mode != made.current_mode:
-            steps = sum(len(job.steps) for job in group.jobs)
-            print(f"{steps} steps need mode {group.mode}: a confirmed reboot, or NOT RUN")
-    print(f"\n{cost_line(made)}; digest: {made.digest[:12]}")
 
 
 def _validate_arguments(parser: ArgumentParser) -> None:

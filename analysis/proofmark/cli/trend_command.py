@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from proofmark.cases.models import Metric
+from proofmark.cases.reference import Metric
 from proofmark.cases.telemetry import metrics_of
 from proofmark.cli.command import Command, language_argument
 from proofmark.cli.output import print_line

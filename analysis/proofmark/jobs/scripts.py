@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
-from proofmark.cases.models import Benchmarks, Stability
+from proofmark.cases.models import Stability
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import write_private, write_whole
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import write_job

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.baseline.of_run import BaselineOfRun

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from proofmark.cases.models import Benchmarks, Reference
+from proofmark.cases.reference import Reference
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.expressions import variables_in
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import hosts_of

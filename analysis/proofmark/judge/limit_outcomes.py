@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.cases.models import Reference
+from proofmark.cases.reference import Reference
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from proofmark.cases.models import RESOLVED_AXES, SENSOR, Required
+from proofmark.cases.suite import Required
 from proofmark.cases.telemetry import TELEMETRY
+from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds

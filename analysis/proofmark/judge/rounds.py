@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.cases.models import TOGETHER
+from proofmark.cases.vocabulary import TOGETHER
 from proofmark.common.message import Message
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Execution

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from proofmark.cases.models import LOAD, Benchmarks
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import LOAD
 from proofmark.judge.aggregate import Aggregates
 from proofmark.plan.load import NO_LOAD
 from proofmark.plan.plan import Plan

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from proofmark.cases.models import Slug
+from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.strict_model import StrictModel

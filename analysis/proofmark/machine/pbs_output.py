@@ -11,6 +11,7 @@ from typing import Any
 
 from proofmark.common.json_text import parse_printed_json
 from proofmark.machine.node_states import Use, states_of
+from proofmark.site.survey.listed import ListedNode
 
 Entries = dict[str, dict[str, Any]]
 """The attributes of each node, job or server."""
@@ -108,3 +109,42 @@ def _nodes_of(text: str) -> Iterator[str]:
         if vnode:
             yield vnode
             yield vnode.partition("[")[0]
+
+
+Vnode = tuple[str, int, int, frozenset[str], str]
+"""Host, CPUs, bytes of memory, queues, and the accelerators of a virtual node."""
+
+
+def vnode_of(name: str, fields: Mapping[str, Any]) -> Vnode:
+    """Return a virtual node; a resource that cannot be read is 0."""
+    resources = fields.get("resources_available")
+    resources = resources if isinstance(resources, dict) else {}
+    queues = [str(fields.get("queue", "")), *str(resources.get("Qlist", "")).split(",")]
+    cpus = str(resources.get("ncpus", ""))
+    return (
+        str(resources.get("host") or name),
+        int(cpus) if re.fullmatch("[0-9]{1,6}", cpus) else 0,
+        _bytes(str(resources.get("mem", ""))),
+        frozenset(queue.strip() for queue in queues if queue.strip()),
+        str(resources.get("ngpus", "")),
+    )
+
+
+def _bytes(text: str) -> int:
+    try:
+        return size_of(text)
+    except ValueError:
+        return 0
+
+
+def host_of(host: str, vnodes: list[Vnode]) -> ListedNode:
+    """Return a host with the resources of all of its virtual nodes."""
+    cpus = sum(each[1] for each in vnodes)
+    gpus = sorted({each[4] for each in vnodes if each[4]})
+    return ListedNode(
+        name=host,
+        kind=(f"CPUs={cpus}", *(f"GPUs={each}" for each in gpus)),
+        memory_bytes=sum(each[2] for each in vnodes),
+        groups=tuple(sorted(frozenset.union(*(each[3] for each in vnodes)))),
+        cpus=cpus,
+    )

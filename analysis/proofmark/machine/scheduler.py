@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
-import shlex
-import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from proofmark.common.child_environment import of_jobs
 from proofmark.common.errors import ProofmarkError, bad_input
 from proofmark.common.plugins import Plugins
-from proofmark.common.processes import run_command
-from proofmark.common.text import one_line
 from proofmark.machine.listing import NodeListing
+from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus
-from proofmark.runs.run_files import JobFiles
 from proofmark.site.execution import Queue
-
-_TIMEOUT_S = 60
-"""Longer than the timeouts of the clients of Slurm and PBS."""
 
 
 class SchedulerUnavailable(ProofmarkError):
@@ -290,147 +281,3 @@ def _of_kind(name: str, kind: type[Kind], verb: str) -> Kind:
     accepted = (other for other in SCHEDULERS.names() if issubclass(SCHEDULERS.get(other), kind))
     found = f"{name!r}, whose nodes the kit cannot {verb}"
     raise bad_input("partition", "scheduler", found, ", ".join(accepted))
-
-
-def ask_scheduler(
-    *command: str,
-    text: str = "",
-    unavailable: Collection[str] = (),
-    success: Collection[int] = (0,),
-) -> str:
-    """Run a command of a scheduler and return its standard output.
-
-    Args:
-        command: the program and its arguments.
-        text: its standard input.
-        unavailable: parts of the messages that the command prints if its server does not answer.
-        success: the exit codes of success.
-
-    Raises:
-        BadInput: there is no such program.
-        SchedulerUnavailable: the server does not answer, the command ran for a minute, or it could
-            not be started.
-        SchedulerError: the command failed for another reason; with its message.
-    """
-    try:
-        done = run_command(
-            command,
-            text=text,
-            timeout_s=_TIMEOUT_S,
-            environment=clean(os.environ),
-            new_session=True,  # Ctrl-C must not interrupt the command
-        )
-    except FileNotFoundError:
-        found = f"no program {command[0]!r} in PATH"
-        accepted = "a scheduler whose commands are installed on this host"
-        raise bad_input("partition", "scheduler", found, accepted) from None
-    except subprocess.TimeoutExpired:
-        raise SchedulerUnavailable(f"{command[0]} did not answer within {_TIMEOUT_S} s") from None
-    except OSError as error:
-        raise SchedulerUnavailable(f"{command[0]}: {error.strerror}") from None
-    if done.returncode in success:
-        return done.stdout
-    message = " / ".join((done.stderr or done.stdout).split("\n")).strip(" /")[-300:]
-    if any(part in message for part in unavailable):
-        raise SchedulerUnavailable(f"{command[0]}: {message}")
-    raise SchedulerError(f"{command[0]}: {message or f'exit code {done.returncode}'}")
-
-
-def job_id(program: str, output: str, pattern: str) -> str:
-    """Return the id of a job that `program` printed as the last line with one; empty if no output.
-
-    Args:
-        program: the command.
-        output: what it printed.
-        pattern: a regular expression of an id, which is the first group of it in a line.
-
-    Raises:
-        SchedulerUnavailable: no line has an id; whether there is a job is not known.
-    """
-    found = [match for line in output.splitlines() if (match := re.fullmatch(pattern, line))]
-    if not found and output.strip():
-        raise unreadable(program, "an id of a job", output)
-    return found[-1][1] if found else ""
-
-
-def submitted_id(program: str, output: str, pattern: str) -> str:
-    """Return the id of the job that `program` has submitted; see `job_id`.
-
-    Raises:
-        SchedulerUnavailable: there is no id; the scheduler may have the job nevertheless.
-    """
-    if found := job_id(program, output, pattern):
-        return found
-    raise unreadable(program, "an id of a job", output)
-
-
-def unreadable(program: str, form: str, output: str) -> SchedulerUnavailable:
-    """Return the exception for an output that is not of this form; the command may be repeated."""
-    return SchedulerUnavailable(f"{program}: the output is not {form}: {one_line(output[-200:])!r}")
-
-
-def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `environment` for the commands of a scheduler, which pass it on to the job.
-
-    It is that of a job, without variables that would override the options of the job script.
-    """
-    removed = (
-        "SBATCH_",
-        "SLURM_JOB",
-        "SLURM_STEP",
-        "SQUEUE_",
-        "SINFO_",
-        "PBS_",
-        "LSB_",
-        "VIRTUAL_ENV",
-    )
-    passed = of_jobs(environment)
-    return {name: value for name, value in passed.items() if not name.startswith(removed)}
-
-
-MAX_ARGUMENT = 131_071
-"""The longest argument of a command in bytes: execve(2), MAX_ARG_STRLEN, without the final NUL."""
-
-
-def as_argument(text: str, request: Request) -> str:
-    """Return `text`, which names the nodes of `request` in one argument of a command.
-
-    Raises:
-        BadInput: it is longer than an argument of a command can be.
-    """
-    if len(text) <= MAX_ARGUMENT:
-        return text
-    fewer = len(request.nodes) * MAX_ARGUMENT // len(text)
-    found = f"a job of {len(request.nodes)} nodes, whose list has {len(text):,} bytes"
-    accepted = f"at most about {fewer} nodes: the list is an argument of {MAX_ARGUMENT:,} bytes"
-    raise bad_input("partition", "nodes_per_job", found, accepted)
-
-
-def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
-    """Return ``on_all`` for a scheduler whose command starts a process on one node.
-
-    `command` is for the node ``"$node"``. The script and its arguments are appended as one quoted
-    text, which the shell on the node splits again. The local node, ``$HOST``, needs no `command`.
-    """
-    quote = r"s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/"
-    return [
-        "on_all() {",
-        "text=sh",
-        f'for word; do text="$text $(printf "%s\\n" "$word" | sed "{quote}")"; done',
-        "pids=",
-        "trap 'kill $pids 2>/dev/null' TERM",
-        f"for node in {shlex.join(nodes)}; do",
-        'if [ "${node%%.*}" = "${HOST%%.*}" ]; then sh "$@" </dev/null &',
-        f'else {command} "$text" </dev/null & fi',
-        'pids="$pids $!"',
-        "done",
-        "failed=0",
-        'for pid in $pids; do wait "$pid" || failed=$?; done',
-        'return "$failed"',
-        "}",
-    ]
-
-
-def ssh_to(nodes: Sequence[str]) -> list[str]:
-    """Return ``on_all`` by ssh, for a scheduler without a command for the nodes of a job."""
-    return one_by_one(nodes, 'ssh -o BatchMode=yes -o ConnectTimeout=30 "$node"')

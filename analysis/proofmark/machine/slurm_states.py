@@ -102,3 +102,17 @@ def node_states(text: str) -> dict[str, Use]:
     if text.strip().endswith("+"):
         words.append(SUFFIXES["+"])
     return states_of(words, FLAGS)
+
+
+_NO_REASON = "none"
+"""The reason that sinfo prints if there is none."""
+
+
+def read_reasons(text: str, mark: str) -> dict[str, str]:
+    """Return the reason of each node; each entry of `text` is ``MARK NODE REASON``.
+
+    A reason may have line breaks. A node of several partitions has several equal entries.
+    """
+    entries = (entry.partition(" ") for entry in f"\n{text}".split(f"\n{mark} ")[1:])
+    reasons = {node: reason.rstrip("\n") for node, _, reason in entries}
+    return {node: "" if reason == _NO_REASON else reason for node, reason in reasons.items()}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from proofmark.judge.claim_source import Machine, Machines
 from proofmark.papers.change_point import Fall, Line, fall_to, steepest_fall
 from proofmark.papers.claim import Claim, Decision, Measured, Need, Scalar, Values
 from proofmark.papers.claim_figures import curve, ratio_curve
-from proofmark.papers.repeat_noise import Estimate, Found, Noise, every, margin, mean_of, mostly
+from proofmark.papers.meeting import meeting_of
+from proofmark.papers.repeat_noise import Estimate, Found, Noise, every, mean_of, mostly
 
 KERNELS = ("copy", "scale", "add", "triad")
 FALLING = ("copy", "add", "triad")
@@ -197,34 +197,6 @@ def _decide_c22(stream: Measured, machine: Machine) -> Decision:
     )
 
 
-@dataclass(frozen=True)
-class _Meeting:
-    """Where a line that starts below 1 meets 1: the best place, and all that fit the line."""
-
-    best: float
-    fitting: tuple[float, ...]
-
-
-def _meeting(line: Line, noise: Noise) -> _Meeting:
-    """Return where the ratios meet 1.
-
-    The model is a straight line of the logarithm up to the meeting, and 1 from there on. Places
-    fit if the sum of squares is not clearly larger than that of the best place. Places after the
-    end of the line are tried too.
-    """
-    logs = [(x, math.log(y)) for x, y in line]
-    last = logs[-1][0]
-    sums: dict[float, float] = {}
-    for place in (*(x for x, _ in logs), *(last + more for more in range(1, len(logs)))):
-        distances = [max(0.0, place - x) for x, _ in logs]
-        norm = sum(distance**2 for distance in distances)
-        steep = sum(d * y for d, (_, y) in zip(distances, logs, strict=True)) / norm if norm else 0
-        sums[place] = sum((y - steep * d) ** 2 for d, (_, y) in zip(distances, logs, strict=True))
-    best = min(sums, key=lambda place: sums[place])
-    slack = margin((noise, 1), (noise, 1)) ** 2
-    return _Meeting(best, tuple(place for place in sums if sums[place] <= sums[best] + slack))
-
-
 def _alike(line: Line, noise: Noise) -> list[Found]:
     """Return whether the mean ratio of each window is about 1."""
     return [
@@ -246,7 +218,7 @@ def _decide_c23(stream: Measured, machine: Machine) -> Decision:
         ).at_most(1)
         for kernel in KERNELS[1:]
     ]
-    meeting, wanted = _meeting(above["copy"], noise), MEETS * machine.cores
+    meeting, wanted = meeting_of(above["copy"], noise), MEETS * machine.cores
     near = {abs(place - wanted) <= NEAR * machine.cores for place in meeting.fitting}
     alike = {"scale": _alike(ratios["scale"], noise)}
     alike |= {kernel: _alike(above[kernel], noise) for kernel in ("add", "triad")}

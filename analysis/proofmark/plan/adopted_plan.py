@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.step import Scalar, Step

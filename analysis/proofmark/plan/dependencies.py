@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from proofmark.cases.models import SuiteUse
+from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.errors import bad_input
 from proofmark.plan.draft import Draft, Scalar
 

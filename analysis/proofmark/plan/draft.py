@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.cases.models import SuiteUse
+from proofmark.cases.suite_use import SuiteUse
 from proofmark.plan.step import Step
 from proofmark.plan.sweep import Point, Sweep
 

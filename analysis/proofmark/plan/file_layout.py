@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from proofmark.cases.models import FILE_SYSTEM, HINTS, LAYOUT_AXES, STORAGE_TARGET, UNSET
+from proofmark.cases.vocabulary import FILE_SYSTEM, HINTS, LAYOUT_AXES, STORAGE_TARGET, UNSET
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.placement import PlacementError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from proofmark.cases.models import Scope
+from proofmark.cases.suite_use import Scope
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.step import Step
 from proofmark.plan.sweep import Point, Sweep

@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from proofmark.cases.models import DEFAULT_SUITE, Benchmarks
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.common.errors import BadInput, InputError
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proofmark.cases.models import Benchmarks, Reference
+from proofmark.cases.reference import Reference
+from proofmark.cases.suite import Benchmarks
 from proofmark.plan.expansion import all_suites
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import cases_of, selecting_suites, selection

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import PurePath
 
-from proofmark.cases.models import LOAD, Case, Load, SuiteUse
+from proofmark.cases.models import Case
+from proofmark.cases.suite_use import Load, SuiteUse
+from proofmark.cases.vocabulary import LOAD
 from proofmark.common.errors import bad_input
 from proofmark.plan.layout import Layouts
 from proofmark.plan.rank_cpus import RankCpus

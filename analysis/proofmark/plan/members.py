@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from proofmark.cases.alternatives import members_from
-from proofmark.cases.models import Benchmarks, Case
+from proofmark.cases.models import Case
+from proofmark.cases.suite import Benchmarks
 from proofmark.site.inventory import Site
 
 PREINSTALLED = "preinstalled"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from proofmark.cases.models import ALONE, Measured, Slug
+from proofmark.cases.vocabulary import ALONE, Measured, Slug
 from proofmark.common.input_limits import MAX_NODES
 from proofmark.common.strict_model import StrictModel
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from proofmark.cases.models import TOGETHER
+from proofmark.cases.vocabulary import TOGETHER
 
 Numbers = NDArray[np.int64]
 

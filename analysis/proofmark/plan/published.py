@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from proofmark.cases.models import Benchmarks, Reference
+from proofmark.cases.reference import Reference
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.plan.expansion import all_suites
 from proofmark.plan.selection import cases_of, selection_mistakes

@@ -8,7 +8,8 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from proofmark.cases.models import ALONE, TOGETHER, Measured, SuiteUse
+from proofmark.cases.suite_use import SuiteUse
+from proofmark.cases.vocabulary import ALONE, TOGETHER, Measured
 from proofmark.common.network_time import everywhere_s
 from proofmark.plan.pair_round import PairRound
 from proofmark.plan.pairings import Numbers, nested, schedule

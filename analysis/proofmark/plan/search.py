@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from proofmark.cases.models import SearchRule
+from proofmark.cases.suite_use import SearchRule
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.strict_model import StrictModel
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import reduce
 
-from proofmark.cases.models import MEASURED, Against, Benchmarks, Parameters, Reference
+from proofmark.cases.reference import Against, Reference
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import MEASURED, Parameters
 from proofmark.common.errors import InputError, nearest
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step

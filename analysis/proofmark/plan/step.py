@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Parameters, Scope
+from proofmark.cases.suite_use import Scope
+from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Parameters
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes

@@ -8,15 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.cases.models import (
-    AXES,
-    DISTANCE,
-    FILE_SYSTEM,
-    LAYOUT_AXES,
-    MEMORY,
-    Case,
-    SuiteUse,
-)
+from proofmark.cases.models import Case
+from proofmark.cases.suite_use import SuiteUse
+from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, LAYOUT_AXES, MEMORY
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.file_layout import FileLayout, file_layout

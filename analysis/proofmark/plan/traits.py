@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 
-from proofmark.cases.models import SENSOR, Case
+from proofmark.cases.models import Case
 from proofmark.cases.reader.spec import ParameterType
 from proofmark.cases.reader.values import parameter
 from proofmark.cases.telemetry import TELEMETRY
+from proofmark.cases.vocabulary import SENSOR
 from proofmark.plan.step import Scalar, Step
 
 _TYPES: Mapping[ParameterType, str] = {

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from proofmark.cases.models import Benchmarks, Case
+from proofmark.cases.models import Case
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
 from proofmark.common.expressions import names_in, render
 from proofmark.common.yaml_models import placed, repeated_keys
@@ -25,10 +26,11 @@ from proofmark.plan.lacking import (
 from proofmark.plan.limits_of_suites import by_suite
 from proofmark.plan.members import members_at
 from proofmark.plan.plan import Plan
-from proofmark.site.inventory import Inventory, Site, read_sites, variable_files
+from proofmark.site.inventory import Inventory, Site, read_sites
 from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.unread import unread_lines
+from proofmark.site.partition_facts import variable_files
 
 Check = Callable[[Site], object]
 """Raises `BadInput` if a fact of the site is wrong."""

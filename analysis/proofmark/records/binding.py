@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 
-from proofmark.cases.models import MEMORY
+from proofmark.cases.vocabulary import MEMORY
 from proofmark.common.host_names import short_name
 from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step
 from proofmark.records.hosts import HostNames
-from proofmark.runs.binding_file import (
-    UNREADABLE,
-    BindingReport,
-    damage,
-    read_binding,
-)
+from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.node.cpu import cpu_list, cpu_list_text
 

@@ -6,16 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from proofmark.cases.models import SENSOR
 from proofmark.cases.reader.engine import Reading
-from proofmark.cases.telemetry import (
-    BENCHMARK,
-    CLOCK,
-    POWER,
-    TELEMETRY,
-    TEMPERATURE,
-    THROTTLED,
-)
+from proofmark.cases.telemetry import BENCHMARK, CLOCK, POWER, TELEMETRY, TEMPERATURE, THROTTLED
+from proofmark.cases.vocabulary import SENSOR
 from proofmark.runs.bmc_telemetry import BmcSeries
 from proofmark.runs.telemetry_file import POWER_SENSORS, Interval
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import read_bytes, read_json, text_or_empty
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
@@ -22,8 +22,8 @@ from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.progress import StepState, progress
 from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.runs.run_files import StepFiles
 from proofmark.runs.run_lock import is_locked
+from proofmark.runs.step_files import StepFiles
 from proofmark.runs.twin_files import ModelError, TwinFacts
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import read_output
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes_below, write_whole
 from proofmark.common.host_names import clashes
@@ -24,8 +24,9 @@ from proofmark.runs.adopted import Adopted, AdoptedFile, shown
 from proofmark.runs.latest import Link, point
 from proofmark.runs.output_folder import FoundOutputs, find_outputs, named_errors
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import RunFiles, StepFiles
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.start import RunInputs, check_run_id, new_run, new_run_id, write_inputs
+from proofmark.runs.step_files import StepFiles
 from proofmark.site.adopted_site import hosts_by_name, site_of_hosts
 from proofmark.site.inventory import Site
 

@@ -26,7 +26,8 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
-from proofmark.runs.run_files import StepFiles, numbered
+from proofmark.runs.job_files import numbered
+from proofmark.runs.step_files import StepFiles
 
 
 @dataclass(frozen=True)

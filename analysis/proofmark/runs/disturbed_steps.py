@@ -18,7 +18,8 @@ from proofmark.plan.step import Step
 from proofmark.runs.attempts import has_result, results
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.noise_file import NodeNoise, read_noise, shares_of
-from proofmark.runs.run_files import RunFiles, StepFiles
+from proofmark.runs.run_files import RunFiles
+from proofmark.runs.step_files import StepFiles
 
 EXECUTIONS = 3
 """The largest number of executions of a step by a job: the first one and two repeats of it."""

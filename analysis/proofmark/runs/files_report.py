@@ -18,7 +18,8 @@ from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.binding_file import UNREADABLE
-from proofmark.runs.run_files import RunFiles, StepFiles
+from proofmark.runs.run_files import RunFiles
+from proofmark.runs.step_files import StepFiles
 
 _JOB_ATTEMPT = re.compile(r"[A-Za-z0-9_-]+/attempt-[0-9]+", re.ASCII)
 """The name of an attempt; another one was started by hand, or its file was changed."""

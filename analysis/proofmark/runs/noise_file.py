@@ -13,7 +13,7 @@ from proofmark.common.input_limits import MAX_CPUS, MAX_NODES, MAX_NOISE_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
-from proofmark.runs.run_files import StepFiles
+from proofmark.runs.step_files import StepFiles
 
 MOST_NAMES = 5
 """The largest number of other processes of a node."""

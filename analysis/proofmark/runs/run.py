@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import RootModel
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, read_text, text_or_empty, write_whole
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES

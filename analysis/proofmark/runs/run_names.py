@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proofmark.cases.models import Slug
+from proofmark.cases.vocabulary import Slug
 from proofmark.common.nodesets import HostName
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.resets import nodes_to_reset

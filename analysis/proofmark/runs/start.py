@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from proofmark.cases.models import SUITES_FILE, Benchmarks
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import SUITES_FILE
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import new_folder, write_whole
 from proofmark.common.progress_lines import say

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from proofmark.common.files import read_bytes
 from proofmark.common.nodesets import check_name
-from proofmark.runs.run_files import StepFiles
+from proofmark.runs.step_files import StepFiles
 
 MAX_BYTES = 64 << 20
 POWER_SENSORS = ("rapl", "acpi", "ipmi")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofmark.cases.models import Slug
+from proofmark.cases.vocabulary import Slug
 from proofmark.common.input_limits import MAX_CPUS, MAX_STEPS, MAX_WAIT_S
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proofmark.cases.models import Slug, Text
+from proofmark.cases.vocabulary import Slug, Text
 from proofmark.common.nodesets import unfold
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count

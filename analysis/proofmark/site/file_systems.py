@@ -10,8 +10,8 @@ from typing import Self
 import yaml
 from pydantic import model_validator
 
-from proofmark.cases.models import LAYOUT_AXES
 from proofmark.cases.reader.spec_types import Pattern
+from proofmark.cases.vocabulary import LAYOUT_AXES
 from proofmark.common.strict_model import StrictModel
 
 Words = tuple[str, ...]

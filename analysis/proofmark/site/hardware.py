@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from proofmark.cases.models import Name, Slug, Text
+from proofmark.cases.vocabulary import Name, Slug, Text
 from proofmark.common.input_limits import MAX_COUNT
 from proofmark.common.strict_model import StrictModel
 

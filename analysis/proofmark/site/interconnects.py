@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from archspec.cpu import TARGETS
 from pydantic import Field, model_validator
 
-from proofmark.cases.models import Text
+from proofmark.cases.vocabulary import Text
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware_limits import load_table
 

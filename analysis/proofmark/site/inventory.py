@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.host_names import HostTable, canonical, clashes
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import StrictModel
-from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.access import Access
 from proofmark.site.choice import LINK, chosen_site, missing_inventory
 from proofmark.site.firmware import SSH
-from proofmark.site.groups import ALIASES, PARTITION, PartitionGroup, read_groups, unread_group_vars
+from proofmark.site.groups import ALIASES, PartitionGroup, read_groups, unread_group_vars
 from proofmark.site.partition import PREDICTED, Partition
+from proofmark.site.partition_facts import (
+    fact_mistake,
+    open_question,
+    overridden,
+    paths_of_user,
+    predicted_mistake,
+    without_keys,
+    without_wrong_facts,
+)
 from proofmark.site.questions import unanswered
-from proofmark.site.storage import with_uid
-from proofmark.site.tuned import TUNED, Tuned, with_tuned
+from proofmark.site.tuned import TUNED, with_tuned
 
 
 class Site(StrictModel):
@@ -244,22 +249,22 @@ def read_sites(
         try:
             own = with_tuned(group.partition, group.tuned)
         except ValidationError as error:
-            mistakes += (_mistake(file, item, TUNED) for item in error.errors())
+            mistakes += (fact_mistake(file, item, TUNED) for item in error.errors())
             continue
-        raw = _of_user(_override(own, overrides or {}))
+        raw = paths_of_user(overridden(own, overrides or {}))
         questions = dict(unanswered(raw))
-        mistakes += (_question(file, place, text) for place, text in questions.items())
+        mistakes += (open_question(file, place, text) for place, text in questions.items())
         if questions:
-            raw = _without(raw, {place[0] for place in questions if place})
+            raw = without_keys(raw, {place[0] for place in questions if place})
         try:
             partition = Partition.model_validate(raw)
         except ValidationError as error:
-            mistakes += (_mistake(file, item) for item in error.errors())
-            if broken is not None and (right := _without_wrong_facts(raw, error)):
+            mistakes += (fact_mistake(file, item) for item in error.errors())
+            if broken is not None and (right := without_wrong_facts(raw, error)):
                 broken.append(site_of(name, group, right))
             continue
         if partition.origin == PREDICTED:
-            mistakes.append(_predicted(file))
+            mistakes.append(predicted_mistake(file))
         elif not questions:
             sites.append(site_of(name, group, partition))
         elif broken is not None:
@@ -281,95 +286,3 @@ def _alike(folder: Path, groups: Mapping[str, PartitionGroup]) -> Iterator[Input
     for hosts in clashes(names):
         accepted = "hosts whose names differ: by more than case, and by full names if by the domain"
         yield InputError(f"{folder}", "hosts", f"{', '.join(hosts)}: one host name", accepted)
-
-
-def _predicted(facts: Path) -> InputError:
-    """Return the error of an inventory that declares a twin."""
-    file, _ = placed(variable_files(facts), [PARTITION, "origin"])
-    accepted = "measured or emulated; only `proofmark twin` predicts"
-    return InputError(file or f"{facts}", f"{PARTITION}.origin", f"{PREDICTED!r}", accepted)
-
-
-def _question(facts: Path, place: tuple[str | int, ...], text: str) -> InputError:
-    """Return the error of a required key whose value is a question of ``proofmark init``."""
-    file, _ = placed(variable_files(facts), ["partition", *place])
-    key = ".".join(["partition", *map(str, place)])
-    accepted = "the answer in place of the text"
-    return InputError(file or str(facts), key, f"the question: {text}", accepted)
-
-
-_PLACEHOLDERS: Mapping[str, Any] = {
-    "hardware": "discovered",
-    "environment": "local",
-    "scheduler": "none",
-    "provision_from": "system",
-    "scratch": {"path": "/"},
-}
-"""Values of the required facts, for a partition in which these facts are wrong."""
-
-
-def _without_wrong_facts(raw: Any, error: ValidationError) -> Partition | None:
-    """Return a partition of the facts that `error` does not name; None if they are not one."""
-    wrong = {item["loc"][0] for item in error.errors() if item["loc"]}
-    try:
-        return Partition.model_validate(_without(raw, wrong) if wrong else _PLACEHOLDERS)
-    except ValidationError:
-        return None
-
-
-def _without(raw: Any, wrong: Collection[Any]) -> dict[str, Any]:
-    """Return `raw` without the keys `wrong`. A required key gets a placeholder."""
-    right = raw.items() if isinstance(raw, dict) else ()
-    return {**_PLACEHOLDERS, **{key: value for key, value in right if key not in wrong}}
-
-
-def variable_files(folder: Path) -> list[Path]:
-    """Return the files from which Ansible reads the variables of the group of `folder`."""
-    return [folder.with_suffix(".yml"), *sorted(folder.glob("*.yml"))]
-
-
-def _mistake(facts: Path, item: ErrorDetails, variable: str = PARTITION) -> InputError:
-    """Return an error of pydantic in `variable` with the file and line of its key."""
-    key = ".".join([variable, *map(str, item["loc"])])
-    file, existing = placed(variable_files(facts), [variable, *item["loc"]])
-    if existing:
-        key = f"{existing}.{item['loc'][-1]}" if item["type"] == "missing" else existing
-    file = file or f"{facts}"
-    if item["type"] == "extra_forbidden":
-        words = accepted_keys(Partition if variable == PARTITION else Tuned, item["loc"])
-        found = unknown_key(str(item["loc"][-1]), words)
-        return InputError(str(file), key, found, f"one of {', '.join(words)}")
-    found = "nothing" if item["type"] == "missing" else repr(item["input"])
-    return InputError(str(file), key, found, item["msg"])
-
-
-def _of_user(raw: Any) -> Any:
-    """Return the facts `raw` with the paths of the user who runs the benchmarks."""
-    if not isinstance(raw, dict):
-        return raw
-    user, scratch, further = (raw.get(key) for key in ("run_user", "scratch", "file_systems"))
-
-    def own(entry: Any) -> Any:
-        wanted = isinstance(entry, dict) and "path" in entry
-        return {**entry, "path": with_uid(entry["path"], user)} if wanted else entry
-
-    changed = {"scratch": own(scratch)} if scratch is not None else {}
-    if isinstance(further, list):
-        changed["file_systems"] = [own(each) for each in further]
-    return {**raw, **changed}
-
-
-def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:
-    if not isinstance(raw, dict):
-        return raw
-    changed = dict(raw)
-    if source := overrides.get("provision_from"):
-        changed["provision_from"] = source
-    if directory := overrides.get("scratch_dir"):
-        scratch = changed.get("scratch")
-        changed["scratch"] = {**(scratch if isinstance(scratch, dict) else {}), "path": directory}
-    if reservation := overrides.get("reservation"):
-        queue = changed.get("queue")
-        own = queue if isinstance(queue, dict) else {}
-        changed["queue"] = {**own, "reservation": reservation}
-    return changed

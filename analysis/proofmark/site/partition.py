@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from archspec.cpu import TARGETS
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from proofmark.cases.models import Reference, Slug
+from proofmark.cases.reference import Reference
+from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.models import Slug
+from proofmark.cases.vocabulary import Slug
 from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter
 
-from proofmark.cases.models import Name, Slug
+from proofmark.cases.vocabulary import Name, Slug
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.literals import is_template
 

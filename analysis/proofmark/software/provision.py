@@ -14,7 +14,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.models import Slug
+from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_private, write_whole
 from proofmark.common.strict_model import StrictModel

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 from pydantic import Field
 
-from proofmark.cases.models import Text
+from proofmark.cases.vocabulary import Text
 from proofmark.common.errors import bad_input
 from proofmark.common.files import sha256_of
 from proofmark.common.processes import run_command

@@ -9,12 +9,12 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from proofmark.cases.alternatives import members_from
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument, suite_argument
 from proofmark.cli.output import print_line
-from proofmark.cli.plan_command import print_plan
+from proofmark.cli.plan_print import print_plan
 from proofmark.cli.run_command import stage
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import bad_input

@@ -9,9 +9,9 @@ import pytest
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.suite import Benchmarks
 
 SAMPLES = BENCHMARKS / "samples"
 

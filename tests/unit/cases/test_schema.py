@@ -12,7 +12,7 @@ from tests.fixtures.kit import FAKE
 from tests.folders import ROOT
 
 from proofmark.cases.loading import schema
-from proofmark.cases.models import SUITES_FILE
+from proofmark.cases.vocabulary import SUITES_FILE
 
 FILE = ROOT / "benchmarks" / "case.schema.json"
 CASES = sorted(path for path in FILE.parent.glob("*.yml") if path.name != SUITES_FILE)

@@ -24,7 +24,7 @@ from proofmark.common.signals import StopSignals
 from proofmark.jobs.execute import execute
 from proofmark.machine.bmc.credentials import credentials
 from proofmark.machine.node_commands import NodeProcess, run_commands
-from proofmark.machine.scheduler import ask_scheduler
+from proofmark.machine.scheduler_commands import ask_scheduler
 from proofmark.software.build_process import run as build
 
 SECRETS = {

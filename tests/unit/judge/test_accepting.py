@@ -18,7 +18,7 @@ from tests.fixtures.messages import said
 from tests.folders import PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.judge.ending import ending

@@ -18,7 +18,7 @@ from tests.fixtures.fleet import fleet_run, write_inventory
 from tests.fixtures.phi import NOBODY
 from tests.folders import let_all_enter
 
-from proofmark.cases.models import Required
+from proofmark.cases.suite import Required
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 
-from proofmark.cases.models import Required
+from proofmark.cases.suite import Required
 from proofmark.judge.gate.gate_decisions import (
     LONGEST,
     NOT_MEASURED,

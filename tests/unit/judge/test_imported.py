@@ -10,7 +10,7 @@ import pytest
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.judge.imported_rules import REASONS
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict

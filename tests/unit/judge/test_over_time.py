@@ -19,7 +19,7 @@ from tests.fixtures.sensors import Lines, sense
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.judging import judge_run

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.folders import PROBES
 
-from proofmark.cases.models import Rule
+from proofmark.cases.reference import Rule
 from proofmark.judge.references.derived import Derived, derive, flop_per_cycle, peak
 from proofmark.site.hardware_limits import ProcessorLimits, lanes
 from proofmark.site.node.facts import NodeFacts, parse_probe

@@ -16,7 +16,7 @@ from tests.folders import ROOT
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import UNIT_OF, Reference, Rule
+from proofmark.cases.reference import UNIT_OF, Reference, Rule
 from proofmark.common.errors import BadInput
 from proofmark.common.units import factor, measure
 from proofmark.judge.aggregate import aggregate

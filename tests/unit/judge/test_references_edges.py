@@ -11,7 +11,7 @@ from tests.fixtures.messages import said
 from tests.unit.judge.test_accepting import healthy
 from tests.unit.judge.test_verdict import record, reference
 
-from proofmark.cases.models import Against
+from proofmark.cases.reference import Against
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.judgement import (

@@ -11,7 +11,8 @@ from tests.fixtures.kit import make_kit
 from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import invalid, record, reference
 
-from proofmark.cases.models import Benchmarks, Reference, Required
+from proofmark.cases.reference import Reference
+from proofmark.cases.suite import Benchmarks, Required
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge

@@ -15,7 +15,7 @@ from tests.emulators.stripes import write_tool
 from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import make_kit, steps_of
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import write_whole
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate

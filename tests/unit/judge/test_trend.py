@@ -14,7 +14,7 @@ from tests.bench.trend import shares
 from tests.fixtures.kit import examples
 from tests.fixtures.past_runs import Value, run_id, write_past_run
 
-from proofmark.cases.models import Metric
+from proofmark.cases.reference import Metric
 from proofmark.judge.shared_traits import differences
 from proofmark.judge.trend.change_points import Course, Series, courses
 from proofmark.judge.trend.past_run import Figure, LeftOut, PastRun, read_past_run, run_folders

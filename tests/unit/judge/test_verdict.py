@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import make_kit, results_of
 from tests.fixtures.messages import said
 
-from proofmark.cases.models import Benchmarks, Reference
+from proofmark.cases.reference import Reference
+from proofmark.cases.suite import Benchmarks
 from proofmark.judge.coverage import Uncovered
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.evidence import Evidence

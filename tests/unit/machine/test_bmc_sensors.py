@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 
-from proofmark.cases.models import SENSOR
+from proofmark.cases.vocabulary import SENSOR
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
 from proofmark.machine.bmc.credentials import Credentials

@@ -18,6 +18,7 @@ from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import pbs, slurm
 from proofmark.machine.schedulers.pbs import Pbs
 from proofmark.machine.schedulers.slurm import Slurm
+from proofmark.machine.slurm_states import read_reasons
 
 MARK = "4f1d"
 
@@ -32,14 +33,14 @@ MARK = "4f1d"
     ],
 )
 def test_reasons_of_sinfo_are_read_whole(text: str, reasons: dict[str, str]) -> None:
-    assert slurm.read_reasons(text, MARK) == reasons
+    assert read_reasons(text, MARK) == reasons
 
 
 @given(st.dictionaries(st.sampled_from(["n1", "n2", "n3"]), st.text(min_size=1), min_size=1))
 def test_no_reason_changes_that_of_another_node(given: dict[str, str]) -> None:
     kept = {node: text.replace(f"\n{MARK}", "") for node, text in given.items()}
     text = "".join(f"{MARK} {node} {reason}\n" for node, reason in kept.items())
-    read = slurm.read_reasons(text, MARK)
+    read = read_reasons(text, MARK)
     assert read == {
         node: "" if (whole := reason.rstrip("\n")) == "none" else whole
         for node, reason in kept.items()

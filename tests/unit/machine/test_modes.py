@@ -21,6 +21,7 @@ from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Emulato
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.bmc_model import Host
+from proofmark.machine.modes.forecast import forecast
 from proofmark.machine.modes.mode_results import Result, failures, summary
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.schedulers import slurm
@@ -136,7 +137,7 @@ class TestModeChange:
         site = make_site(2)
         rollout = site.rollout(batch_size=1, boot_s=1200)
         good, bad = rollout.check(site.nodes, lambda _: site.target("snc4-flat"))
-        lines, seconds = rollout.forecast(good)
+        lines, seconds = forecast(rollout, good)
         assert bad == {}
         assert lines == ["n[1-2]: ClusterMode: Quadrant → SNC-4, drain, reset, resume"]
         assert seconds == 2400

@@ -23,7 +23,8 @@ from proofmark.machine.scheduler import (
     SchedulerUnavailable,
     scheduler,
 )
-from proofmark.machine.schedulers import sge, slurm
+from proofmark.machine.schedulers import sge
+from proofmark.machine.slurm_jobs import status_of_job
 from proofmark.runs.job_state import State
 from proofmark.site.execution import Queue
 
@@ -556,7 +557,7 @@ def test_one_by_one_runs_on_every_node_and_fails_if_one_node_fails(tmp_path: Pat
     ],
 )
 def test_states_of_slurm(name: str, reason: str, state: State) -> None:
-    assert slurm._state(name, reason).state is state
+    assert status_of_job(name, reason).state is state
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,12 @@ from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import FirmwareState, Host
 from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.modes.forecast import forecast
 from proofmark.machine.modes.mode_results import Result
 from proofmark.machine.modes.mode_stage import seen_settings
 from proofmark.machine.modes.rollout import ModeRollout
-from proofmark.machine.modes.transition import ModeTransition, TargetMode
+from proofmark.machine.modes.target_mode import TargetMode
+from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.modes.verification import ExpectedState, verify_mode
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
@@ -220,7 +222,7 @@ class TestModes:
         lab = make_lab("idrac-amd", {"new": {"numa_per_socket": "4", "turbo": "off"}})
         rollout = lab.rollout()
         good, bad = rollout.check(lab.nodes, lambda _: lab.target("new"))
-        lines, _ = rollout.forecast(good)
+        lines, _ = forecast(rollout, good)
         assert bad == {} and lab.machine().patches == 0
         assert lines == [
             "n1: NumaNodesPerSocket: 1 → 4, SysProfile: PerfPerWattOptimizedDapc → Custom,"

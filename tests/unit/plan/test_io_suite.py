@@ -11,7 +11,7 @@ from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.file_layout import FileLayout, hints_input

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import is_name
 from proofmark.plan.output_paths import PathRule

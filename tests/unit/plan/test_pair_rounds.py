@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from tests.fixtures.kit import Kit, examples, make_kit
 from tests.unit.judge.test_accepting import plan_of as plan_of_skl
 
-from proofmark.cases.models import SuiteUse
+from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.errors import BadInput
 from proofmark.plan.pair_round import PairRound
 from proofmark.plan.plan import Plan, Step

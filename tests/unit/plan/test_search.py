@@ -13,7 +13,7 @@ from tests.fixtures.kit import examples
 from tests.folders import BENCHMARKS, ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import SearchRule
+from proofmark.cases.suite_use import SearchRule
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.search import PASSES, Candidate, Decision, Search, decide

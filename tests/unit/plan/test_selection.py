@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import FAKE, SYMBOLS, Kit, make_kit, topology
 from tests.fixtures.report_run import made_run
 
-from proofmark.cases.models import Reference
+from proofmark.cases.reference import Reference
 from proofmark.common.errors import BadInput
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.judging import read_and_judge

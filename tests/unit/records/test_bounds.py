@@ -16,8 +16,8 @@ from tests.fixtures.kit import make_kit
 from tests.folders import PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run

@@ -10,8 +10,8 @@ from tests.fixtures.kit import make_kit
 from tests.unit.records.test_bounds import step
 
 from proofmark.cases.bounds import LARGEST
-from proofmark.cases.models import Metric
 from proofmark.cases.reader.engine import Reading
+from proofmark.cases.reference import Metric
 from proofmark.records.physical_bounds import Bound, Bounds, StepBounds
 from proofmark.site.ceilings import UNIVERSAL
 

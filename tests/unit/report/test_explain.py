@@ -15,7 +15,7 @@ from tests.fixtures.report_run import made_run
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.judge.judging import judge_and_write

@@ -13,7 +13,7 @@ import pytest
 from tests.folders import BENCHMARKS, DATA
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds

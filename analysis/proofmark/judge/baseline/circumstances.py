@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.baseline_table import programs_of, values_table
 from proofmark.judge.fleet.fleet import Kinds

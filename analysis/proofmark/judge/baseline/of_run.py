@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.changes import changes, lost_parts

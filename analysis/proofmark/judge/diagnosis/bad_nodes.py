@@ -11,33 +11,20 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.judge.baseline.comparison import KIND as BASELINE
 from proofmark.judge.diagnosis.causes import Cause, Drift, Loss, causes, drift, losses, segments_of
 from proofmark.judge.diagnosis.over_time import KIND
-from proofmark.judge.results import CONFIRMING, WITHIN_NOISE, Result
+from proofmark.judge.diagnosis.slow_figures import (
+    SlowFigure,
+    attribute_links,
+    confirmed,
+    failures,
+    wrong_digits,
+)
+from proofmark.judge.results import Result
 from proofmark.judge.shared_traits import Traits, configuration, traits_of, usual
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange
 
 RARE = 0.1
 """A setting that at most this part of the nodes has is listed as a possible cause."""
-
-
-@dataclass(frozen=True)
-class SlowFigure:
-    """A figure that fails.
-
-    Attributes:
-        result: the result of the figure.
-        deviation: measured ÷ reference − 1, of the judgement that fails most.
-    """
-
-    result: Result
-    deviation: float
-
-    @property
-    def name(self) -> str:
-        """Return case, benchmark and metric."""
-        record = self.result.record
-        words = dict.fromkeys((record.case, record.benchmark, record.metric))
-        return " ".join(filter(None, words))
 
 
 @dataclass(frozen=True)
@@ -209,16 +196,16 @@ def bad_nodes(
     settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
     traits = traits_of(settings, location)
     results = list(failed)
-    by_node, by_pair = _failures(results)
+    by_node, by_pair = failures(results)
     for pair, host in suspects.slow_ends.items():
         explained = by_pair.pop(pair, [])
         if host and explained:
             by_node.setdefault(host, []).extend(explained)
-    digits = _wrong_digits(results)
+    digits = wrong_digits(results)
     counters = {host: _counters(node) for host, node in nodes.items()}
     candidates = suspects.measured if suspects.judged is None else suspects.judged
     left = [pair for pair in candidates if pair not in suspects.slow_ends]
-    links = _attribute_links(left, by_node, by_pair)
+    links = attribute_links(left, by_node, by_pair)
     hosts = suspects.hosts
     without_parts = {host: parts for host, parts in suspects.lost.items() if host in hosts}
     against_baseline = any(
@@ -247,7 +234,7 @@ def bad_nodes(
             retest=bool(slow)
             and host not in (*digits, *lossy, *without_parts)
             and not any(change.is_fault for change in counters.get(host, ()))
-            and not _confirmed(slow),
+            and not confirmed(slow),
             causes=tuple(cause for cause in shared if host in cause.members),
             rare_settings=_rare_settings(settings.get(host, {}), counts, len(settings)),
             counters=counters.get(host, ()),
@@ -259,80 +246,6 @@ def bad_nodes(
     ]
     bad.sort(key=lambda node: (node.retest, not node.digits, -abs(node.worst), node.host))
     return BadNodes(tuple(bad), links, shared, drift(settings), len(hosts))
-
-
-def _confirmed(slow: Iterable[SlowFigure]) -> bool:
-    """Return whether enough undisturbed executions show that a node is slow.
-
-    One of its figures is confirmed by its own executions. A figure with another node is confirmed
-    together with those with further nodes.
-    """
-    results = [figure.result for figure in slow]
-    pairs = (each for each in results if len(hosts_of(each.record.node)) > 1)
-    shown = {name for each in pairs if each.retest_reason != WITHIN_NOISE for name in each.shown_by}
-    return not all(each.retest for each in results) or len(shown) >= CONFIRMING
-
-
-def _failures(
-    results: Iterable[Result],
-) -> tuple[dict[str, list[SlowFigure]], dict[str, list[SlowFigure]]]:
-    by_node: dict[str, list[SlowFigure]] = {}
-    by_pair: dict[str, list[SlowFigure]] = {}
-    for result in results:
-        ratios = [
-            judgement.ratio - 1
-            for judgement in result.references
-            if judgement.outcome == "FAIL" and judgement.ratio is not None
-        ]
-        if not ratios:
-            continue
-        slow = SlowFigure(result, max(ratios, key=abs))
-        hosts = hosts_of(result.record.node)
-        if len(hosts) == 1:
-            by_node.setdefault(hosts[0], []).append(slow)
-        elif len(hosts) == 2:
-            by_pair.setdefault(result.record.node, []).append(slow)
-    return by_node, by_pair
-
-
-def _wrong_digits(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """Return the results that fail without a ratio, by the node that computed alone."""
-    by_node: dict[str, list[Result]] = {}
-    for result in results:
-        hosts = hosts_of(result.record.node)
-        no_ratio = any(each.outcome == "FAIL" and each.ratio is None for each in result.references)
-        if no_ratio and len(hosts) == 1:
-            by_node.setdefault(hosts[0], []).append(result)
-    return by_node
-
-
-def _attribute_links(
-    names: Iterable[str],
-    by_node: dict[str, list[SlowFigure]],
-    by_pair: Mapping[str, list[SlowFigure]],
-) -> tuple[tuple[str, SlowFigure], ...]:
-    """Attribute slow links to a node if all of its links are slow; return the other slow links.
-
-    `by_node` gets the attributed figures. A node with a single link is not accused.
-    """
-    if not by_pair:
-        return ()
-    pairs: dict[str, set[str]] = {}
-    for name in names:
-        hosts = hosts_of(name)
-        if len(hosts) == 2:
-            for host in hosts:
-                pairs.setdefault(host, set()).add(name)
-    all_slow = {host for host, of in pairs.items() if len(of) > 1 and of <= by_pair.keys()}
-    links = []
-    for pair, slow in by_pair.items():
-        bad = [host for host in hosts_of(pair) if host in all_slow or host in by_node]
-        for host in bad:
-            if host in all_slow:
-                by_node.setdefault(host, []).extend(slow)
-        if not bad:
-            links.append((pair, max(slow, key=lambda figure: abs(figure.deviation))))
-    return tuple(links)
 
 
 def _rare_settings(

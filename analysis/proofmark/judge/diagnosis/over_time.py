@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.cases.models import SENSOR, Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import BENCHMARK, TELEMETRY, THROTTLED
+from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA

@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proofmark.common.text import csv_cell
-from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
+from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.results import Result
 from proofmark.site.node.facts import NodeFacts
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from proofmark.cases.models import FILE_SYSTEM, STORAGE_TARGET
+from proofmark.cases.vocabulary import FILE_SYSTEM, STORAGE_TARGET
 from proofmark.common.message import Message
 from proofmark.judge.results import Result
 

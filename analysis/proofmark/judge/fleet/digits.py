@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds, like_nodes

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from proofmark.cases.models import MEASURED, STORAGE_TARGET, TOGETHER, Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
+from proofmark.cases.vocabulary import MEASURED, STORAGE_TARGET, TOGETHER
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from proofmark.cases.models import RESOLVED_AXES, SENSOR, Required
+from proofmark.cases.suite import Required
 from proofmark.cases.telemetry import TELEMETRY
+from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.diagnosis.rma import rma, serial_number
 from proofmark.judge.gate.gate_decisions import Evidence, Failure

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.aggregate import Aggregates

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proofmark.cases.models import ALONE, MEASURED, Benchmarks
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import ALONE, MEASURED
 from proofmark.common.units import measure
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.links.paths import Paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from proofmark.cases.models import UNIT_OF, Rule
+from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.common.message import Message
 from proofmark.site.hardware_limits import link, processor
 from proofmark.site.node.facts import NodeFacts

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
-from proofmark.cases.models import MEASURED, Against, Benchmarks, Reference
+from proofmark.cases.reference import Against, Reference
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import MEASURED
 from proofmark.common.expressions import render
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of

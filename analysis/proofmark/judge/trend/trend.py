@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proofmark.cases.models import Metric
+from proofmark.cases.reference import Metric
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.intervals import Interval
 from proofmark.judge.shared_traits import differences

@@ -15,7 +15,8 @@ from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.modes.rollout import ModeRollout
-from proofmark.machine.modes.transition import ModeTransition, TargetMode
+from proofmark.machine.modes.target_mode import TargetMode
+from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.modes.verification import ExpectedState, verify_mode
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining

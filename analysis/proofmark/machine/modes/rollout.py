@@ -10,11 +10,13 @@ from time import monotonic
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.nodesets import folded
-from proofmark.machine.bmc.bmc_model import FirmwareState, Host, to_change
+from proofmark.machine.bmc.bmc_model import FirmwareState, Host
 from proofmark.machine.fanout import STOP_SIGNALS, fan_out, node_error, split
 from proofmark.machine.modes.drains import Drains, held_by, history_of
 from proofmark.machine.modes.mode_results import Result, results_of
-from proofmark.machine.modes.transition import ModeTransition, TargetMode, original_state
+from proofmark.machine.modes.refusals import refuse_changed
+from proofmark.machine.modes.target_mode import TargetMode, original_state
+from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.modes.verification import Observation
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import DrainingScheduler
@@ -176,7 +178,7 @@ class ModeRollout:
                 self.say(f"{node}: taken over from {other}")
             state, observation = self.transition.check(self.hosts[node], history, target)
             if not self.claims.take_over:
-                self.transition.refuse_changed(history, state, observation)
+                refuse_changed(self.transition.back_end, history, state, observation)
             return CheckedNode(history, target, state, observation)
 
         firmware = self.transition.firmware
@@ -219,25 +221,6 @@ class ModeRollout:
         return self.transition.arrived(
             checked.history, checked.state, checked.observation, checked.target
         )
-
-    def forecast(self, nodes: Mapping[str, CheckedNode]) -> tuple[list[str], float]:
-        """Return the changes, one line for all nodes with the same changes, and their seconds."""
-        nodes_of: dict[str, list[str]] = {}
-        to_reset = 0
-        for node, checked in nodes.items():
-            text = f"nothing, in mode {checked.target.mode} already"
-            if not self.arrived(checked):
-                to_reset += 1
-                current = checked.state.current
-                changes = [
-                    f"{name}: {current.get(name, 'unknown')} → {value}"
-                    for name, value in to_change(checked.state, checked.target.attributes).items()
-                ]
-                text = ", ".join([*changes, "drain, reset, resume"])
-            nodes_of.setdefault(text, []).append(node)
-        firmware = self.transition.firmware
-        lines = [f"{folded(names)}: {text}" for text, names in nodes_of.items()]
-        return lines, -(-to_reset // firmware.batch_size) * firmware.boot_s
 
     def _release(self, nodes: Iterable[str]) -> dict[str, Result]:
         """Release `nodes`, which need no restore; return the results of those that failed."""

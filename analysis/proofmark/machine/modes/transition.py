@@ -8,57 +8,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEnd, Shell
 from proofmark.machine.bmc.bmc_model import (
     FirmwareState,
     Host,
-    foreign_pending,
     format_settings,
     refused_settings,
     to_change,
 )
+from proofmark.machine.modes.refusals import refuse_foreign, refuse_replaced, serials_of
+from proofmark.machine.modes.target_mode import TargetMode
 from proofmark.machine.modes.verification import Observation, read_observation
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
 from proofmark.runs.journal import RESTORED, History, Journal
 from proofmark.site.firmware import Firmware, Scalar, Settings
-
-SHOWN = ("numa", "smbios")
-"""The parts of an observation that the mode determines."""
-SOMEBODY_ELSE = (
-    "Another controller or person has changed the mode: restore it there first, then repeat this "
-    "command. mode_take_over=true (--take-over) changes the node all the same"
-)
-
-
-@dataclass(frozen=True)
-class TargetMode:
-    """The mode that a node shall be in.
-
-    Attributes:
-        mode: its name; ``RESTORED`` for the state before the first change.
-        attributes: the firmware attributes of the mode.
-        verify: raises `NodeError` if the observation does not prove the mode.
-        settings: the abstract settings of the mode; the firmware of a node has their attributes.
-    """
-
-    mode: str
-    attributes: Settings
-    verify: Callable[[Observation], None]
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    def shown_by(self, observation: Observation) -> bool:
-        """Return whether `observation` proves the mode."""
-        try:
-            self.verify(observation)
-        except NodeError:
-            return False
-        return True
 
 
 @dataclass(frozen=True)
@@ -103,43 +72,18 @@ class ModeTransition:
             NodeError: the node cannot be brought into the mode; the outcome is the reason.
         """
         state = self.back_end.read(host, {**self.mode_attributes, **target.attributes})
-        _refuse_replaced(history.serials, _serials(state, None))
-        _refuse_foreign(state, history)
+        refuse_replaced(history.serials, serials_of(state, None))
+        refuse_foreign(state, history)
         try:
             observation = self.observe(host.node)
         except NodeError:
             if not history.in_flight:
                 raise
             return state, None
-        _refuse_replaced(history.serials, _serials(state, observation))
+        refuse_replaced(history.serials, serials_of(state, observation))
         if not self.back_end.sets and not target.shown_by(observation):
             self.back_end.stage(host, state, target.attributes)
         return state, observation
-
-    def refuse_changed(
-        self, history: History, state: FirmwareState, observation: Observation | None
-    ) -> None:
-        """Accept a node in the mode that the run has set, or in the one before the run.
-
-        Raises:
-            NodeError: CHANGED: it is in another mode, which somebody else has set.
-        """
-        known = history.mode and history.mode != RESTORED and not history.in_flight
-        if not known or not self.back_end.sets or observation is None:
-            return
-        if self.back_end.reads_current_values and history.mode_attributes:
-            of_run: Mapping[str, object] = history.mode_attributes
-            found: Mapping[str, object] = {name: state.current.get(name) for name in of_run}
-            before: Mapping[str, object] = history.original or {}
-        else:
-            now = observation.as_json()
-            of_run = {key: history.mode_seen.get(key) for key in SHOWN}
-            found, before = {key: now[key] for key in SHOWN}, history.original_seen
-        wrong = [name for name, value in of_run.items() if found[name] != value]
-        if any(found[name] != before.get(name) for name in wrong):
-            told = [{name: values[name] for name in wrong} for values in (found, of_run)]
-            text = f"found {format_settings(told[0])}; the run had set {format_settings(told[1])}"
-            raise NodeError(Outcome.CHANGED, f"{text}. {SOMEBODY_ELSE}")
 
     def resolved(self, target: TargetMode, state: FirmwareState) -> TargetMode:
         """Return `target` with the firmware's attributes for its abstract settings.
@@ -256,9 +200,9 @@ class ModeTransition:
             self._await_pending_reset(host, journal, history.in_flight)
         observation = self.observe(host.node)
         state = self.back_end.read(host, {**self.mode_attributes, **target.attributes})
-        serials = _serials(state, observation)
-        _refuse_replaced(history.serials, serials)
-        _refuse_foreign(state, history)
+        serials = serials_of(state, observation)
+        refuse_replaced(history.serials, serials)
+        refuse_foreign(state, history)
         self.refuse(history, state, target)
         if target.mode != RESTORED:
             self._record_original(host, history, journal, (checked, state), observation)
@@ -292,10 +236,10 @@ class ModeTransition:
             NodeError: UNEXPECTED: the two readings differ.
         """
         checked, state = readings
-        serials = _serials(state, observation)
+        serials = serials_of(state, observation)
         if history.original is not None and (history.serials or not serials):
             return
-        _refuse_replaced(_serials(checked, None), serials)
+        refuse_replaced(serials_of(checked, None), serials)
         attributes, seen = history.original, history.original_seen
         if attributes is None:
             attributes, seen = self.original(state), observation.as_json()
@@ -390,37 +334,3 @@ class ModeTransition:
             if error.outcome is Outcome.OTHER_MODE and unchanged:
                 raise NodeError(Outcome.NOT_APPLIED, error.text) from None
             raise
-
-
-def original_state(history: History) -> TargetMode:
-    """Return the target of restore: the attributes and the observation before the first change."""
-    original, shown = dict(history.original or {}), dict(history.original_seen)
-
-    def verify(observation: Observation) -> None:
-        if history.original is None:
-            return  # stopped before the first request: the node is unchanged
-        now = observation.as_json()
-        if any(now[key] != shown.get(key) for key in SHOWN):
-            text = ", ".join(f"{key} {now[key]}, before {shown.get(key)}" for key in SHOWN)
-            raise NodeError(Outcome.OTHER_MODE, text)
-
-    return TargetMode(RESTORED, original, verify)
-
-
-def _serials(state: FirmwareState, observation: Observation | None) -> dict[str, str]:
-    """Return the serial numbers of a node that are known, by their source."""
-    serials = {"BMC": state.serial, "SMBIOS": observation.serial if observation else ""}
-    return {source: serial for source, serial in serials.items() if serial}
-
-
-def _refuse_replaced(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    for source, serial in now.items():
-        if before.get(source, serial) != serial:
-            text = f"serial number {serial} ({source}); the node had {before[source]}"
-            raise NodeError(Outcome.REPLACED, text)
-
-
-def _refuse_foreign(state: FirmwareState, history: History) -> None:
-    if foreign := foreign_pending(state, history.staged):
-        text = f"waits for the next boot: {format_settings(foreign)}"
-        raise NodeError(Outcome.FOREIGN_PENDING, text)

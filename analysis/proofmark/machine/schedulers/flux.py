@@ -12,16 +12,8 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import hostlist, unfold
-from proofmark.machine.scheduler import (
-    Request,
-    Scheduler,
-    SchedulerError,
-    SchedulerUnavailable,
-    ask_scheduler,
-    job_id,
-    submitted_id,
-    unreadable,
-)
+from proofmark.machine.scheduler import Request, Scheduler, SchedulerError, SchedulerUnavailable
+from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = (

@@ -9,15 +9,9 @@ from pathlib import Path
 
 from proofmark.common.host_names import HostTable
 from proofmark.machine.node_states import Use, states_of, text_of
-from proofmark.machine.scheduler import (
-    Request,
-    Scheduler,
-    ask_scheduler,
-    ssh_to,
-    submitted_id,
-    unreadable,
-    user_name,
-)
+from proofmark.machine.on_all import ssh_to
+from proofmark.machine.scheduler import Request, Scheduler, user_name
+from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")

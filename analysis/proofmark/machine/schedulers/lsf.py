@@ -16,16 +16,10 @@ from proofmark.common.errors import bad_input
 from proofmark.common.json_text import parse_printed_json
 from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import Use, states_of, text_of
+from proofmark.machine.on_all import one_by_one, ssh_to
 from proofmark.machine.outcome import NodeError
-from proofmark.machine.scheduler import (
-    Request,
-    Scheduler,
-    ask_scheduler,
-    one_by_one,
-    ssh_to,
-    submitted_id,
-    unreadable,
-)
+from proofmark.machine.scheduler import Request, Scheduler
+from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.survey.listed import ListedNode
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -16,17 +15,22 @@ from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import Use, status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.pbs_output import Entries, active_reservations, entries, node_states, size_of
-from proofmark.machine.scheduler import (
-    DrainingScheduler,
-    NodeStatus,
-    Request,
+from proofmark.machine.pbs_output import (
+    Entries,
+    Vnode,
+    active_reservations,
+    entries,
+    host_of,
+    node_states,
+    vnode_of,
+)
+from proofmark.machine.scheduler import DrainingScheduler, NodeStatus, Request, user_name
+from proofmark.machine.scheduler_commands import (
     as_argument,
     ask_scheduler,
     job_id,
     submitted_id,
     unreadable,
-    user_name,
 )
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.survey.listed import ListedNode
@@ -43,53 +47,15 @@ class PbsNodes(NodeListing):
         """Return all hosts. A host may have several virtual nodes, whose resources are added."""
         printed = ask("pbsnodes", "-a", "-F", "json")
         try:
-            vnodes = [_vnode(name, fields) for name, fields in entries(printed, "nodes").items()]
+            vnodes = [vnode_of(name, fields) for name, fields in entries(printed, "nodes").items()]
         except ValueError:
             vnodes = []
         if not vnodes:
             raise no_listing(self.source, f"no JSON of nodes: {printed[:100]!r}")
-        hosts: dict[str, list[_Vnode]] = {}
+        hosts: dict[str, list[Vnode]] = {}
         for vnode in vnodes:
             hosts.setdefault(vnode[0], []).append(vnode)
-        return [_host(host, parts) for host, parts in hosts.items()]
-
-
-_Vnode = tuple[str, int, int, frozenset[str], str]
-"""Host, CPUs, bytes of memory, queues, and the accelerators of a virtual node."""
-
-
-def _vnode(name: str, fields: Mapping[str, Any]) -> _Vnode:
-    """Return a virtual node; a resource that cannot be read is 0."""
-    resources = fields.get("resources_available")
-    resources = resources if isinstance(resources, dict) else {}
-    queues = [str(fields.get("queue", "")), *str(resources.get("Qlist", "")).split(",")]
-    cpus = str(resources.get("ncpus", ""))
-    return (
-        str(resources.get("host") or name),
-        int(cpus) if re.fullmatch("[0-9]{1,6}", cpus) else 0,
-        _bytes(str(resources.get("mem", ""))),
-        frozenset(queue.strip() for queue in queues if queue.strip()),
-        str(resources.get("ngpus", "")),
-    )
-
-
-def _bytes(text: str) -> int:
-    try:
-        return size_of(text)
-    except ValueError:
-        return 0
-
-
-def _host(host: str, vnodes: list[_Vnode]) -> ListedNode:
-    cpus = sum(each[1] for each in vnodes)
-    gpus = sorted({each[4] for each in vnodes if each[4]})
-    return ListedNode(
-        name=host,
-        kind=(f"CPUs={cpus}", *(f"GPUs={each}" for each in gpus)),
-        memory_bytes=sum(each[2] for each in vnodes),
-        groups=tuple(sorted(frozenset.union(*(each[3] for each in vnodes)))),
-        cpus=cpus,
-    )
+        return [host_of(host, parts) for host, parts in hosts.items()]
 
 
 _UNAVAILABLE = ("annot connect to", "onnection refused", "ommunication failure", "timed out")

@@ -12,17 +12,19 @@ from proofmark.common.errors import BadInput
 from proofmark.common.host_names import HostTable
 from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import states_of, text_of
+from proofmark.machine.on_all import one_by_one
 from proofmark.machine.scheduler import (
     Request,
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    user_name,
+)
+from proofmark.machine.scheduler_commands import (
     as_argument,
     ask_scheduler,
-    one_by_one,
     submitted_id,
     unreadable,
-    user_name,
 )
 from proofmark.machine.sge_output import QUEUE_STATES, read_xml
 from proofmark.runs.job_state import JobStatus, State

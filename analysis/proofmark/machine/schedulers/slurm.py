@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,6 @@ from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import Use, status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
@@ -24,106 +22,13 @@ from proofmark.machine.scheduler import (
     ReservingScheduler,
     SchedulerError,
     SchedulerUnavailable,
-    ask_scheduler,
-    job_id,
-    submitted_id,
-    unreadable,
     user_name,
 )
-from proofmark.machine.slurm_states import node_states
-from proofmark.runs.job_state import JobStatus, State
-from proofmark.site.survey.listed import GroupLimits, ListedNode
-
-MIB = 2**20
-_FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
-_KIND = ("Sockets", "CoresPerSocket", "ThreadsPerCore", "Gres")
-"""The fields that like nodes share."""
-
-
-class SlurmNodes(NodeListing):
-    """Slurm (20.11 and later)."""
-
-    program = "scontrol"
-    source = "scontrol show node"
-    groups_are_queues = True
-
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all nodes, also those of hidden partitions."""
-        printed = ask("scontrol", "--all", "--oneliner", "show", "node")
-        listed = [_node(_fields(line)) for line in printed.splitlines() if line.strip()]
-        nodes = [node for node in listed if node.name]
-        if not nodes:
-            raise no_listing(self.source, f"no NodeName= in {one_line(printed)!r}")
-        return nodes
-
-    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
-        """Return the limits of all partitions."""
-        printed = ask("scontrol", "--all", "--oneliner", "show", "partition")
-        listed = [_fields(line) for line in printed.splitlines()]
-        return {
-            fields["PartitionName"]: GroupLimits(
-                default=fields.get("Default") == "YES",
-                max_walltime_s=_seconds(fields.get("MaxTime", "")),
-                max_nodes=_number(fields.get("MaxNodes", "")),
-            )
-            for fields in listed
-            if "PartitionName" in fields
-        }
-
-    def fabric(self, ask: Ask) -> str:
-        """Return the switches as in topology.conf, without the nodes of switches of switches."""
-        printed = ask("scontrol", "--oneliner", "show", "topology")
-        lines = [line for line in printed.splitlines() if line.startswith("SwitchName=")]
-        return "".join(f"{_of_topology_conf(line)}\n" for line in lines)
-
-
-def _fields(line: str) -> dict[str, str]:
-    """Return the fields of a node; the first of a name, because a reason may contain any text."""
-    fields: dict[str, str] = {}
-    for key, value in _FIELD.findall(line):
-        if value not in ("", "(null)"):
-            fields.setdefault(key, value)
-    return fields
-
-
-def _node(fields: dict[str, str]) -> ListedNode:
-    name = fields.get("NodeName", "")
-    memory = fields.get("RealMemory", "")
-    reported = fields.get("NodeHostName", "")
-    partitions = fields.get("Partitions", "").split(",")
-    return ListedNode(
-        name=name,
-        kind=tuple(f"{key}={fields[key]}" for key in _KIND if key in fields),
-        memory_bytes=int(memory) * MIB if memory.isdecimal() else 0,
-        groups=tuple(partition for partition in partitions if partition),
-        alias=reported if reported != name else "",
-    )
-
-
-def _number(text: str) -> int | None:
-    """Return a number, None for UNLIMITED and 0, which cannot be a limit."""
-    return int(text) if text.isdecimal() and int(text) else None
-
-
-def _seconds(text: str) -> int | None:
-    """Return the seconds of ``days-hours:minutes:seconds``, None for UNLIMITED."""
-    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,6}):(\d\d):(\d\d)", text)
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
-
-
-def _of_topology_conf(line: str) -> str:
-    """Return a line of ``show topology`` in the syntax of topology.conf(5).
-
-    ``show topology`` lists all nodes below a switch, and topology.conf only those of its ports.
-    """
-    words = [word for word in line.split() if not word.startswith(("Level=", "LinkSpeed="))]
-    if any(word.startswith("Switches=") and word != "Switches=" for word in words):
-        words = [word for word in words if not word.startswith("Nodes=")]
-    return " ".join(word for word in words if not word.endswith("="))
-
+from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
+from proofmark.machine.slurm_jobs import status_of_job
+from proofmark.machine.slurm_listing import SlurmNodes
+from proofmark.machine.slurm_states import node_states, read_reasons
+from proofmark.runs.job_state import JobStatus
 
 _UNAVAILABLE = (
     "nable to contact",
@@ -133,54 +38,6 @@ _UNAVAILABLE = (
     "Zero Bytes",
 )
 
-_STATES = {
-    "BOOT_FAIL": State.NODE_FAILED,
-    "CANCELLED": State.CANCELLED,
-    "COMPLETED": State.ENDED_UNKNOWN,
-    "COMPLETING": State.RUNNING,
-    "CONFIGURING": State.WAITING,  # its nodes boot
-    "DEADLINE": State.TIME_LIMIT,
-    "FAILED": State.ENDED_UNKNOWN,
-    "LAUNCH_FAILED": State.NODE_FAILED,
-    "NODE_FAIL": State.NODE_FAILED,
-    "OUT_OF_MEMORY": State.KILLED,
-    "PENDING": State.WAITING,  # or the state of its reason
-    "POWER_UP_NODE": State.WAITING,
-    "PREEMPTED": State.PREEMPTED,
-    "RECONFIG_FAIL": State.NODE_FAILED,
-    "REQUEUED": State.WAITING,
-    "REQUEUE_FED": State.WAITING,
-    "REQUEUE_HOLD": State.HELD,
-    "RESIZING": State.RUNNING,
-    "RESV_DEL_HOLD": State.HELD,
-    "REVOKED": State.CANCELLED,
-    "RUNNING": State.RUNNING,
-    "SIGNALING": State.RUNNING,
-    "SPECIAL_EXIT": State.HELD,
-    "STAGE_OUT": State.RUNNING,
-    "STOPPED": State.SUSPENDED,
-    "SUSPENDED": State.SUSPENDED,
-    "TIMEOUT": State.TIME_LIMIT,
-}
-"""`man squeue`, section JOB STATE CODES."""
-
-_REASONS = {
-    "JobHeld": State.HELD,  # JobHeldUser, JobHeldAdmin
-    "JobHoldMaxRequeue": State.HELD,
-    "launch": State.HELD,  # launch_failed_requeued_held, with spaces or underscores
-    "ReqNodeNotAvail": State.UNAVAILABLE,
-    "Nodes required": State.UNAVAILABLE,
-    "Nodes_required": State.UNAVAILABLE,
-    "NodeDown": State.UNAVAILABLE,
-    "BadConstraints": State.UNAVAILABLE,
-    "Partition": State.UNAVAILABLE,  # PartitionDown, -Inactive, -NodeLimit, -TimeLimit
-    "Invalid": State.UNAVAILABLE,  # InvalidAccount, InvalidQOS
-    "AccountNotAllowed": State.UNAVAILABLE,
-    "QOSNotAllowed": State.UNAVAILABLE,
-    "DependencyNeverSatisfied": State.UNAVAILABLE,
-    "ReservationDeleted": State.UNAVAILABLE,
-}
-"""Prefixes of reasons for which a pending job does not start without help."""
 
 _ID = r"\s*([0-9]+)(?:;\S*)?\s*"
 
@@ -194,8 +51,6 @@ ANSWER_S = 20.0
 _NAME_WIDTH = 256
 """sinfo cuts a longer name. Slurm's own limit of a host name is 64 characters."""
 
-_NO_REASON = "none"
-"""The reason that sinfo prints if there is none."""
 
 OPERATORS = ("Operator", "Administrator")
 """The admin levels that may change the state of a node."""
@@ -265,7 +120,7 @@ class Slurm(ReservingScheduler):
             words = ask_scheduler("sacct", *options).split()
         except (SchedulerError, SchedulerUnavailable, BadInput):
             return None  # the site has no accounting
-        return _state(words[0], "") if words else None
+        return status_of_job(words[0], "") if words else None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; a job that has ended is no error."""
@@ -426,27 +281,7 @@ def _listed(*command: str) -> dict[str, JobStatus]:
     if output.strip() and not rows:
         raise unreadable("squeue", "a list of jobs", output)
     rows.sort(key=lambda row: row[1] != "REVOKED")
-    return {job: _state(name, reason) for job, name, reason in rows}
-
-
-def _state(name: str, reason: str) -> JobStatus:
-    state = _STATES.get(name, State.UNKNOWN)
-    if name == "PENDING":
-        state = next(
-            (stuck for prefix, stuck in _REASONS.items() if reason.startswith(prefix)), state
-        )
-    shown = "" if reason == "None" else reason
-    return JobStatus(state, " ".join(filter(None, (name, shown))))
-
-
-def read_reasons(text: str, mark: str) -> dict[str, str]:
-    """Return the reason of each node; each entry of `text` is ``MARK NODE REASON``.
-
-    A reason may have line breaks. A node of several partitions has several equal entries.
-    """
-    entries = (entry.partition(" ") for entry in f"\n{text}".split(f"\n{mark} ")[1:])
-    reasons = {node: reason.rstrip("\n") for node, _, reason in entries}
-    return {node: "" if reason == _NO_REASON else reason for node, reason in reasons.items()}
+    return {job: status_of_job(name, reason) for job, name, reason in rows}
 
 
 def _by_node(nodes: Sequence[str], form: str) -> list[str]:

@@ -6,7 +6,6 @@ The module `scratch_checks` checks it, `mounts` has the commands of each type, a
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_bytes, write_whole
-from proofmark.common.json_text import parse_json
-from proofmark.common.nodesets import fold, folded, unfold
+from proofmark.common.files import write_whole
+from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.machine.node_scripts import (
     Script,
@@ -27,6 +25,7 @@ from proofmark.machine.node_scripts import (
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import DrainingScheduler, scheduler
+from proofmark.machine.scratch.mounted_nodes import read_mounted, write_mounted
 from proofmark.machine.scratch.mounts import mount_commands
 from proofmark.machine.scratch.scratch_checks import (
     ScratchFacts,
@@ -36,7 +35,6 @@ from proofmark.machine.scratch.scratch_checks import (
 )
 from proofmark.runs.journal import Journal
 from proofmark.runs.owner import as_owner
-from proofmark.runs.run_files import RunFiles
 from proofmark.runs.run_names import NamedRun
 from proofmark.site.inventory import Site
 from proofmark.site.storage import Scratch
@@ -213,7 +211,7 @@ def verify(nodes: ScratchTarget) -> list[str]:
     kept = nodes.kept_for_others() if nodes.demand.mount else {}
     free = replace(nodes, names=[node for node in nodes.names if node not in kept])
     if nodes.demand.mount:
-        _write_mounted(nodes.state, [*_read_mounted(nodes.state), *free.names])
+        write_mounted(nodes.state, [*read_mounted(nodes.state), *free.names])
     outputs, failed = _report(free, "mount")
     failed |= kept
     nodes.check_budget(failed)
@@ -288,7 +286,7 @@ def unmount(state: Path, site: Site) -> list[str]:
     Raises:
         BadInput: nodes are no hosts of the site, or the unmount failed on them.
     """
-    names = _read_mounted(state)
+    names = read_mounted(state)
     if not names or not site.partition.scratch.mount:
         return []
     known = [node for node in names if node in site.hosts]
@@ -299,7 +297,7 @@ def unmount(state: Path, site: Site) -> list[str]:
         for node in names
         if node not in site.hosts
     }
-    _write_mounted(state, failed)
+    write_mounted(state, failed)
     accepted = "a node that unmounts it and answers"
     refuse_failures(site.partition.scratch.path, failed, accepted)
     return _nodes_with(outputs, "unmounted")
@@ -346,22 +344,3 @@ def _journal(nodes: ScratchTarget, failed: Mapping[str, NodeError]) -> None:
             log.result("scratch", missing=str(failed[node]))
         elif log.path.exists() and not _failed(log) and log.history().no_scratch:
             log.result("scratch")
-
-
-def _read_mounted(state: Path) -> list[str]:
-    """Return the nodes on which this run may have mounted the file system."""
-    path = RunFiles(state).mounted
-    try:
-        return unfold(parse_json(read_bytes(path)))
-    except FileNotFoundError:
-        return []
-    except (OSError, TypeError, ValueError) as error:
-        raise bad_input(path, "", f"damaged: {error}", "the file that the kit wrote") from None
-
-
-def _write_mounted(state: Path, names: Iterable[str]) -> None:
-    """Keep the nodes with a mount; without one there is no file."""
-    if sets := fold(dict.fromkeys(names)):
-        write_whole(RunFiles(state).mounted, json.dumps(sets) + "\n")
-    else:
-        RunFiles(state).mounted.unlink(missing_ok=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from proofmark.cases.models import Benchmarks, Case
+from proofmark.cases.models import Case
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json, text_or_empty
 from proofmark.common.input_limits import MAX_PROBE_BYTES
@@ -16,7 +17,7 @@ from proofmark.plan.plan import Job
 from proofmark.plan.step import Step
 from proofmark.plan.traits import Figures, figures_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.runs.run_files import StepFiles
+from proofmark.runs.step_files import StepFiles
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.machines import declared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.cases.models import Reference
+from proofmark.cases.reference import Reference
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
 from proofmark.common.errors import BadInput, bad_input, nearest
 from proofmark.judge.fleet.critical_values import LEAST_NODES
@@ -17,12 +17,7 @@ from proofmark.records.columns import EMULATED
 from proofmark.records.requirements import requirements
 from proofmark.report.explanation.context import Context, context_of
 from proofmark.report.explanation.fact_sources import fact_rows
-from proofmark.report.explanation.planned import (
-    command_rows,
-    input_rows,
-    need_rows,
-    where_rows,
-)
+from proofmark.report.explanation.planned import command_rows, input_rows, need_rows, where_rows
 from proofmark.report.explanation.rows import Explanation, Row, Section
 from proofmark.report.explanation.step_results import again_rows, result_rows
 from proofmark.report.words import count

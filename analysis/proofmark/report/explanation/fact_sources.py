@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proofmark.cases.models import AXES, FILE_SYSTEM, LOAD, MEASURED, Case, SuiteUse
+from proofmark.cases.models import Case
+from proofmark.cases.suite_use import SuiteUse
+from proofmark.cases.vocabulary import AXES, FILE_SYSTEM, LOAD, MEASURED
 from proofmark.common.expressions import variables_in
-from proofmark.plan.expansion import DEFAULT_FACTS, modes_of
 from proofmark.plan.step import Step
+from proofmark.plan.suite_steps import DEFAULT_FACTS, modes_of
 from proofmark.report.explanation.context import Context
 from proofmark.report.explanation.rows import Row
 

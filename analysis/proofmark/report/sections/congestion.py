@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from proofmark.cases.models import LOAD
+from proofmark.cases.vocabulary import LOAD
 from proofmark.common.translation import ENGLISH, _, in_language
 from proofmark.judge.slowdown import Slowdown
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, Drawing, plot_style, sheet

@@ -8,7 +8,8 @@ from proofmark.common.files import is_regular, sha256_of
 from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
+from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated

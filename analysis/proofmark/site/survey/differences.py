@@ -16,9 +16,10 @@ from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import placed
-from proofmark.site.inventory import Site, variable_files
+from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.numa import MEMORY_TOLERANCE
+from proofmark.site.partition_facts import variable_files
 from proofmark.site.survey.entries import Fact, Found, Question
 from proofmark.site.survey.findings import partition_found, topology_facts, topology_of
 from proofmark.site.survey.further_facts import further_facts

@@ -10,10 +10,16 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from proofmark.common.errors import nearest
+from proofmark.machine.bmc.attribute_registry import (
+    ROOT,
+    Registry,
+    doubtful,
+    path_of_member,
+    read_registry,
+)
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
 from proofmark.machine.bmc.blocks import blocking
 from proofmark.machine.bmc.bmc_model import (
@@ -22,7 +28,6 @@ from proofmark.machine.bmc.bmc_model import (
     Host,
     foreign_pending,
     format_settings,
-    refused_settings,
     to_change,
 )
 from proofmark.machine.bmc.client import (
@@ -38,9 +43,8 @@ from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.bmc.vendor_settings import offered_names, resolve, settable, unlocked
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import BmcVendor, vendor
-from proofmark.site.firmware import Firmware, Scalar, Settings
+from proofmark.site.firmware import Firmware, Settings
 
-ROOT = "/redfish/v1"
 REGISTRY = re.compile(r"[\w.+-]+", re.ASCII)
 """The name of an attribute registry, which becomes a part of a path."""
 RESET_TYPES = ("GracefulRestart", "ForceRestart", "PowerCycle")
@@ -56,19 +60,6 @@ APPLY_TIME = {
 
 GENERIC = BmcVendor(title="Redfish", sources=["DMTF DSP2046"], apply_time=True, settings={})
 """A BMC whose vendor the inventory does not name."""
-
-
-@dataclass(frozen=True)
-class Registry:
-    """An attribute registry, the address of the BMC that sent it, and whether another BMC agrees.
-
-    Nodes share a copy. A copy that refuses a setting is believed only if two BMCs sent it, so that
-    one damaged answer affects one node.
-    """
-
-    specs: dict[str, AttributeSpec]
-    address: str
-    confirmed: bool = False
 
 
 class Redfish(BackEnd):
@@ -241,7 +232,7 @@ class Redfish(BackEnd):
             if len(members) != 1:
                 problem = f"the BMC has {len(members)} systems; set firmware.system to one of them"
                 raise NodeError(Outcome.UNEXPECTED, problem)
-            self._systems[bmc.address] = _target(members[0])
+            self._systems[bmc.address] = path_of_member(members[0])
         return self._systems[bmc.address]
 
     def _chosen_reset_type(self, action: Part) -> str:
@@ -271,9 +262,9 @@ class Redfish(BackEnd):
             shared = self._registries.get(key)
             reported = offered_names(self._vendor, bios.part("Attributes").content)
             if shared and not reported.keys() <= shared.specs.keys():
-                return _registry(bmc, name, self._vendor)  # another BIOS, under the same name
-            if shared is None or _doubtful(shared, bmc.address, wanted):
-                own = _registry(bmc, name, self._vendor)
+                return read_registry(bmc, name, self._vendor)  # another BIOS, under the same name
+            if shared is None or doubtful(shared, bmc.address, wanted):
+                own = read_registry(bmc, name, self._vendor)
                 confirmed = shared is not None and shared.specs == own
                 self._registries[key] = Registry(own, bmc.address, confirmed)
                 return own
@@ -289,65 +280,6 @@ def _config_jobs(vendor: BmcVendor, firmware: Firmware) -> ConfigJobs | None:
     # A wait is a part of an operation, which has a limit of its own.
     limit_s = min(firmware.reset_timeout_s, firmware.timeout_s * REQUESTS_OF_AN_OPERATION / 2)
     return ConfigJobs(vendor.jobs, min(firmware.poll_s, limit_s / 10), limit_s)
-
-
-def _doubtful(shared: Registry, address: str, wanted: Settings) -> bool:
-    """Return whether a registry that one other BMC sent refuses a setting."""
-    if shared.confirmed or shared.address == address:
-        return False
-    return any(refused_settings(wanted, shared.specs))
-
-
-def _registry(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> dict[str, AttributeSpec]:
-    response = bmc.request("GET", f"{ROOT}/Registries/{name}", accept=(200, 404))
-    if response.status != 200:
-        # Some BMCs list a registry without the last part of its version, or with another version.
-        members = bmc.get(f"{ROOT}/Registries").body.items("Members")
-        paths = {path: path.rstrip("/").rpartition("/")[2] for path in map(_target, members)}
-        matches = [path for path, listed in paths.items() if name.startswith(listed)] or [
-            path
-            for path, listed in paths.items()
-            if vendor.registry and listed.startswith(vendor.registry)
-        ]
-        if not matches:
-            problem = f"no attribute registry {name}: settings cannot be checked"
-            raise NodeError(Outcome.REFUSED, problem)
-        response = bmc.get(max(matches, key=len))
-    uri = next(filter(None, (item.path("Uri") for item in response.body.items("Location"))), "")
-    if not uri:
-        problem = f"registry {name} has no file: settings cannot be checked"
-        raise NodeError(Outcome.REFUSED, problem)
-    entries = bmc.get(uri).body.part("RegistryEntries").items("Attributes")
-    key = vendor.value_names
-    return {item.text("AttributeName"): _attribute_spec(item, key) for item in entries}
-
-
-def _attribute_spec(item: Part, key: str) -> AttributeSpec:
-    """Return the specification of an attribute; a damaged one is an attribute that cannot be set.
-
-    A registry has hundreds of attributes, and the kit sets a few.
-    """
-    try:
-        values: tuple[Scalar, ...] = tuple(each.text(key) for each in item.items("Value"))
-        if item.text("Type") == "Boolean":
-            values = (True, False)
-        return AttributeSpec(
-            item.flag("ReadOnly"), values, item.number("LowerBound"), item.number("UpperBound")
-        )
-    except NodeError as error:
-        return AttributeSpec(damage=error.text)
-
-
-def _target(member: Part) -> str:
-    """Return the path of a member of a collection.
-
-    Raises:
-        NodeError: UNEXPECTED: the member has no path.
-    """
-    path = member.path("@odata.id")
-    if not path:
-        raise NodeError(Outcome.UNEXPECTED, f"{member.place}: found no @odata.id; accepted: a path")
-    return path
 
 
 def _pending(bios: Part, settings: Part) -> dict[str, Any]:

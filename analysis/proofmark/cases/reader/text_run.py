@@ -1,0 +1,315 @@
+"""One run of a program in a text, while it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from proofmark.cases.reader.builder import Notes, ProgramRun, UnreadLines
+from proofmark.cases.reader.command_line import (
+    Request,
+    exact_sizes,
+    has_requested_rows,
+    missing_sizes,
+    selected_metrics,
+)
+from proofmark.cases.reader.loose_rows import Match, Rows
+from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.spec_command import CommandLine, Complaint
+from proofmark.cases.reader.spec_table import Table
+from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
+from proofmark.cases.reader.table import OpenTable
+from proofmark.cases.reader.values import shorten
+
+
+class TextRun:
+    """The state of one run of a program while it is read."""
+
+    def __init__(self, spec: ReadSpec, rules: TextSpec, request: Request | None) -> None:
+        self._spec = spec
+        self._started = self._request = request
+        self._next_request = request
+        self.mixed = ""  # why the output is a mixture
+        self.closed = False
+        self._doubts: dict[str, Iterable[str]] = {}  # problem → metrics of the figures
+        self._closed_table: OpenTable | None = None
+        self._benchmark_known = spec.benchmark is not None
+        self._rules = rules
+        self._notes = Notes(spec.parameters)
+        self._seen: set[str] = set()  # names of `require`, patterns of `reject`
+        self._banner = False  # whether the line `starts` was read
+        self._talks = False  # whether a line that no rule matches follows it
+        self._foreign = ""  # another format or program that the output belongs to
+        self._under: set[str] = set()  # titles of `keys` whose table is open
+        self.table: OpenTable | None = None
+        self._strays = UnreadLines()
+        self._rows = [Rows(rule, self._notes) for rule in rules.rows]
+
+    def following(self) -> TextRun:
+        """Return the next run in the same output."""
+        run = TextRun(self._spec, self._rules, self._started)
+        run._request = self._next_request
+        known = self._notes.run
+        bare = not (known.builders or known.problems or self._seen or self._talks)
+        if self._rules.once and bare:
+            run.mixed = "a run has no result before the next one begins"
+        return run
+
+    def other(self, line: str) -> None:
+        """Read a line that no rule matches."""
+        self._talks = self._talks or self._banner
+        if self._rules.strays:
+            self._stray(line)
+
+    def ruled(self, line: Line) -> None:
+        """Read a line that a rule matches."""
+        self._strays.end()
+        self._banner = self._banner or line.starts
+        start = len(self._notes.run.builders)
+        for role, subject, match in line.hits:
+            _ACTIONS[role](self, subject, match)
+        if len(self._notes.run.builders) > start and line.hits[0].role in _RESULTS:
+            self._notes.row_read(start)
+
+    def _stray(self, line: str) -> None:
+        """Add an INVALID reading for a line outside of any table that looks like a row."""
+        for table, row in self._rules.strays:
+            if row.fullmatch(line):
+                problem = f"a row outside of any table: {shorten(line)}"
+                if self._rules.once == "rows":
+                    self.mixed = "a row is outside of any table"
+                    self._strays.end()  # each row has its own reading
+                closed = self._closed_table
+                if closed and closed.rule is table and closed.take_stray(line, problem):
+                    self._strays.end()
+                else:
+                    metric = table.metric_of(line.split())
+                    self._strays.line(problem, partial(self._notes.unread, metric), metric)
+
+    def cut(self, line: str) -> None:
+        """Add INVALID readings for a last line without a line end: it may be incomplete."""
+        if not line:
+            return
+        problem = f"the last line is cut: {shorten(line)}"
+        if self.table:
+            self.table.broken(line, problem)
+        for rows in self._rows:
+            if rows.rule.begins.fullmatch(line):
+                rows.broken(problem)
+        for keys in self._rules.keys:
+            if (match := keys.match.fullmatch(line)) and (quantity := keys.quantity(match)):
+                if keys.under and keys.title not in self._under:
+                    continue
+                self._notes.unread(quantity.metric, problem)
+
+    def finish(self, problems: Iterable[str]) -> ProgramRun:
+        """Check the run as a whole and return it."""
+        rules, run = self._rules, self._notes.run
+        self._end_table()
+        run.problems += problems
+        if rules.starts and not (self._banner or rules.untitled):
+            run.problems.append("no banner: another program, or the beginning is missing")
+        missing = [name for name in rules.require if name not in self._seen]
+        missing = [name for name in missing if not self._replaced(name)]
+        run.problems += [f"no line {name!r}: truncated, or a check failed" for name in missing]
+        for rows in self._rows:
+            rows.finish()
+        self._check_doubts()
+        if self._foreign:
+            run.problems.clear()
+            run.builders.clear()
+            self._notes.unread(rules.first_metric, f"an output of {self._foreign}: it is not read")
+            return run
+        self._select()
+        if run.builders:
+            metrics = {builder.metric for builder in run.builders}
+            for metric in rules.expected:
+                if metric not in metrics:
+                    self._notes.unread(metric, f"no value of {metric} found")
+        self._check_sizes()
+        if rules.once == "rows":
+            self._check_distinct()
+        for builder in run.builders if rules.needs else ():
+            known = {*run.facts, *builder.parameters}
+            if builder.benchmark or self._benchmark_known:
+                known.add("benchmark")
+            if not builder.problems:
+                builder.problems += [f"no line has its {n}" for n in rules.needs if n not in known]
+        return run
+
+    def _replaced(self, name: str) -> bool:
+        """Return whether all requested rows prove the end instead of the line `name`."""
+        command = self._rules.command
+        operations = command.operations if command else None
+        if not operations or operations.proves != name or not self._request:
+            return False
+        return has_requested_rows(operations, self._request, self._notes.run.builders)
+
+    def _select(self) -> None:
+        """Leave out the metrics that the command line does not select; add the missing ones."""
+        run, command = self._notes.run, self._rules.command
+        if not (command and command.phases and self._request and run.builders):
+            return
+        selected = selected_metrics(command, self._request)
+        run.builders = [each for each in run.builders if each.metric in selected]
+        found = {each.metric for each in run.builders}
+        for metric in (each for each in self._spec.metrics if each in selected - found):
+            self._notes.unread(metric, f"no value of {metric} found")
+
+    def _check_sizes(self) -> None:
+        run, doubling = self._notes.run, self._rules.command and self._rules.command.doubling
+        if not doubling:
+            return
+        if self._request:
+            if problem := missing_sizes(doubling, self._request, run.builders):
+                run.problems.append(problem)
+        else:
+            run.unproven = any(doubling.parameter in each.parameters for each in run.builders)
+
+    def _check_distinct(self) -> None:
+        known = set()
+        for builder in self._notes.run.builders:
+            key = (builder.metric, builder.benchmark, *builder.parameters.items())
+            if builder.value is not None and key in known:
+                self.mixed = self.mixed or f"a run has two values of {builder.metric}"
+            known.add(key)
+
+    def _check_doubts(self) -> None:
+        """Apply the complaints whose figures are known only at the end of the run."""
+        run = self._notes.run
+        if self._notes.doubts:
+            self._notes.doubt_last_row()
+        for problem, metrics in self._doubts.items():
+            concerned = [builder for builder in run.builders if builder.metric in metrics]
+            for builder in concerned:
+                builder.problems.append(problem)
+            if not concerned:
+                run.problems.append(problem)
+
+    def _command(self, rule: CommandLine, match: Match) -> None:
+        words = match["command"].split()
+        request = self._started or Request(words)
+        if self._notes.run.builders:
+            self._next_request = request
+        else:
+            self._request = request
+            self._notes.exact |= exact_sizes(rule, Request(words))
+
+    def _complaint(self, rule: Complaint, match: Match) -> None:
+        notes = self._notes
+        if rule.unless in notes.sticky or rule.unless in notes.run.facts:
+            return
+        problem = f"the output contains {shorten(match.string)}"
+        if rule.metrics:
+            self._doubts[problem] = rule.metrics
+        elif problem not in notes.doubts:
+            notes.doubts.append(problem)
+
+    def _close(self, _: None, match: Match) -> None:
+        self.closed = True
+
+    def _fact(self, _: None, match: Match) -> None:
+        run, groups = self._notes.run, match.groupdict()
+        run.node = groups.get("node") or run.node
+        for name, value in self._notes.typed(groups, run.problems).items():
+            if run.facts.setdefault(name, value) != value:
+                run.problems.append(f"two values of {name}: {run.facts[name]} and {value}")
+
+    def _context(self, rule: Context, match: Match) -> None:
+        self._end_table()
+        self._closed_table = None
+        notes, groups = self._notes, match.groupdict()
+        for name in rule.resets:
+            notes.sticky.pop(name, None)
+        notes.benchmark = groups.get("benchmark") or notes.benchmark
+        notes.sticky |= notes.typed(groups, notes.run.problems)
+
+    def _header(self, table: Table, match: Match) -> None:
+        self._end_table()
+        if self._closed_table and self._rules.once == "rows":
+            self.mixed = "a run has two headers"
+        titles = match.groupdict().get("titles") or match.string
+        self.table = OpenTable(table, titles, self._notes)
+
+    def _ended(self, _: None, match: Match) -> None:
+        self._end_table()
+
+    def _end_table(self) -> None:
+        if self.table:
+            self.table.close()
+            self._closed_table = self.table
+        self.table = None
+
+    def _title(self, keys: Keys, match: Match) -> None:
+        self._under.add(keys.title)
+
+    def _untitle(self, keys: Keys, match: Match) -> None:
+        self._under.discard(keys.title)
+
+    def _is_foreign(self, name: str, match: Match) -> None:
+        self._foreign = self._foreign or name
+
+    def _key(self, keys: Keys, match: Match) -> None:
+        if keys.under and keys.title not in self._under:
+            return
+        if quantity := keys.quantity(match):
+            problems: list[str] = []
+            parameters = self._notes.typed(match.groupdict(), problems)
+            self._notes.measure(quantity.metric, match["value"].strip(), parameters, problems)
+
+    def _required(self, name: str, _: Match) -> None:
+        if name in self._seen and self._rules.once:
+            self.mixed = f"a run has two lines {name!r}"
+        self._seen.add(name)
+
+    def _row(self, number: int, match: Match) -> None:
+        self._rows[number].row(match)
+
+    def _confirm(self, number: int, match: Match) -> None:
+        self._rows[number].confirm(match)
+
+    def _refuse(self, number: int, match: Match) -> None:
+        self._rows[number].refuse(match)
+
+    def _count(self, number: int, match: Match) -> None:
+        self._rows[number].count(match)
+
+    def _rejected(self, _: None, match: Match) -> None:
+        pattern = match.re.pattern
+        if pattern not in self._seen:  # thousands of ranks may print the same line
+            self._seen.add(pattern)
+            self._notes.run.problems.append(f"the output contains {shorten(match.string)}")
+
+    def _failed(self, _: None, match: Match) -> None:
+        self._end_table()
+        notes, groups = self._notes, match.groupdict()
+        notes.benchmark = groups.get("benchmark") or notes.benchmark
+        notes.sticky.clear()
+        parameters = notes.typed(groups, [])
+        problem = f"the output contains {shorten(match.string)}"
+        notes.unread(self._rules.first_metric, problem, parameters)
+
+
+_ACTIONS: Mapping[Role, Callable[[TextRun, Any, Match], None]] = {
+    "fact": TextRun._fact,
+    "context": TextRun._context,
+    "header": TextRun._header,
+    "end": TextRun._ended,
+    "row": TextRun._row,
+    "confirm": TextRun._confirm,
+    "refuse": TextRun._refuse,
+    "count": TextRun._count,
+    "key": TextRun._key,
+    "required": TextRun._required,
+    "rejected": TextRun._rejected,
+    "failed": TextRun._failed,
+    "command": TextRun._command,
+    "complaint": TextRun._complaint,
+    "closes": TextRun._close,
+    "title": TextRun._title,
+    "untitle": TextRun._untitle,
+    "foreign": TextRun._is_foreign,
+}
+_RESULTS: frozenset[Role] = frozenset({"row", "key"})
+OPENERS: frozenset[Role] = frozenset({"fact", "context", "header", "row", "key"})

@@ -1,0 +1,124 @@
+"""The metrics of a case, and the limits with which its results are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from proofmark.cases.vocabulary import MEASURED, TOGETHER, Braces, Name, Parameters, Slug, Text
+from proofmark.common.strict_model import StrictModel
+
+Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth", "link_latency"]
+
+
+UNIT_OF: Mapping[Rule, str] = {
+    "rpeak_nominal": "GFlop/s",
+    "rpeak_avx": "GFlop/s",
+    "memory_bandwidth": "GB/s",
+    "link_bandwidth": "GB/s",
+    "link_latency": "us",
+}
+"""The unit of each limit that is computed from the hardware of a node."""
+
+
+UNIVERSAL = "universal"
+"""The bound of a metric for which no fact of the hardware gives a closer one: that of its unit."""
+
+
+class Metric(StrictModel):
+    """A quantity that a case measures, in the unit that its program prints.
+
+    ``bound`` is the largest value that is physically possible if higher is better, else the
+    smallest. It is in the base unit of ``unit`` (byte/s, flop/s, s; 1 for 100 %): a number, an
+    expression over the ceilings of the nodes and the values of the step, or `UNIVERSAL`.
+    ``same_digits`` is true for a result of computation: it is not a speed, and each run of the same
+    program prints the same digits. Other digits show wrong computation, if repeats agree.
+    ``peers`` is false for a value such as the longest of many times. Like nodes differ much in it,
+    so that they are not compared.
+    ``one_way`` is true for the rate of a pair of nodes whose data flow only from the first node to
+    the second.
+    """
+
+    unit: str
+    better: Literal["higher", "lower"]
+    bound: Annotated[float, Field(ge=0)] | Braces | Literal["universal"]
+    what: Text
+    same_digits: bool = False
+    peers: bool = True
+    one_way: bool = False
+
+
+class Against(StrictModel):
+    """A result of the same run that is the reference of another result.
+
+    Attributes:
+        metric: of the reference result.
+        case: of the reference result; None is the case of the judged result.
+        where: parameters of the reference result.
+        times: a factor for the reference value.
+    """
+
+    metric: Name
+    case: Slug | None = None
+    where: Parameters = {}
+    times: float | Braces = 1.0
+
+
+class Reference(StrictModel):
+    """A limit with which a result is compared.
+
+    Exactly one of ``value``, ``against`` and ``rule`` gives the reference value.
+
+    Attributes:
+        kind: an ``expected`` reference (the prediction of a model) is information; a result is
+            UNJUDGED by it.
+        source: the document that the reference comes from.
+        where: parameters of the results that are compared.
+        system: the partition that the reference is valid for; None is any.
+        mode: the firmware mode that the reference is valid for; None is any.
+        value: a number in ``unit``.
+        unit: of ``value``; the default is that of the metric.
+        against: another result of the same run.
+        rule: a value that is computed from the hardware of the node.
+        all_cores: whether it is only for results with one thread on each core of the node.
+        at_least: the smallest accepted ratio measured ÷ reference.
+        at_most: the largest accepted ratio measured ÷ reference.
+    """
+
+    metric: Name
+    kind: Literal["contract", "published", "derived", "expected"]
+    source: Text
+    where: Parameters = {}
+    system: str | None = None
+    mode: Slug | None = None
+    value: float | None = Field(default=None, gt=0)
+    unit: str | None = None
+    against: Against | None = None
+    rule: Rule | None = None
+    all_cores: bool = False
+    at_least: float | None = Field(default=None, gt=0)
+    at_most: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if sum(each is not None for each in (self.value, self.against, self.rule)) != 1:
+            raise ValueError("exactly one of value, against and rule")
+        if self.unit is not None and self.value is None:
+            raise ValueError("unit: only accepted together with value")
+        if self.rule is not None and self.kind not in ("derived", "contract"):
+            raise ValueError("rule: only accepted if kind is derived or contract")
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("at_least, at_most or both")
+        if self.kind == "published" and self.system is None:
+            raise ValueError("system: required if kind is published")
+        return self
+
+    def accepts(self, measured: object) -> bool:
+        """Return whether figures with this value of `MEASURED` are compared; None is no value.
+
+        Pairs that measured together may share links. Only a reference whose ``where`` has
+        `MEASURED` is for their figures.
+        """
+        return measured != TOGETHER or MEASURED in self.where

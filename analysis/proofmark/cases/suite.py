@@ -1,0 +1,110 @@
+"""Suites, and all cases of one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Self, TypeVar
+
+from pydantic import Field, model_validator
+
+from proofmark.cases.models import Case
+from proofmark.cases.vocabulary import SUITES_FILE, Name, Parameters, Slug, Text
+from proofmark.common.errors import bad_input, nearest
+from proofmark.common.input_limits import MAX_REPEATS
+from proofmark.common.strict_model import StrictModel
+
+Item = TypeVar("Item")
+
+
+class Required(StrictModel):
+    """Metrics of a case that must be judged on each class of nodes.
+
+    Attributes:
+        where: parameters of the results that are required.
+    """
+
+    case: Slug
+    metrics: Annotated[list[Name], Field(min_length=1)]
+    where: Parameters = {}
+
+
+class Alternative(StrictModel):
+    """Cases of a suite that run only if the programs come from certain origins.
+
+    Attributes:
+        title: their programs, in words.
+        origins: values of ``partition.provision_from``; the last alternative has none, and is for
+            all other origins.
+        cases: cases of the suite. Cases that no alternative names run with each of them.
+    """
+
+    title: Text
+    origins: list[Slug] = []
+    cases: Annotated[list[Slug], Field(min_length=1)]
+
+
+class Suite(StrictModel):
+    """A named selection of cases, and the number of repeats of each step.
+
+    An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
+    ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
+    ``practice`` is true for a suite that finds nothing about a machine: it is never offered in
+    place of another suite on a real machine.
+    ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
+    """
+
+    title: Text
+    finds: str = ""
+    use: str = ""
+    practice: bool = False
+    repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
+    required_metrics: list[Required] = []
+    alternatives: list[Alternative] = []
+
+    @model_validator(mode="after")
+    def _one_for_each_origin(self) -> Self:
+        if not self.alternatives:
+            return self
+        *named, last = self.alternatives
+        if not named or last.origins or not all(each.origins for each in named):
+            raise ValueError("alternatives: at least two; each but the last has origins")
+        origins = [origin for each in named for origin in each.origins]
+        if twice := sorted({origin for origin in origins if origins.count(origin) > 1}):
+            raise ValueError(f"alternatives: each origin once: {', '.join(twice)}")
+        return self
+
+
+class Benchmarks(StrictModel):
+    """All cases and suites of one folder."""
+
+    folder: Path
+    cases: dict[str, Case]
+    suites: dict[str, Suite]
+
+    def case(self, name: str) -> Case:
+        """Return the case `name`.
+
+        Raises:
+            BadInput: there is no such case; the message has the nearest name.
+        """
+        return _pick(self.cases, name, self.folder, "case")
+
+    def suite(self, name: str) -> Suite:
+        """Return the suite `name`.
+
+        Raises:
+            BadInput: there is no such suite; the message has the nearest name.
+        """
+        return _pick(self.suites, name, self.folder / SUITES_FILE, "suite")
+
+    def members(self, suite: str) -> dict[str, Case]:
+        """Return the cases of `suite`, by id; those of all its alternatives."""
+        return {name: case for name, case in self.cases.items() if suite in case.suites}
+
+
+def _pick(items: Mapping[str, Item], name: str, file: Path, key: str) -> Item:
+    if name not in items:
+        hint = nearest(name, items)
+        raise bad_input(file, key, f"unknown {key} {name!r}{hint}", ", ".join(items))
+    return items[name]

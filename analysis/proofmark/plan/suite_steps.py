@@ -1,0 +1,167 @@
+"""The steps of the cases of one suite on one site, mode by mode."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from proofmark.cases.models import Case
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.suite_use import Scope, SuiteUse
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.expressions import names_in, render
+from proofmark.plan.dependencies import linked
+from proofmark.plan.draft import Draft, axes_of
+from proofmark.plan.full_scale import fits_a_job, intended_nodes, most_nodes, of_a_job
+from proofmark.plan.layout import Layouts
+from proofmark.plan.load import beside
+from proofmark.plan.step import Step, labelled, step_of
+from proofmark.plan.storage_facts import storage_symbols
+from proofmark.plan.sweep import Sweep
+from proofmark.plan.time_limit import endless_steps
+from proofmark.plan.unmet import unmet
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine, Machines
+
+DEFAULT_FACTS = {"memory_test": 0, "burnin_minutes": 10}
+"""Values of facts that a partition need not have, for the expressions of the cases: 1 if the site
+provides stressapptest; the minutes of each program of a burn-in whose time can be chosen."""
+
+
+class SuiteSteps:
+    """Expands the cases of one suite on one site, mode by mode."""
+
+    def __init__(self, benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> None:
+        self.left_out: dict[str, None] = {}
+        self.intended_nodes: dict[tuple[str, Scope], int] = {}
+        self._folder, self._suite, self._site = benchmarks.folder, suite, site
+        self._cases = benchmarks.cases
+        self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
+        self._layouts: dict[str, Layouts] = {}
+
+    def uses(self, name: str, case: Case, mode: str) -> list[tuple[SuiteUse, list[Draft]]]:
+        """Return each use of `case` with its steps in `mode`.
+
+        The steps are not numbered yet, and have all nodes.
+        """
+        uses = case.suites[self._suite]
+        return [(use, self._drafts(name, case, number, mode)) for number, use in enumerate(uses)]
+
+    def linked(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """Return `drafts` in their order; those that read files are related to those that write."""
+        if not any(draft.use.reads for draft in drafts):
+            return list(drafts)
+        of_case: dict[str, list[Draft]] = {}
+        for draft in drafts:
+            of_case.setdefault(draft.step.case, []).append(draft)
+        related = {
+            draft.step.id: draft
+            for name, members in of_case.items()
+            for draft in linked(
+                members, self._site.hosts, f"{self._folder / name}.yml", self._leave_out
+            )
+        }
+        return [related[draft.step.id] for draft in drafts if draft.step.id in related]
+
+    def _drafts(self, name: str, case: Case, number: int, mode: str) -> list[Draft]:
+        use = case.suites[self._suite][number]
+        partition = self._site.partition
+        if mode not in modes_of(use, partition.modes, partition.current_mode):
+            return []
+        for missing in (each for each in use.modes if each not in partition.modes):
+            self._leave_out(f"{name}: mode {missing}: {self._site.partition_name} has no such mode")
+        sweep = self._sweep(name, case, use, mode)
+        if not sweep.applies():
+            self._leave_out(f"{name}: {unmet(use.when or '', sweep.symbols, sweep.file)}")
+            return []
+        key = (name, use.scope)
+        self.intended_nodes[key] = max(intended_nodes(sweep), self.intended_nodes.get(key, 0))
+        points = of_a_job(sweep)
+        for reason, times in sweep.left_out.items():
+            self._leave_out(f"{name}: {reason} (mode {mode}, {times} points)")
+        if not points:
+            reasons = "; ".join(sweep.left_out)
+            found = f"a condition that no point of the sweep of {self._suite} satisfies"
+            raise bad_input(sweep.file, "where", reasons or found, "at least one point")
+        steps = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        drafts = list(zip(points, steps, strict=True))
+        if use.load:
+            load, of_load = use.load, self._cases[use.load.case]
+            drafts = [
+                (point, step)
+                for point, each in drafts
+                for step in beside(each, load, of_load, sweep)
+            ]
+            if not drafts:
+                self._leave_out(f"{name}: no node is free for the load {load.case}")
+        planned = [step for _, step in drafts]
+        if endless := list(endless_steps(sweep.file, planned, partition.queue)):
+            raise BadInput(*endless)
+        return [
+            Draft(step, use, number, axes_of(sweep, point))
+            for point, draft in drafts
+            for step in self._spread_out(draft, use)
+        ]
+
+    def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
+        """Give a step of the scope each-node or each-pair all nodes."""
+        scope = use.scope
+        needed = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[scope]
+        hosts = list(self._site.hosts)
+        if len(step.nodes) != needed:
+            found = f"{len(step.nodes)} nodes with scope {scope}"
+            raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, f"{needed}")
+        if not fits_a_job(needed, self._site):
+            found = f"{needed} nodes together"
+            accepted = f"at most {self._site.partition.nodes_per_job}: partition.nodes_per_job"
+            raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, accepted)
+        if scope == "job" or len(hosts) == needed:
+            return [step]  # a site of this many nodes has one instance: an ordinary step
+        if use.pairs == "rounds":
+            from proofmark.plan.rounds_of_steps import steps_of_rounds  # numpy costs time
+
+            made = steps_of_rounds(step, use, self._site)
+            for reason in made.left_out:
+                self._leave_out(reason)
+            return made.steps
+        pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
+        update: dict[str, Any] = {"scope": scope, "nodes": hosts}
+        if step.load:
+            update["load"] = step.load.of_instances(scope)
+        return [step.model_copy(update={**update, "pairing": pairing}) for pairing in pairings]
+
+    def _leave_out(self, reason: str) -> None:
+        self.left_out[reason] = None
+
+    def _sweep(self, name: str, case: Case, use: SuiteUse, mode: str) -> Sweep:
+        machine = self._machine(mode)
+        partition = self._site.partition
+        symbols = {
+            **DEFAULT_FACTS,
+            **machine.symbols,
+            **partition.facts,
+            "file_systems": list(partition.scratches),
+            **storage_symbols(partition),
+            "fabric_levels": partition.fabric.names,
+            "link_bytes_per_s": partition.fabric.link_bytes_per_s,
+            "provision_from": partition.provision_from,
+        }
+        if requested := partition.queue.memory_per_node:
+            symbols["memory_bytes"] = min(requested, symbols.get("memory_bytes", requested))
+        file = f"{self._folder / name}.yml"
+        for key in case.defaults.keys() - symbols.keys():
+            symbols[key] = render(case.defaults[key], symbols, file=file, key=f"defaults.{key}")
+        nodes = {**case.sweep, **use.sweep}.get("nodes")
+        limit = most_nodes(self._site)
+        if limit < symbols["nodes"]:
+            # Nodes that run together are one job; per-node steps are divided into several jobs.
+            symbols["nodes"] = limit
+            if "nodes" in names_in(nodes):
+                self._leave_out(f"{name}: more than {limit} nodes together: nodes_per_job")
+        layouts = self._layouts.setdefault(mode, Layouts(machine.topology))
+        return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
+
+
+def modes_of(use: SuiteUse, available: Collection[str], current: str) -> list[str]:
+    """Return the modes in which `use` runs on a partition with the modes `available`."""
+    return [mode for mode in use.modes if mode in available] or [current]

@@ -1,0 +1,96 @@
+"""The records of a step that the kit has run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from proofmark.cases.reader.command_line import Request
+from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.common.message import NOTHING, Message
+from proofmark.plan.plan import Step
+from proofmark.records.columns import intern
+from proofmark.records.concurrency import spread
+from proofmark.records.disturbance import tick_reason
+from proofmark.records.execution_checks import Executed, ExecutionChecks
+from proofmark.records.os_noise import noise_reason
+from proofmark.records.output_file import read_output_file
+from proofmark.records.run_facts import RunFacts
+from proofmark.records.sensor_readings import bmc_readings, sensor_readings
+from proofmark.records.step_records import UNDISTURBED, Disturbance, Instance, StepRecords
+from proofmark.runs.attempts import Attempt, attempts
+from proofmark.runs.binding_file import UNREADABLE, damage
+from proofmark.runs.noise_file import read_noise, shares_of
+from proofmark.runs.step_files import StepFiles
+from proofmark.runs.telemetry_file import Interval, read_telemetry
+
+
+class MeasuredStep(StepRecords):
+    """Reads and checks the executions of one step, and what was sampled beside them."""
+
+    def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:
+        super().__init__(facts, mode, step)
+        self._request = Request(step.arguments, step.ranks)
+        self._checks = ExecutionChecks(facts, mode, step)
+
+    def executions(self, folder: str) -> Iterable[Attempt]:
+        """Return the finished executions in `folder`."""
+        return attempts(folder)
+
+    def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
+        """Add the records of one execution and of the sensors; see the base class."""
+        step, case, facts = self._step, self._case, self._facts
+        content, unread = read_output_file(attempt, step.output)
+        text = content.decode("utf-8", "replace")
+        readings = read_output(case.reader(), step.case, text, self._request)
+        nodes = hosts or sorted(attempt.binding_report.hosts)
+        disturbed, damaged = self._disturbance(attempt)
+        sensed, damaged_sensors = self._sensed(attempt)
+        executed = Executed(
+            *(step, attempt, hosts, nodes, content, readings),
+            unread=unread,
+            damage=damaged or damaged_sensors,
+        )
+        invalid = self._checks.first_failed(executed)
+        if case.concurrent and step.copies > 1:
+            readings = [*readings, *spread(case.concurrent, readings)]
+        self._add(Instance(name, hosts, nodes, attempt, step.repeat), readings, invalid, disturbed)
+        if not invalid:
+            begin, end = attempt.start_s, attempt.start_s + attempt.seconds
+            by_bmc = bmc_readings(step.case, nodes, facts.looks, begin, end)
+            self._take_sensors([*sensor_readings(step.case, sensed), *by_bmc])
+
+    def _take_sensors(self, readings: Sequence[Reading]) -> None:
+        """Add the figures of the sensors of each node to the last execution."""
+        builder = self.builder
+        for reading in readings:
+            assert reading.value is not None
+            measurand, _ = self._measurand(reading)
+            machine = 1, self._facts.ceilings([str(reading.node)])
+            bounds = self._bounds_of(measurand, reading, *machine)
+            reason = bounds.error(reading.metric, reading.value, reading.unit)
+            builder.execution.append(len(builder.executions) - 1)
+            builder.measurand.append(measurand)
+            builder.value.append(reading.value)
+            builder.reason.append(intern(builder.reasons, reason) if reason else -1)
+            builder.node.append(intern(builder.nodes, str(reading.node)))
+
+    def _disturbance(self, attempt: Attempt) -> tuple[Disturbance, Message]:
+        """Return why an execution was disturbed, and why that is not known, or `NOTHING`."""
+        stability = self._case.stability
+        try:
+            nodes = read_noise(attempt.path)
+        except (OSError, *UNREADABLE) as error:
+            return UNDISTURBED, damage(StepFiles(Path(attempt.path)).noise.name, error)
+        if nodes:
+            return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), NOTHING
+        return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), NOTHING
+
+    def _sensed(self, attempt: Attempt) -> tuple[list[Interval], Message]:
+        """Return what the sensors of real nodes showed, and why it is not known, or `NOTHING`."""
+        if self._facts.partition.host_cpus is not None:
+            return [], NOTHING  # the sensors of a virtual node are those of the machine below it
+        try:
+            return read_telemetry(attempt.path), NOTHING
+        except (OSError, *UNREADABLE) as error:
+            return [], damage(StepFiles(Path(attempt.path)).telemetry.name, error)

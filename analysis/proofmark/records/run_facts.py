@@ -1,0 +1,63 @@
+"""What the executions of all steps of a run are read and checked with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from proofmark.cases.suite import Benchmarks
+from proofmark.common.host_names import HostTable
+from proofmark.records.columns import VIRTUAL
+from proofmark.records.conditions import Conditions
+from proofmark.records.hosts import HostNames
+from proofmark.records.network import NetworkCheck
+from proofmark.runs.bmc_telemetry import read_looks
+from proofmark.runs.nodes import Node
+from proofmark.runs.run import Run, reported_names
+from proofmark.site.adopted_site import IMPORTED
+from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
+from proofmark.site.inventory import Site
+from proofmark.software.software import Software
+
+
+class RunFacts:
+    """The cases, the programs and the nodes of a run.
+
+    Attributes:
+        partition: the partition of the site.
+        names: the names that its nodes report.
+        conditions: the check of the nodes of an execution.
+        emulated: whether the speed of a node is that of the machine below it, or of a model.
+        origin: the origin of the records.
+        looks: what the BMCs showed.
+        network_check: the check of the network; None: the site declares none.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        benchmarks: Benchmarks,
+        site: Site,
+        software: Software,
+        nodes: Mapping[str, Node],
+    ) -> None:
+        self.run, self.benchmarks, self.software = run, benchmarks, software
+        self.partition = site.partition
+        self.names = HostNames(reported_names(run, site), site.partition_hosts)
+        self.conditions = Conditions(run, site, nodes)
+        self.emulated = self.partition.origin in VIRTUAL
+        self.origin = IMPORTED if run.plan.imported else self.partition.origin
+        self.looks = read_looks(run.files)
+        self.network_check: NetworkCheck | None = None
+        if network := self.partition.fabric.network:
+            required = not self.emulated
+            self.network_check = NetworkCheck(run.files, network, self.names, required=required)
+        known = {} if self.emulated else nodes
+        self._ceilings = {
+            host: ceilings_of(node.newest) for host, node in known.items() if node.jobs
+        }
+        self._with_ceilings = HostTable.of(self._ceilings)
+
+    def ceilings(self, hosts: Sequence[str]) -> Ceilings:
+        """Return the physical ceilings of `hosts` together."""
+        found = (self._with_ceilings.find(host) for host in hosts)
+        return of_nodes(self._ceilings[host] if host else UNIVERSAL for host in found)

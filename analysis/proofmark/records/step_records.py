@@ -1,0 +1,219 @@
+"""The records of the executions of one step."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from proofmark.cases.reader.engine import Reading
+from proofmark.common.message import NOTHING, Message, joined
+from proofmark.common.nodesets import folded, is_name
+from proofmark.plan.plan import Step
+from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuilder, Scalar, intern
+from proofmark.records.physical_bounds import Bounds, StepBounds
+from proofmark.records.run_facts import RunFacts
+from proofmark.records.validity import says_no_space
+from proofmark.runs.attempts import Attempt
+from proofmark.runs.noise_file import Shares
+from proofmark.site.ceilings import Ceilings
+from proofmark.site.partition import PREDICTED
+
+
+class Disturbance(NamedTuple):
+    """Why an execution was disturbed, or `NOTHING`; and what took CPU time from its ranks."""
+
+    reason: Message = NOTHING
+    shares: Shares = ()
+
+
+UNDISTURBED = Disturbance()
+
+
+class Instance(NamedTuple):
+    """An execution, and where it measured.
+
+    Attributes:
+        name: its folder, below ``steps/``.
+        hosts: the nodes of the instance; empty for a step without instances.
+        nodes: the nodes that measured, as far as they are known.
+        attempt: the execution.
+        repeat: the number of the repeat.
+    """
+
+    name: str
+    hosts: Sequence[str]
+    nodes: Sequence[str]
+    attempt: Attempt
+    repeat: int
+
+
+class StepRecords(ABC):
+    """Makes the records of one step; the measurands are the same for all of its nodes.
+
+    Args:
+        facts: the run.
+        mode: the mode in which the step is planned.
+        step: the step.
+    """
+
+    def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:
+        self.builder = RecordBuilder()
+        self._facts, self._mode, self._step = facts, mode, step
+        self._case = facts.benchmarks.case(step.case)
+        self._planned = step.planned
+        self._measurands: dict[tuple[object, ...], tuple[int, Message]] = {}
+        between = len(step.nodes) > 1 and step.scope != "each-node" and not facts.emulated
+        self._step_bounds = StepBounds(step, self._case, between_nodes=between)
+        self._machines: dict[tuple[int, Ceilings], int] = {}
+        self._bounds: dict[tuple[int, int], Bounds] = {}
+
+    @abstractmethod
+    def executions(self, folder: str) -> Iterable[Attempt]:
+        """Return the finished executions in `folder`."""
+
+    @abstractmethod
+    def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
+        """Add the records of one execution.
+
+        Args:
+            name: the folder of the execution, below ``steps/``.
+            hosts: the nodes of the instance; empty for a step without instances.
+            attempt: the execution.
+        """
+
+    def _add(
+        self,
+        instance: Instance,
+        readings: Sequence[Reading],
+        invalid: Message,
+        disturbed: Disturbance = UNDISTURBED,
+    ) -> None:
+        """Add an execution and its readings.
+
+        Args:
+            instance: the execution.
+            readings: the readings of its output.
+            invalid: why the execution is INVALID, or `NOTHING`.
+            disturbed: why it was disturbed, and by what.
+        """
+        step, builder = self._step, self.builder
+        nodes, attempt = instance.nodes, instance.attempt
+        simulated = self._facts.origin == PREDICTED  # by a machine that is none of its nodes
+        several = _node_set(tuple(nodes)) if len(nodes) > 1 or (simulated and nodes) else ""
+        builder.executions.append(
+            Execution(
+                *(instance.name, attempt.number, instance.repeat),
+                *(attempt.steal, attempt.others, disturbed.reason),
+                start=attempt.start_s,
+                ended=attempt.ended,
+                seconds=attempt.seconds,
+                disturbers=disturbed.shares,
+            )
+        )
+        measured_on = instance.hosts or step.nodes
+        machine = len(measured_on), self._facts.ceilings(measured_on)
+        for reading in readings:
+            measurand, contradiction = self._measurand(reading)
+            builder.measurand.append(measurand)
+            builder.value.append(NO_VALUE if reading.value is None else reading.value)
+            reason = None
+            if invalid or contradiction or not reading.valid or reading.node:
+                reason = _reason(reading, invalid, contradiction, attempt)
+            if reason is None and reading.value is not None:
+                bounds = self._bounds_of(measurand, reading, *machine)
+                reason = bounds.error(reading.metric, reading.value, reading.unit) or None
+            builder.reason.append(-1 if reason is None else intern(builder.reasons, reason))
+            node = several or _node(reading, attempt, measured_on)
+            builder.node.append(intern(builder.nodes, node))
+        builder.execution += [len(builder.executions) - 1] * len(readings)
+
+    def _bounds_of(
+        self, measurand: int, reading: Reading, nodes: int, ceilings: Ceilings
+    ) -> Bounds:
+        """Return the bounds of a reading; like nodes share them."""
+        key = measurand, intern(self._machines, (nodes, ceilings))
+        if key not in self._bounds:
+            self._bounds[key] = self._step_bounds.of(reading, ceilings, nodes)
+        return self._bounds[key]
+
+    def _measurand(self, reading: Reading) -> tuple[int, Message]:
+        """Return the number of the measurand, and how the output contradicts the plan."""
+        key = (reading.benchmark, reading.metric, reading.unit, *reading.parameters.items())
+        known = self._measurands.get(key)
+        if known is None:
+            step, plan = self._step, self._facts.run.plan
+            package = self._facts.software.packages.get(step.package)
+            measurand = Measurand(
+                system=plan.system,
+                partition=plan.partition,
+                origin=self._facts.origin,
+                case=step.case,
+                benchmark=reading.benchmark,
+                metric=reading.metric,
+                unit=reading.unit,
+                mode=self._mode,
+                placement=step.placement,
+                environment_hash=package.environment_hash if package else "",
+                parameters=json.dumps({**step.recorded, **reading.parameters}, sort_keys=True),
+            )
+            place = intern(self.builder.measurands, measurand)
+            known = self._measurands[key] = place, _contradiction(self._planned, reading)
+        return known
+
+
+@lru_cache(maxsize=1 << 16)
+def _node_set(hosts: tuple[str, ...]) -> str:
+    return folded(hosts)
+
+
+def _node(reading: Reading, attempt: Attempt, planned: Sequence[str]) -> str:
+    """Return the node of a reading: that in the output, of the execution, or else as planned."""
+    named = reading.node if reading.node and is_name(reading.node) else attempt.host
+    return named or _node_set(tuple(planned))
+
+
+def _reason(
+    reading: Reading, invalid: Message, contradiction: Message, attempt: Attempt
+) -> Message | None:
+    """Return why a reading is INVALID; None for a valid one.
+
+    Args:
+        reading: one value of an output.
+        invalid: why the execution is INVALID; `NOTHING` if it is valid.
+        contradiction: how the output contradicts the plan; `NOTHING` if it does not.
+        attempt: the execution.
+    """
+    if not reading.valid:
+        return joined((invalid, _of_output(reading.reason)))
+    if invalid or contradiction:
+        return invalid or contradiction
+    if not reading.node or reading.node == attempt.host:
+        return None
+    hosts = {*attempt.binding_report.hosts, attempt.host}
+    if reading.node in hosts:
+        return None
+    fields = {"node": repr(reading.node[:80]), "nodes": ", ".join(sorted(hosts))}
+    return Message("output-of-node", **fields)
+
+
+def _of_output(problem: str) -> Message:
+    """Return the problem of an output as a message."""
+    code = "output-no-space" if says_no_space(problem) else "output"
+    return Message(code, problem=problem)
+
+
+def _contradiction(planned: Mapping[str, Scalar], reading: Reading) -> Message:
+    """Return the first parameter that the output has other than planned, or `NOTHING`."""
+    for name, printed in reading.parameters.items():
+        if name in planned and not _same(planned[name], printed):
+            return Message("output-of-plan", name=name, planned=planned[name], printed=printed)
+    return NOTHING
+
+
+def _same(planned: Scalar, printed: Scalar) -> bool:
+    if isinstance(planned, (int, float)) and isinstance(printed, (int, float)):
+        return planned == printed
+    return str(planned) == str(printed)
