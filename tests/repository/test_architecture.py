@@ -25,6 +25,8 @@ PLUGINS = {
     "software/providers",
 }
 """The packages of plug-ins: the name of a module is that of the plug-in."""
+LONGEST = 350
+"""The most lines of a module."""
 
 
 def folders() -> set[str]:
@@ -45,6 +47,12 @@ def test_the_name_of_a_module_occurs_once() -> None:
         if path.stem != "__init__" and path.parent.relative_to(PACKAGE).as_posix() not in PLUGINS
     )
     assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.lint
+def test_a_module_is_short() -> None:
+    lines = {path: len(path.read_text().splitlines()) for path in sorted(PACKAGE.rglob("*.py"))}
+    assert [f"{path}: {count}" for path, count in lines.items() if count > LONGEST] == []
 
 
 @pytest.mark.lint
