@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 from tests.folders import ROOT
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.suite import Suite
 from proofmark.site.partition import Partition
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from tests.folders import ROOT
 from tests.roles.kit import make_kit
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.reader.engine import read_output
 from proofmark.common.files import read_json
 from proofmark.jobs.job_request import BatchQueue

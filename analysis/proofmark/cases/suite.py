@@ -8,7 +8,7 @@ from typing import Annotated, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.vocabulary import SUITES_FILE, Name, Parameters, Slug, Text
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.input_limits import MAX_REPEATS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.reference import Metric
 
 BENCHMARK = "sensors"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
-from proofmark.cases.models import Stability
+from proofmark.cases.case import Stability
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import write_private, write_whole
 from proofmark.jobs.job_request import BatchQueue

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
-from proofmark.cases.models import Stability
+from proofmark.cases.case import Stability
 from proofmark.jobs.launcher import Launch, Launcher, launcher
 from proofmark.jobs.layout_script import layout_functions
 from proofmark.jobs.step_programs import (

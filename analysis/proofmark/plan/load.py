@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import PurePath
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.suite_use import Load, SuiteUse
 from proofmark.cases.vocabulary import LOAD
 from proofmark.common.errors import bad_input

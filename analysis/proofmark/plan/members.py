@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofmark.cases.alternatives import members_from
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.site.inventory import Site
 

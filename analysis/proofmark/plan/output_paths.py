@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.reader.values import parameter
 from proofmark.cases.vocabulary import LOAD, SENSOR
 from proofmark.common.errors import bad_input, nearest

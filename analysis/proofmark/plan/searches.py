@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.plan.draft import Draft
 from proofmark.plan.search import Candidate, Scalar, Search
 from proofmark.plan.step import Step

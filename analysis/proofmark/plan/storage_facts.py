@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.site.file_systems import layout_axes
 from proofmark.site.partition import Partition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.suite_use import Scope, SuiteUse
 from proofmark.common.errors import BadInput, bad_input

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.suite_use import SuiteUse
 from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, LAYOUT_AXES, MEMORY
 from proofmark.common.errors import InputError, bad_input

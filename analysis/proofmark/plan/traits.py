@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.reader.spec import ParameterType
 from proofmark.cases.reader.values import parameter
 from proofmark.cases.telemetry import TELEMETRY

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
 from proofmark.common.expressions import names_in, render

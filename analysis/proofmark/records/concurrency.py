@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from proofmark.cases.models import Concurrent
+from proofmark.cases.case import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.expressions import render
 from proofmark.common.files import read_bytes

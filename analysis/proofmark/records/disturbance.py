@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from proofmark.cases.models import Case, Stability
+from proofmark.cases.case import Case, Stability
 from proofmark.common.message import NOTHING, Message
 from proofmark.records.columns import VIRTUAL, Records, intern
 from proofmark.site.adopted_site import IMPORTED

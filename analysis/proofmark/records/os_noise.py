@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from proofmark.cases.models import Stability
+from proofmark.cases.case import Stability
 from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_BINDING_BYTES
 from proofmark.common.json_text import parse_json

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proofmark.cases.bounds import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reference import UNIVERSAL, Metric
 from proofmark.cases.telemetry import metrics_of

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import duration, size

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.records.test_binding import make_plan_of
 
-from proofmark.cases.models import Concurrent
+from proofmark.cases.case import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Step

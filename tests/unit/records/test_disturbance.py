@@ -101,7 +101,7 @@ class TestRate:
 
     @given(st.lists(st.floats(80, 99), min_size=2, max_size=9))
     def test_changes_within_the_limit_disturb_nothing(self, rates: list[float]) -> None:
-        from proofmark.cases.models import Stability
+        from proofmark.cases.case import Stability
         from proofmark.records.disturbance import changed_repeats
 
         stability = Stability.model_validate(STABILITY)

@@ -11,7 +11,7 @@ import pytest
 from tests.fixtures.messages import disturbed, said
 from tests.unit.judge.test_verdict import record
 
-from proofmark.cases.models import Case, Stability
+from proofmark.cases.case import Case, Stability
 from proofmark.common.message import NOTHING, Message
 from proofmark.records.columns import Record, Records
 from proofmark.records.disturbance import changed_repeats, tick_reason, without_disturbed

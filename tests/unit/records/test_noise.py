@@ -19,7 +19,7 @@ from tests.fixtures.kit import OUTPUT, Kit, execution, left_behind, make_kit, st
 from tests.folders import ROOT
 from tests.processes import running
 
-from proofmark.cases.models import Stability
+from proofmark.cases.case import Stability
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.step_script import THRESHOLDS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.cases.models import Stability
+from proofmark.cases.case import Stability
 from proofmark.records.os_noise import noise_reason
 from proofmark.runs.noise_file import NodeNoise
 

@@ -15,7 +15,7 @@ from tests.fixtures.kit import FAKE, make_kit
 from tests.folders import PROBES
 from tests.unit.records.test_conditions import NODE
 
-from proofmark.cases.models import Concurrent
+from proofmark.cases.case import Concurrent
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step

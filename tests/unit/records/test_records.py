@@ -13,7 +13,7 @@ import pytest
 from tests.fixtures.finished import reports_of, seal, write_execution
 from tests.fixtures.kit import FAKE, SOUND, Kit, described, execution, make_kit, steps_of
 
-from proofmark.cases.models import Concurrent
+from proofmark.cases.case import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.jobs.execute import execute
 from proofmark.machine.schedulers.none import NoScheduler

@@ -17,8 +17,8 @@ from tests.fixtures.finished import judged, reports_of, seal
 from tests.fixtures.kit import FAKE, OUTPUT, Kit, execution, make_kit, steps_of
 from tests.folders import ROOT
 
+from proofmark.cases.case import Case
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Case
 from proofmark.jobs.launcher import LAUNCHERS, Launch
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import Step, WrittenFiles

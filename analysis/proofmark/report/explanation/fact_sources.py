@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proofmark.cases.models import Case
+from proofmark.cases.case import Case
 from proofmark.cases.suite_use import SuiteUse
 from proofmark.cases.vocabulary import AXES, FILE_SYSTEM, LOAD, MEASURED
 from proofmark.common.expressions import variables_in

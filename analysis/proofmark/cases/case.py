@@ -1,4 +1,4 @@
-"""Cases and suites: the models of the files in `benchmarks/`.
+"""The model of a case: a file in `benchmarks/`.
 
 The id of a case is the stem of its file. A case names its suites in its own file, so that one new
 YAML file is a new benchmark.
