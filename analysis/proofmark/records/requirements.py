@@ -1,7 +1,7 @@
 """The conditions under which the figures of a step are valid, in words.
 
-`proofmark.records.read` checks them. Each requirement names the function or class of the check, so
-that a test compares this list with the checks of the reader.
+`proofmark.records.read` and the modules that it uses check them. Each requirement names the
+function or class of the check, so that a test compares this list with the checks of the reader.
 """
 
 from __future__ import annotations
