@@ -8,6 +8,7 @@ resolves the groups from the inventory of the play and hands them to the command
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -97,7 +98,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         constants = ansible_constants()
         from ansible.cli import CLI
         from ansible.errors import AnsibleError
-        from ansible.inventory.manager import IGNORED_PATTERNS, InventoryManager
+        from ansible.inventory import manager as of_ansible
         from ansible.parsing.dataloader import DataLoader
         from ansible.parsing.vault import VaultSecretsContext
         from ansible.plugins.loader import init_plugin_loader
@@ -105,8 +106,11 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         from ansible.vars.hostvars import HostVars
         from ansible.vars.manager import VariableManager
 
-        if NO_HOSTS not in IGNORED_PATTERNS:  # whatever ansible.cfg is in use
-            IGNORED_PATTERNS.append(NO_HOSTS)
+        # Whatever ansible.cfg is in use: a baseline is no text, and a warning about it may fail.
+        if NO_HOSTS not in of_ansible.IGNORED_PATTERNS:
+            of_ansible.IGNORED_PATTERNS.append(NO_HOSTS)
+            joined = b"|".join((of_ansible.IGNORED.pattern, NO_HOSTS))
+            of_ansible.IGNORED = re.compile(joined)
         if AnsibleCollectionConfig.collection_finder is None:
             init_plugin_loader()  # variables may contain lookups and filters
         loader = DataLoader()
@@ -120,7 +124,9 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
                 initialize_context=VaultSecretsContext.current(optional=True) is None,
             )
             loader.set_vault_secrets(secrets)
-            manager = InventoryManager(loader=loader, sources=[str(inventory.absolute())])
+            manager = of_ansible.InventoryManager(
+                loader=loader, sources=[str(inventory.absolute())]
+            )
             refuse_unread(manager)
             apply_limit(manager, limit)
             variables = VariableManager(loader=loader, inventory=manager)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -274,3 +276,26 @@ def test_the_local_machine_is_a_site() -> None:
     site = load_site(ROOT / "inventory" / "local", "local")
     assert (site.hosts, site.connection) == (("localhost",), "local")
     assert site.partition.hardware == "discovered"
+
+
+@pytest.mark.parametrize("folder", ["baselines", "locks"])
+def test_ansible_reads_no_file_of_the_kit_beside_the_hosts(tmp_path: Path, folder: str) -> None:
+    """Whatever ansible.cfg is in use. A warning about bytes that are no text ends Ansible."""
+    site = tmp_path / "here"
+    (site / folder).mkdir(parents=True)
+    (site / folder / "figures").write_bytes(b"[compute]\nn1 \"\xb5 'x\n")
+    (site / "hosts").write_text("[compute:children]\nfat\n[fat]\nn1\n")
+    (tmp_path / "ansible.cfg").write_text("[defaults]\n")
+    code = (
+        "import sys; from pathlib import Path; from proofmark.site.groups import read_groups\n"
+        "print(*read_groups(Path(sys.argv[1]), 'all'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(site)],
+        cwd=tmp_path,
+        env={**os.environ, "ANSIBLE_CONFIG": f"{tmp_path}/ansible.cfg"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("fat\n", "")
