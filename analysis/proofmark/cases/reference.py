@@ -27,6 +27,18 @@ UNIVERSAL = "universal"
 """The bound of a metric for which no fact of the hardware gives a closer one: that of its unit."""
 
 
+MATERIAL, MATERIAL_LATENCY = 0.1, 0.2
+"""The least change, as a part of a value, that matters: of most metrics, and of a latency."""
+LATENCY_UNITS = ("us", "usec")
+
+
+class Material(StrictModel):
+    """The least change of a metric that matters, as a part of its value, and the reason."""
+
+    change: Annotated[float, Field(gt=0, lt=1)]
+    why: Text
+
+
 class Metric(StrictModel):
     """A quantity that a case measures, in the unit that its program prints.
 
@@ -39,6 +51,8 @@ class Metric(StrictModel):
     so that they are not compared.
     ``one_way`` is true for the rate of a pair of nodes whose data flow only from the first node to
     the second.
+    ``material`` is the least change that matters; the default is `MATERIAL`, and `MATERIAL_LATENCY`
+    for a time in microseconds. A comparison that would not see it does not pass.
     """
 
     unit: str
@@ -48,6 +62,14 @@ class Metric(StrictModel):
     same_digits: bool = False
     peers: bool = True
     one_way: bool = False
+    material: Material | None = None
+
+    @property
+    def material_change(self) -> float:
+        """The least change that matters, as a part of the value."""
+        if self.material:
+            return self.material.change
+        return MATERIAL_LATENCY if self.unit in LATENCY_UNITS else MATERIAL
 
 
 class Against(StrictModel):

@@ -51,9 +51,11 @@ MESSAGES: Mapping[str, str] = {
     # judge: the accepted runs of the site
     "baseline-once": "{ratio} × {name} ({value}): the noise is not known, it was measured once",
     "baseline-noise": "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of "
-    "{change} % is accepted",
-    "baseline-blind": "{ratio} × {name} ({value}); the noise of a value is {noise} %; not even a "
-    "change by a factor of {factor} would be seen",
+    "{change} % would be seen",
+    "baseline-noisy": "{ratio} × {name} ({value}), too noisy: would see {change} %, {material} % "
+    "is material; about {repeats} repeats are needed",
+    "baseline-too-noisy": "{ratio} × {name} ({value}), too noisy: would see {change} %, "
+    "{material} % is material; no number of repeats is enough, the baseline itself varies too much",
     "improved": "it improved",
     "baseline-run": "baseline {name}: {run}",
     "baseline-runs": "baseline {name}: {run} and {count} earlier",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 
-from proofmark.judge.baseline.baseline_table import FIGURE, LOWER
+from proofmark.judge.baseline.baseline_table import FIGURE, LOWER, MATERIAL
 from proofmark.judge.baseline.comparison import BaselineComparison, compare_with_baseline
 from proofmark.judge.pooled_noise import (
     LEAST_LIKE,
@@ -44,8 +45,9 @@ def run_of(levels: Floats, spread: Floats, repeats: int, seed: int, name: str) -
         "value": np.exp(np.log(levels)[:, None] + spread[:, None] * noise).ravel(),
         FIGURE: number,
         LOWER: [False] * len(number),
+        MATERIAL: [0.1] * len(number),
     }
-    return pl.DataFrame(columns).select(*COLUMNS, FIGURE, LOWER)
+    return pl.DataFrame(columns).select(*COLUMNS, FIGURE, LOWER, MATERIAL)
 
 
 def compared(run: pl.DataFrame, accepted: pl.DataFrame, level: float = 0.01) -> BaselineComparison:
@@ -120,6 +122,50 @@ def test_printed_digits_limit_the_noise() -> None:
     values = run_of(np.full(20, 5.0), np.zeros(20), 3, 1, "a").with_columns(value=pl.lit(1.2))
     part = compared(values, values).parts[0]
     assert part.limits.noise == pytest.approx(np.full(20, 0.1 / 12**0.5 / 1.2))
+
+
+def words(comparison: BaselineComparison) -> dict[str, int]:
+    """Return the number of figures by the outcome of their first judgement."""
+    answers = (comparison.judge(figure)[0] for figure in comparison.compared.tolist())
+    return dict(Counter(answer.outcome for answer in answers))
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.4])
+def test_a_noisy_figure_never_passes(spread: float) -> None:
+    """A machine that is five times slower is FAIL, or too noisy to be judged."""
+    levels, noise = np.full(FIGURES, 100.0), np.full(FIGURES, spread)
+    accepted = run_of(levels, noise, 3, 1, "a")
+    same = compared(run_of(levels, noise, 3, 2, "b"), accepted)
+    slow = compared(run_of(0.2 * levels, noise, 3, 3, "c"), accepted)
+    assert words(same).get("PASS", 0) == words(slow).get("PASS", 0) == 0
+    (judgement,) = same.judge(0)
+    assert judgement.reason.main_code in ("baseline-noisy", "baseline-too-noisy")
+
+
+@pytest.mark.parametrize("repeats", [3, 8])
+def test_the_visible_change_is_seen_in_95_of_100_runs(repeats: int) -> None:
+    """The stated change is right within 10 %."""
+    levels, spread = np.full(FIGURES, 100.0), np.full(FIGURES, 0.01)
+    seen = {0.9: 0, 1.1: 0}
+    for trial in range(10):
+        accepted = run_of(levels, spread, repeats, 10 * trial, "a")
+        stated = compared(run_of(levels, spread, repeats, 10 * trial + 1, "b"), accepted)
+        for number, part in enumerate(seen):
+            worse = levels * (1 - part * stated.visible_change)
+            run = run_of(worse, spread, repeats, 10 * trial + 2 + number, "c")
+            seen[part] += len(compared(run, accepted).outcome("worse"))
+    assert seen[0.9] < 0.95 * 10 * FIGURES < seen[1.1]
+
+
+def test_the_stated_number_of_repeats_is_enough() -> None:
+    levels, spread = np.full(FIGURES, 100.0), np.full(FIGURES, 0.025)
+    accepted = run_of(levels, spread, 12, 1, "a")
+    few = compared(run_of(levels, spread, 2, 2, "b"), accepted)
+    (judgement,) = few.judge(0)
+    assert judgement.reason.main_code == "baseline-noisy"
+    repeats = int(str(judgement.reason.fields["repeats"]))
+    assert words(compared(run_of(levels, spread, repeats + 1, 3, "c"), accepted))["PASS"] > 390
+    assert words(few).get("PASS", 0) < 0.1 * FIGURES
 
 
 @pytest.mark.soak

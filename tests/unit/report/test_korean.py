@@ -324,23 +324,29 @@ MESSAGES = [
     ),
     (
         against("baseline-noise", "0.8", OWN, **NOISE),
-        "기준 시험의 같은 노드(12.3)의 0.8배; 값의 잡음 1.2 %, 변화 3 %까지 허용",
+        "기준 시험의 같은 노드(12.3)의 0.8배; 값의 잡음 1.2 %, 3 %의 변화부터 검출",
     ),
     (
         joined([against("baseline-noise", "1.2", LIKE, **NOISE), Message("improved")]),
-        "기준 시험의 동종 노드(12.3)의 1.2배; 값의 잡음 1.2 %, 변화 3 %까지 허용; 좋아짐",
+        "기준 시험의 동종 노드(12.3)의 1.2배; 값의 잡음 1.2 %, 3 %의 변화부터 검출; 좋아짐",
     ),
     (
         against("baseline-once", "1", LIKE),
         "기준 시험의 동종 노드(12.3)의 1배: 한 번만 측정되어 잡음을 알 수 없음",
     ),
     (
-        against("baseline-blind", "1", OWN, noise="12", factor="10"),
-        "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 12 %; 10배의 변화도 검출 불가",
+        against("baseline-noisy", "1", OWN, change="62", material="10", repeats="14"),
+        "기준 시험의 같은 노드(12.3)의 1배, 잡음이 너무 큼: 62 %의 변화부터 검출, "
+        "중요한 변화는 10 %; 약 14회의 반복이 필요",
+    ),
+    (
+        against("baseline-too-noisy", "1", OWN, change="62", material="10"),
+        "기준 시험의 같은 노드(12.3)의 1배, 잡음이 너무 큼: 62 %의 변화부터 검출, "
+        "중요한 변화는 10 %; 기준 시험 자체의 변동이 너무 커서 반복을 늘려도 부족함",
     ),
     (
         joined([against("baseline-noise", "1", OWN, **NOISE), Message("imported-program")]),
-        "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 1.2 %, 변화 3 %까지 허용; 가져온 출력의 "
+        "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 1.2 %, 3 %의 변화부터 검출; 가져온 출력의 "
         "프로그램이 기록되지 않음",
     ),
     (
@@ -401,7 +407,19 @@ def test_the_judgements_of_a_baseline_are_translated(name: str, proved: bool) ->
     change = np.array([0.0, 0.2, -0.2, 0.0, 0.0])  # equal, worse, better, unclear, not known
     largest = np.array([0.03, 0.03, 0.03, 3.0, math.nan])
     ones = np.ones(5)
-    limits = Limits(np.arange(5.0), ones, change, 0.01 * ones, ones, ones, ones, ones)
+    limits = Limits(
+        figure=np.arange(5.0),
+        reference=ones,
+        change=change,
+        noise=0.01 * ones,
+        error=0.01 * ones,
+        freedom=100 * ones,
+        lower=ones,
+        material=0.1 * ones,
+        per_repeat=0.0001 * ones,
+        repeats=ones,
+        count=ones,
+    )
     compared = Compared(name, limits, largest, proved)
     judgements = [
         compared.judgement(place, Message("baseline-run", name="first", run="run"))

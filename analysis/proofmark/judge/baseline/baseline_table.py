@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.judge.aggregate import Aggregates
@@ -16,8 +17,9 @@ from proofmark.records.columns import Numbers
 from proofmark.site.accepted_baseline import COLUMNS
 from proofmark.software.software import Software
 
-FIGURE, LOWER = "figure", "lower"
-"""Columns of the table of a run: the number of the figure; whether lower values are better."""
+FIGURE, LOWER, MATERIAL = "figure", "lower", "material"
+"""Columns of the table of a run: the number of the figure; whether lower values are better; the
+least change that matters, as a part of the value."""
 
 
 def values_table(
@@ -36,11 +38,11 @@ def values_table(
             itself.
 
     Returns:
-        `COLUMNS`, `FIGURE` and `LOWER`, one row per value.
+        `COLUMNS`, `FIGURE`, `LOWER` and `MATERIAL`, one row per value.
     """
     records = figures.records
-    lower = [_lower(benchmarks, each.case, each.metric) for each in records.measurands]
-    comparable = np.array([each is not None for each in lower], dtype=bool)
+    about = [_comparable(benchmarks, each.case, each.metric) for each in records.measurands]
+    comparable = np.array([each is not None for each in about], dtype=bool)
     least, _ = figures.ranges
     chosen = np.flatnonzero(figures.valid & comparable[figures.measurand] & (least > 0))
     members = np.concatenate([figures.members(int(each)) for each in chosen] or [figures.order[:0]])
@@ -61,11 +63,16 @@ def values_table(
         "kind": _gathered(texts, kind[records.node[members]]),
         "value": records.value[members],
         FIGURE: number,
-        LOWER: _gathered([bool(each) for each in lower], measurand, pl.Boolean),
+        LOWER: _gathered(
+            [each is not None and each.better == "lower" for each in about], measurand, pl.Boolean
+        ),
+        MATERIAL: _gathered(
+            [each.material_change if each else None for each in about], measurand, pl.Float64
+        ),
     }
     for name in COLUMNS.keys() - columns.keys():
         columns[name] = _gathered([getattr(each, name) for each in records.measurands], measurand)
-    schema = {**COLUMNS, FIGURE: pl.Int64, LOWER: pl.Boolean}
+    schema = {**COLUMNS, FIGURE: pl.Int64, LOWER: pl.Boolean, MATERIAL: pl.Float64}
     return pl.DataFrame({name: columns[name] for name in schema}, schema=schema)
 
 
@@ -78,10 +85,10 @@ def _gathered(values: Sequence[Any], numbers: Numbers, kind: Any = pl.String) ->
     return pl.Series(values, dtype=kind).gather(numbers)
 
 
-def _lower(benchmarks: Benchmarks, case: str, metric: str) -> bool | None:
-    """Return whether a lower value of a metric is better; None if values are not compared."""
+def _comparable(benchmarks: Benchmarks, case: str, metric: str) -> Metric | None:
+    """Return the metric; None if its values are not compared."""
     found = benchmarks.cases.get(case)
     about = found.metrics.get(metric) if found else None
     if about is None or about.same_digits or not about.peers or metric in TELEMETRY:
         return None
-    return about.better == "lower"
+    return about

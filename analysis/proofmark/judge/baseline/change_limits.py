@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
 
-from proofmark.judge.baseline.baseline_table import FIGURE, LOWER
+from proofmark.judge.baseline.baseline_table import FIGURE, LOWER, MATERIAL
 from proofmark.judge.fleet.critical_values import LEAST_NODES
-from proofmark.judge.fleet.thresholds import level_of_one
+from proofmark.judge.fleet.thresholds import SURE, level_of_one
 from proofmark.judge.pooled_noise import LEAST_LIKE, pooled_noise
-from proofmark.judge.student import quantile_of_t
+from proofmark.judge.student import noncentrality, quantile_of_t
 from proofmark.records.columns import Floats
 
 QUANTITY = ("case", "benchmark", "metric", "unit", "origin", "mode", "placement", "parameters")
@@ -51,6 +51,9 @@ class Limits:
         error: the standard error of `change`; NaN if the noise is not known.
         freedom: the degrees of freedom of `error`.
         lower: whether a lower value is better.
+        material: the least change that matters, as a part of the value.
+        per_repeat: the variance of `change` that repeats of the run make smaller, for one repeat.
+        repeats: the number of repeats of the run.
         count: the number of runs or nodes of the baseline.
     """
 
@@ -61,6 +64,9 @@ class Limits:
     error: Floats
     freedom: Floats
     lower: Floats
+    material: Floats
+    per_repeat: Floats
+    repeats: Floats
     count: Floats
 
     def largest(self, family_level: float, tests: int) -> Floats:
@@ -72,6 +78,27 @@ class Limits:
         """
         return quantile_of_t(level_of_one(family_level, tests), self.freedom) * self.error
 
+    def visible(self, largest: Floats) -> Floats:
+        """Return the `change` of which 95 of 100 exceed `largest`; NaN if the noise is not known.
+
+        A change that is as large as `largest` exceeds it in one of two runs only.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            critical = np.where(self.error > 0, largest / self.error, 0.0)
+        found = noncentrality(critical, self.freedom, SURE) * self.error
+        return np.where(self.error > 0, found, largest)
+
+    def needed(self, visible: Floats, material: Floats) -> Floats:
+        """Return the number of repeats with which `visible` would be at most `material`.
+
+        Both are logarithms. The variance of `change` is a + b ÷ repeats, of which a is that of the
+        baseline. Infinite if a alone is too large; NaN if the noise is not known.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fixed = self.error**2 - self.per_repeat / self.repeats
+            wanted = (self.error * material / visible) ** 2 - fixed
+            return np.where(wanted > 0, np.ceil(self.per_repeat / wanted), np.inf)
+
 
 def limits_of(run: pl.DataFrame, baseline: pl.DataFrame) -> tuple[Limits, Limits]:
     """Return the figures of `run` that `baseline` has of the same nodes, and of like nodes.
@@ -81,7 +108,7 @@ def limits_of(run: pl.DataFrame, baseline: pl.DataFrame) -> tuple[Limits, Limits
         baseline: the figures of a baseline.
     """
     resolution = _resolutions(pl.concat([run.select(baseline.columns), baseline]))
-    now = _levels(run, (*OWN, FIGURE, LOWER), resolution)
+    now = _levels(run, (*OWN, FIGURE, LOWER, MATERIAL), resolution)
     runs = _levels(baseline, (*OWN, "run"), resolution)
     repeats = pl.concat([each.select(*POOL, _VARIANCE, _REST) for each in (now, runs)])
     return _own_limits(now, runs, repeats), _peer_limits(now, runs, repeats)
@@ -119,9 +146,12 @@ def _own_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) ->
     use = (several > 1) & ~(wider < error)
     return _limits(
         both,
-        np.sqrt(within),
-        np.sqrt(np.where(use, wider, error)),
-        np.where(use, freedom_between, freedom),
+        _Noise(
+            np.sqrt(within),
+            np.sqrt(np.where(use, wider, error)),
+            np.where(use, freedom_between, freedom),
+            np.where(use, 0.0, within),
+        ),
         several,
     )
 
@@ -147,25 +177,36 @@ def _peer_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) -
     within, _ = _moderated(both, _array(both, _VARIANCE), _array(both, _REST), repeats)
     # The levels of the baseline contain the noise of their repeats.
     error = between * (1 + 1 / count) + np.nan_to_num(within) / _array(both, _COUNT)
-    return _limits(both, np.sqrt(between), np.sqrt(error), freedom, count)
+    noise = _Noise(np.sqrt(between), np.sqrt(error), freedom, np.nan_to_num(within))
+    return _limits(both, noise, count)
 
 
-def _limits(
-    both: pl.DataFrame, noise: Floats, error: Floats, freedom: Floats, count: Floats
-) -> Limits:
+class _Noise(NamedTuple):
+    """Arrays of `Limits`, of the same shape."""
+
+    noise: Floats
+    error: Floats
+    freedom: Floats
+    per_repeat: Floats
+
+
+def _limits(both: pl.DataFrame, noise: _Noise, count: Floats) -> Limits:
     lower = both[LOWER].to_numpy()
     sign = np.where(lower, 1.0, -1.0)
     level = _array(both, "level")
     change = sign * (_array(both, _MEAN) - level)
-    unknown = ~(freedom > 0)
+    unknown = ~(noise.freedom > 0)
     return Limits(
         both[FIGURE].to_numpy(),
         np.exp(level),
         change,
-        np.where(unknown, np.nan, noise),
-        np.where(unknown, np.nan, error),
-        freedom,
+        np.where(unknown, np.nan, noise.noise),
+        np.where(unknown, np.nan, noise.error),
+        noise.freedom,
         lower,
+        _array(both, MATERIAL),
+        noise.per_repeat,
+        _array(both, _COUNT),
         count,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,8 +26,8 @@ Mask = NDArray[np.bool_]
 KIND = "baseline"
 LEAST_CHANGE = 0.02
 """A change of less than 2 % is accepted at any noise."""
-LARGEST_FACTOR = 10.0
-"""A figure passes only if a change by this factor would be seen: that of a part that fails."""
+MOST_REPEATS = 1000
+"""The largest number of repeats that a reason recommends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,10 @@ class Compared:
     proved: bool = True
 
     @cached_property
-    def tolerance(self) -> Floats:
-        """The largest change that is accepted, as a part of the value; NaN if it is not known."""
-        return np.where(self.limits.lower, np.expm1(self.largest), -np.expm1(-self.largest))
+    def visible(self) -> Floats:
+        """The change that would be seen, as a part of the value; NaN if the noise is not known."""
+        found = self.limits.visible(self.largest)
+        return np.where(self.limits.lower, np.expm1(found), -np.expm1(-found))
 
     @cached_property
     def worse(self) -> Mask:
@@ -62,8 +64,8 @@ class Compared:
 
     @cached_property
     def passed(self) -> Mask:
-        """Mask of the figures that are not worse, and of which a failure would be seen."""
-        return self.proved & ~self.worse & (self.largest <= math.log(LARGEST_FACTOR))
+        """Mask of the figures that are not worse, and of which a material change would be seen."""
+        return self.proved & ~self.worse & (self.visible <= self.limits.material)
 
     def judgement(self, place: int, source: str) -> Judgement:
         """Return the judgement of the figure at `place` of the arrays."""
@@ -81,17 +83,31 @@ class Compared:
             return Judgement(KIND, source, "UNJUDGED", reason, reference, ratio, None, None)
         least = None if lower else math.exp(-largest)
         most = math.exp(largest) if lower else None
-        tolerance = float(self.tolerance[place])
         compared["noise"] = f"{percent(float(limits.noise[place]))}"
-        reason = Message("baseline-noise", change=f"{percent(tolerance)}", **compared)
+        reason = Message("baseline-noise", change=percent(float(self.visible[place])), **compared)
         outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
         if not self.proved and outcome != "FAIL":
             reason = joined((reason, Message("imported-program")))
         elif outcome == "UNJUDGED":
-            reason = Message("baseline-blind", factor=f"{LARGEST_FACTOR:g}", **compared)
+            reason = self._too_noisy(place, compared)
         elif self.better[place]:
             reason = joined((reason, Message("improved")))
         return Judgement(KIND, source, outcome, reason, reference, ratio, least, most)
+
+    def _too_noisy(self, place: int, compared: Mapping[str, Term | str]) -> Message:
+        """Return that a material change would not be seen, and how many repeats are needed."""
+        limits = self.limits
+        material = float(limits.material[place])
+        wanted = np.where(limits.lower, np.log1p(limits.material), -np.log1p(-limits.material))
+        repeats = float(limits.needed(limits.visible(self.largest), wanted)[place])
+        fields = {
+            **compared,
+            "change": percent(float(self.visible[place])),
+            "material": percent(material),
+        }
+        if math.isfinite(repeats) and repeats <= MOST_REPEATS:
+            return Message("baseline-noisy", repeats=f"{repeats:.0f}", **fields)
+        return Message("baseline-too-noisy", **fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +165,7 @@ class BaselineComparison:
     @cached_property
     def visible_change(self) -> float:
         """The median of the changes that would be seen, as a part of a value; NaN if none is."""
-        changes = np.concatenate([np.zeros(0), *(part.tolerance for part in self.parts)])
+        changes = np.concatenate([np.zeros(0), *(part.visible for part in self.parts)])
         known = changes[~np.isnan(changes)]
         return float(np.median(known)) if len(known) else math.nan
 
