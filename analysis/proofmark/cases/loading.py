@@ -171,6 +171,7 @@ def reference_mistakes(
     """Yield the unknown names in a reference of `case`; with them it would judge no result."""
     sides = [(key, case, reference.metric, reference.where)]
     yield from _unit_mistakes(file, key, reference, case, cases)
+    yield from _side_mistakes(file, key, reference, case, cases)
     if against := reference.against:
         sides.append((f"{key}.against", against.case or case, against.metric, against.where))
         for name in names_in(against.times) - {*FUNCTIONS, *UNITS}:
@@ -204,8 +205,26 @@ def _unit_mistakes(
         given, where = unit_of(against.case or case, against.metric), "against.metric"
     elif reference.rule is not None:
         given, where = UNIT_OF[reference.rule], "rule"
+    if reference.kind == "contract" and reference.value is not None and given is None and wanted:
+        accepted = f"a unit that converts to {wanted}"
+        yield InputError(str(file), f"{key}.unit", "no unit of the value", accepted)
     if given is not None and wanted is not None and factor(given, wanted) is None:
         yield InputError(str(file), f"{key}.{where}", given, f"a unit that converts to {wanted}")
+
+
+def _side_mistakes(
+    file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
+) -> Iterator[InputError]:
+    """Yield a mistake if every bad figure would pass: the only bound is on the good side."""
+    metric = metrics_of(cases[case]).get(reference.metric) if case in cases else None
+    if metric is None:
+        return
+    needed, other = (
+        ("at_least", "at_most") if metric.better == "higher" else ("at_most", "at_least")
+    )
+    if getattr(reference, needed) is None and getattr(reference, other) is not None:
+        found = f"only {other}, and {metric.better} values of {reference.metric} are better"
+        yield InputError(str(file), key, found, needed)
 
 
 def _unknown(

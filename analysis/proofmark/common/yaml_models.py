@@ -104,6 +104,19 @@ def check_files(folder: Path) -> None:
                 _compose(path)
 
 
+def top_keys(path: Path) -> list[str]:
+    """Return the keys of the mapping in `path`; none if it is no YAML, or no mapping.
+
+    Raises:
+        BadInput: the file exceeds a limit (`limits`).
+    """
+    try:
+        node = _compose(path)
+    except (OSError, ValueError, yaml.YAMLError):
+        return []
+    return [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+
+
 def repeated_keys(path: Path) -> list[InputError]:
     """Return the keys that `path` has twice. Ansible only warns of them.
 

@@ -23,6 +23,7 @@ from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
 from proofmark.site.ansible_access import CONNECTION, AnsibleAccess
 from proofmark.site.limit import named_hosts, parts_of, selected
+from proofmark.site.split_facts import refuse_split_facts
 from proofmark.site.tuned import TUNED
 
 COMPUTE = "compute"
@@ -150,7 +151,7 @@ def unread_group_vars() -> list[InputError]:
 
 
 def refuse_unread(manager: Any) -> None:
-    """Refuse an inventory with a file that Ansible could not read.
+    """Refuse an inventory with a file, or facts of a partition, that Ansible does not read.
 
     Without ``any_unparsed_is_failed`` in ansible.cfg, Ansible only warns of it, and hosts are
     missing.
@@ -167,6 +168,7 @@ def refuse_unread(manager: Any) -> None:
         accepted = "an inventory; the warnings of Ansible state the reason"
         found = "a file that Ansible cannot read"
         raise BadInput(*(InputError(f"{file}", "", found, accepted) for file in unread))
+    refuse_split_facts(manager, PARTITION, COMPUTE)
 
 
 def _inventory_files(path: Path) -> Iterator[Path]:

@@ -99,7 +99,7 @@ class Partition(StrictModel):
     fabric: Fabric = Fabric()
     file_systems: list[FileSystem] = []
     nodes_per_job: int | None = Field(default=None, ge=1)
-    family_level: float = Field(default=0.01, gt=0, lt=1)
+    family_level: float = Field(default=0.01, ge=1e-6, le=0.5)
     firmware: Firmware | None = None
     queue: Queue = Queue()
     launch: LaunchSettings = LaunchSettings()

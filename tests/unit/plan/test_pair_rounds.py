@@ -180,7 +180,8 @@ def test_a_reference_without_the_parameter_judges_no_pairs_that_share_links(kit:
     """The control: the same limit selects the pairs that measured alone."""
     from proofmark.site.partition import Limit
 
-    limit = {"case": "fake", "metric": "rate", "value": 1, "at_least": 1, "source": "contract"}
+    limit = {"case": "fake", "metric": "rate", "value": 1, "unit": "MB/s"}
+    limit |= {"at_least": 1, "source": "contract"}
     for alone, where, refused in (
         (False, {}, True),
         (False, {"measured": "together"}, False),

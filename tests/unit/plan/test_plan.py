@@ -18,7 +18,10 @@ from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Plan, Step
 from proofmark.site.partition import Limit
 
-LIMIT: dict[str, Any] = {"case": "fake", "metric": "rate", "source": "s", "value": 1, "at_least": 1}
+LIMIT: dict[str, Any] = {
+    **{"case": "fake", "metric": "rate", "source": "s"},
+    **{"value": 1, "unit": "MB/s", "at_least": 1},
+}
 
 
 @pytest.fixture
@@ -216,6 +219,19 @@ class TestRefusals:
             ({"case": "fke"}, "partition.limits.0.case: found unknown case 'fke', did you mean"),
             ({"metric": "rat"}, "partition.limits.0.metric: found unknown metric 'rat', did you"),
             ({"where": {"x": 1}}, "partition.limits.0.where: found unknown parameter 'x'"),
+            (
+                {"unit": None},
+                "partition.limits.0.unit: found no unit of the value; accepted: a unit",
+            ),
+            (
+                {"unit": "us"},
+                "partition.limits.0.unit: found us; accepted: a unit that converts to",
+            ),
+            (
+                {"at_least": None, "at_most": 1},
+                "partition.limits.0: found only at_most, and higher values of rate are better; "
+                "accepted: at_least",
+            ),
         ],
     )
     def test_a_contract_limit_that_applies_to_no_result(

@@ -33,6 +33,7 @@ LIMIT: dict[str, Any] = {
     "metric": "rate",
     "source": "contract",
     "value": 1,
+    "unit": "MB/s",
     "at_least": 1,
 }
 MACHINE = Machine(SYMBOLS, topology())
@@ -75,7 +76,7 @@ ACCEPTED: list[dict[str, Any]] = [
     {"where": {"label": "any"}},
     {"where": {"benchmark": "FAKE"}},
     {"mode": "current", "system": "local"},
-    {"value": None, "against": {"metric": "rate", "where": {"memory_kind": "ddr"}}},
+    {"value": None, "unit": None, "against": {"metric": "rate", "where": {"memory_kind": "ddr"}}},
 ]
 
 REFUSED = [
@@ -95,11 +96,15 @@ REFUSED = [
         "limit.where.placement: found 'close'; accepted: ''",
     ),
     (
-        {"value": None, "against": {"metric": "rate", "where": {"memory_kind": "ddrr"}}},
+        {
+            "value": None,
+            "unit": None,
+            "against": {"metric": "rate", "where": {"memory_kind": "ddrr"}},
+        },
         "limit.against.where.memory_kind: found 'ddrr', did you mean 'ddr'?",
     ),
     (
-        {"value": None, "against": {"metric": "rate", "case": "idle"}},
+        {"value": None, "unit": None, "against": {"metric": "rate", "case": "idle"}},
         "limit.against.case: found 'idle' of no suite",
     ),
 ]
@@ -137,7 +142,7 @@ def test_values_of_two_suites_are_no_figure_together(kit: Kit) -> None:
 @pytest.mark.fault("limit-selects-nothing")
 def test_the_reference_of_another_suite_is_never_measured(kit: Kit) -> None:
     against = {"metric": "rate", "case": "other"}
-    changed = {"value": None, "against": against}
+    changed = {"value": None, "unit": None, "against": against}
     kit.case("other", suites={"quick": {}})
     kit.plan(site=kit.site(limits(changed)))
     kit.case("other", suites={"large": {}})
@@ -146,7 +151,7 @@ def test_the_reference_of_another_suite_is_never_measured(kit: Kit) -> None:
     assert message.startswith("limit.against: found other rate, which no suite measures with a")
 
 
-AGAINST = {"value": None, "against": {"metric": "rate", "case": "other"}}
+AGAINST = {"value": None, "unit": None, "against": {"metric": "rate", "case": "other"}}
 
 
 @pytest.mark.fault("limit-selects-nothing")
@@ -191,6 +196,7 @@ def test_a_reference_of_the_same_case_differs_only_in_where(
     changed = {
         "where": {"size": size, "kind": "b"},
         "value": None,
+        "unit": None,
         "against": {"metric": "rate", "where": {"kind": "a"}},
     }
     mistakes = idle_limits(kit.benchmarks(), kit.site(limits(changed)), MACHINE)
@@ -229,7 +235,9 @@ class TestOtherSuites:
 
     def test_a_limit_without_its_reference_in_the_suite_is_listed(self, kit: Kit) -> None:
         kit.case("other", suites={"large": {}})
-        site = kit.site(limits({"value": None, "against": {"metric": "rate", "case": "other"}}))
+        site = kit.site(
+            limits({"value": None, "unit": None, "against": {"metric": "rate", "case": "other"}})
+        )
         plan = kit.plan(site=site)
         (line,) = without_figures(plan, kit.benchmarks(), site, MACHINE)
         assert line == "not evaluated in this suite: limit fake rate: no step measures other rate"

@@ -19,6 +19,7 @@ PINGPONG: dict[str, Any] = {
     "metric": "bandwidth",
     "source": "tender",
     "value": 1,
+    "unit": "Mbytes/sec",
     "at_least": 1.0,
 }
 

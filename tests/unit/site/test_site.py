@@ -299,3 +299,21 @@ def test_ansible_reads_no_file_of_the_kit_beside_the_hosts(tmp_path: Path, folde
         check=False,
     )
     assert (done.stdout, done.stderr) == ("fat\n", "")
+
+
+@pytest.mark.parametrize("second", ["a/limits.yml", "a.yaml", "all.yml", "compute/limits.yml"])
+def test_facts_in_two_files_are_refused(inventory: Path, second: str) -> None:
+    """Ansible drops the dictionary of one file without a word."""
+    write(inventory / "group_vars" / second, {"partition": {"limits": []}})
+    with pytest.raises(BadInput, match=r"partition: found defined in 2 files") as caught:
+        load_site(inventory, "a")
+    assert second in str(caught.value) and "a/partition.yml" in str(caught.value)
+    write(inventory / "group_vars" / second, {"other": 1})
+    assert load_site(inventory, "a").partition_name == "a"
+
+
+@pytest.mark.parametrize("level", [0, 1e-300, 0.9])
+def test_a_level_that_judges_nothing_is_refused(inventory: Path, level: float) -> None:
+    facts(inventory, "a", {**PARTITION, "family_level": level})
+    with pytest.raises(BadInput, match="family_level"):
+        load_site(inventory, "a")
