@@ -49,6 +49,12 @@ def _rerun_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "steps", metavar="STEP", nargs="+", help="step ids, numbers, or <step>/<node>"
     )
+    parser.add_argument(
+        "--replaces",
+        metavar="REASON",
+        default="",
+        help="why earlier crashes of these steps say nothing about the nodes; the report has it",
+    )
 
 
 def rerun(options: Namespace) -> int:
@@ -56,7 +62,7 @@ def rerun(options: Namespace) -> int:
     run = open_run(options.folder)
     refuse_imported(run)
     refuse_unseen(site_of(run), run.folder)
-    rerun_steps(run, pick(run, options.steps), say)
+    rerun_steps(run, pick(run, options.steps), say, options.replaces)
     return 0
 
 

@@ -101,6 +101,8 @@ MESSAGES: Mapping[str, str] = {
     "sensor-changed": "{metric} {before} → {after} {unit}",
     # judge: likely causes of bad nodes
     "node-fault": "{node}: {text}",
+    "crashed-before": "{crashed} of {executions} executions of {step} crashed or gave no valid "
+    "output: {text}",
     "packets-lost": "its port or cable loses packets: TCP segments were sent again, {share} of "
     "them; {usual} is the median of {nodes} nodes",
     "hardware-lost": "less hardware than accepted: {text}",

@@ -135,8 +135,14 @@ class ReadySteps:
         if not_run or not_needed:
             self._add(not_run=not_run, not_needed=not_needed)
 
-    def _add(self, **decisions: Mapping[str, Message]) -> None:
-        add_decisions(self.run.files, **decisions)
+    def _add(
+        self,
+        *,
+        searches: Mapping[str, Message] | None = None,
+        not_needed: Mapping[str, Message] | None = None,
+        not_run: Mapping[str, Message] | None = None,
+    ) -> None:
+        add_decisions(self.run.files, searches=searches, not_needed=not_needed, not_run=not_run)
         self.run = with_decisions(self.run)
 
 

@@ -15,6 +15,7 @@ from proofmark.jobs.watch import JobMonitor
 from proofmark.plan.plan import Group, Job, Step
 from proofmark.plan.step_names import step_named
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
+from proofmark.runs.decisions import SetAside, add_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_lock import lock
@@ -70,7 +71,9 @@ def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
     return executions
 
 
-def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None]) -> None:
+def rerun(
+    run: Run, executions: Sequence[Execution], say: Callable[[str], None], reason: str = ""
+) -> None:
     """Run each of `executions` again, in order, through the scheduler and on the planned nodes.
 
     Consecutive executions on the same nodes of one job are one job. It is a further attempt of the
@@ -80,6 +83,7 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
         run: the run.
         executions: the steps or instances to run again.
         say: called with one line before and after each execution.
+        reason: why the executions so far are set aside; empty: they are not.
 
     Raises:
         BadInput: another process runs this run, a job of it is still in the queue, a node is not in
@@ -104,6 +108,16 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
             poll_until_done(jobs, lambda: None)
             for each, before in zip(together, earlier, strict=True):
                 _report(run, each, before, folder, say)
+                if reason:
+                    add_decisions(run.files, set_aside=dict(_replaced(run, each, reason)))
+
+
+def _replaced(run: Run, each: Execution, reason: str) -> Iterator[tuple[str, SetAside]]:
+    """Yield the executions before the newest one, by the folder of the step."""
+    for folder in [each.folder] if each.instance else each.step.folders():
+        numbers = [attempt.number for attempt in attempts(run.files.step(folder).folder)]
+        if len(numbers) > 1:
+            yield folder, SetAside(attempts=sorted(numbers)[-2], reason=reason)
 
 
 def _jobs(

@@ -173,7 +173,7 @@ def aggregate(records: Records) -> Aggregates:
     figure = identity[records.measurand] * len(records.nodes) + records.node
     by_execution = np.sort(figure * max(1, len(records.executions)) + records.execution)
     order = _ordered(records)
-    order = order[_counting(records)[records.execution[order]]]
+    order = order[counting(records)[records.execution[order]]]
     order, disturbed = _undisturbed(records, order, figure, DISTURBED, 1.0)
     order, unsteady = _undisturbed(records, order, figure, RATE_CHANGED, UNSTEADY)
     left_out = disturbed + unsteady
@@ -262,7 +262,7 @@ def _ordered(records: Records) -> Numbers:
     return np.argsort(rank[records.execution], kind="stable")
 
 
-def _counting(records: Records) -> NDArray[np.bool_]:
+def counting(records: Records) -> NDArray[np.bool_]:
     """Return the mask of the executions that count."""
     dirty = np.zeros(len(records.executions), dtype=bool)
     dirty[records.execution[~records.valid]] = True

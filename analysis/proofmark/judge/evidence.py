@@ -16,6 +16,7 @@ from proofmark.judge.links.paths import Paths
 from proofmark.judge.references.derived import NOTHING_RATED
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
+from proofmark.runs.decisions import SetAside
 from proofmark.runs.files_report import FilesReport
 from proofmark.runs.nodes import Node
 from proofmark.runs.predicted import Expected
@@ -49,6 +50,7 @@ class Evidence:
         looks: what nodes reported about the scratch folder after a step failed, for each failure.
         baseline: the accepted runs of the site; None if there are none.
         expected: the predictions of a twin. They are added to the results and judge nothing.
+        set_aside: the executions that the site sets aside, by the folder of the step.
         sources: the path of each imported output, by the step that stands for it.
         stage_faults: what failed in stages that start no job.
     """
@@ -72,6 +74,7 @@ class Evidence:
     looks: Sequence[Mapping[str, FilesReport]] = ()
     baseline: BaselineOfRun | None = None
     expected: Expected | None = None
+    set_aside: Mapping[str, SetAside] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()
 

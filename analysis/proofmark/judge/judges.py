@@ -11,6 +11,7 @@ import numpy as np
 from proofmark.common.errors import bad_input
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import coverage
+from proofmark.judge.crashes import crashes
 from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.diagnosis.disagreeing import disagreements
@@ -100,6 +101,7 @@ def judge(evidence: Evidence) -> Verdict:
             rounds=round_overlaps(plan, evidence.records.executions),
             lost=against.lost if against else {},
             imported=plan.imported,
+            crashes=tuple(crashes(evidence.records, evidence.set_aside)),
             stage_faults=evidence.stage_faults,
         ),
     )

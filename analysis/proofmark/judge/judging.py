@@ -22,6 +22,7 @@ from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run, table
 from proofmark.runs.adopted import sources_of
+from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.predicted import read_expected
@@ -111,6 +112,7 @@ def evidence_of(run: Run) -> Evidence:
         looks=tuple(looks_after_failures(files, run.plan)),
         baseline=BaselineOfRun(files.baseline, circumstances) if files.baseline.is_dir() else None,
         expected=read_expected(files.expected) if files.expected.exists() else None,
+        set_aside=read_decisions(files).set_aside,
         sources=sources_of(run),
         stage_faults=tuple(read_stage_faults(run)),
     )

@@ -16,6 +16,7 @@ from proofmark.common.message import Message
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import Coverage as Coverage
+from proofmark.judge.crashes import Crash
 from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.disagreeing import Disagreement
@@ -61,6 +62,7 @@ class Verdict:
         slowdowns: how much slower figures are beside a load.
         lost: by node, the hardware of the baseline that it does not have any more.
         disagreements: the cases with figures whose repeats disagree.
+        crashes: executions that crashed, of steps that another execution measured.
         imported: whether others produced the outputs. No step can be run again.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
             that lack a record because of it are missing in the coverage.
@@ -84,14 +86,16 @@ class Verdict:
     degraded: Degraded | None = None
     lost: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
     disagreements: tuple[Disagreement, ...] = ()
+    crashes: tuple[Crash, ...] = ()
     imported: bool = False
     stage_faults: tuple[StageFault, ...] = ()
 
     @property
     def faults(self) -> tuple[NodeFault, ...]:
         """The faults of nodes that no figure has. With them the verdict is never PASS."""
-        return tuple(
-            NodeFault(node.host, reason) for node in self.bad.nodes for reason in node.faults
+        return (
+            *(NodeFault(node.host, reason) for node in self.bad.nodes for reason in node.faults),
+            *(NodeFault(each.node, each.message) for each in self.crashes if not each.set_aside),
         )
 
     @property
@@ -194,6 +198,7 @@ class Verdict:
                 if self.stage_faults
                 else {}
             ),
+            **({"crashes": [each.as_json() for each in self.crashes]} if self.crashes else {}),
             "rehearsed": self.rehearsed,
             "limits": [limit.as_json() for limit in self.contract],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},

@@ -8,11 +8,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
 
 from proofmark.common.files import read_json, write_whole
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run_files import RunFiles
+
+
+class SetAside(StrictModel):
+    """Executions of a step that a site sets aside, because it runs the step again.
+
+    Attributes:
+        attempts: the number of the last of these executions.
+        reason: why they say nothing about the nodes.
+    """
+
+    attempts: Annotated[int, Field(gt=0)]
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class Decisions(StrictModel):
@@ -22,11 +37,13 @@ class Decisions(StrictModel):
         searches: why each ended search ended, with its best point, by the id of the search.
         not_needed: the steps that a search did not need, each with the reason.
         not_run: the steps whose files were not written, each with the reason. They are INVALID.
+        set_aside: the executions that the site sets aside, by the folder of the step.
     """
 
     searches: dict[str, Message] = {}
     not_needed: dict[str, Message] = {}
     not_run: dict[str, Message] = {}
+    set_aside: dict[str, SetAside] = {}
 
     def left_out(self) -> dict[str, Message]:
         """Return the steps that are not run, each with the reason."""
@@ -49,6 +66,7 @@ def add_decisions(
     searches: Mapping[str, Message] | None = None,
     not_needed: Mapping[str, Message] | None = None,
     not_run: Mapping[str, Message] | None = None,
+    set_aside: Mapping[str, SetAside] | None = None,
 ) -> Decisions:
     """Add decisions to those of a run, and return all of them.
 
@@ -60,6 +78,7 @@ def add_decisions(
         searches={**known.searches, **(searches or {})},
         not_needed={**known.not_needed, **(not_needed or {})},
         not_run={**known.not_run, **(not_run or {})},
+        set_aside={**known.set_aside, **(set_aside or {})},
     )
     write_whole(files.decisions, changed.model_dump_json(indent=1) + "\n")
     return changed

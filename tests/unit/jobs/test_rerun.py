@@ -25,7 +25,8 @@ from tests.processes import running
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
-from proofmark.judge.judging import judge_run
+from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.report.write import write_report
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.runs.run_lock import lock
@@ -86,6 +87,45 @@ def test_a_repeated_step_may_fail(kit: Kit, run: Run) -> None:
     rerun(run, pick(run, ["1"]), messages.append)
     assert messages[-1] == "0001-fake-1: exit code 74, in execution-2"
     assert judge_run(run).results[0].verdict == "UNJUDGED"  # the first execution is valid
+
+
+@pytest.mark.fault("crash-then-success")
+@pytest.mark.parametrize("crash", ["exit 74", "kill -SEGV $$", "echo FAKE broken"])
+def test_no_later_success_removes_a_crash(kit: Kit, crash: str) -> None:
+    kit.program(crash)
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    kit.program(SOUND)
+    for _ in range(3):
+        rerun(run, pick(run, ["1", "2"]), lambda line: None)
+    verdict = judge_run(run)
+    assert [each.values for each in verdict.results] == [(100, 100, 100)] * 2
+    assert [(each.step, each.crashed, each.executions) for each in verdict.crashes] == [
+        ("0001-fake-1", 1, 4),
+        ("0002-fake-2", 1, 4),
+    ]
+    assert {fault.node for fault in verdict.faults} == {verdict.results[0].record.node}
+    assert (verdict.counts["INVALID"], verdict.exit_code()) == (0, 1)
+
+
+def test_a_reason_sets_earlier_crashes_aside_and_is_in_the_report(kit: Kit) -> None:
+    kit.program("exit 74")
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    kit.program(SOUND)
+    rerun(run, pick(run, ["1"]), lambda line: None, "the library was missing")
+    rerun(run, pick(run, ["2"]), lambda line: None)
+    verdict = judge_run(run)
+    (aside, fault) = verdict.crashes
+    assert (aside.step, aside.set_aside) == ("0001-fake-1", "the library was missing")
+    assert (fault.step, fault.set_aside) == ("0002-fake-2", "")
+    assert [each.reason.fields["step"] for each in verdict.faults] == ["0002-fake-2"]
+    write_report(run, judge_and_write(run))
+    assert "the library was missing" in run.files.report.read_text()
+    kit.program("exit 75")
+    rerun(run, pick(run, ["1"]), lambda line: None)
+    found = [each.set_aside for each in judge_run(run).crashes]
+    assert sorted(found) == ["", "", "the library was missing"]
 
 
 def test_a_repeated_step_without_a_result_is_an_error(run: Run) -> None:

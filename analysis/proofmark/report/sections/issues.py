@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
+from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.records.columns import EMULATED, Record
@@ -34,6 +35,7 @@ def section(run_data: RunData) -> Section:
     blocks = [
         *_failures(run_data),
         *_slow_links(run_data),
+        *_crashes(run_data),
         *_file_systems(run_data),
         *_before_jobs(run_data),
         *_unmet(run_data),
@@ -95,6 +97,19 @@ def _slow_links(run_data: RunData) -> Iterator[Block]:
     fit = run_data.verdict.links
     if fit and fit.elements:
         yield from links.slow_elements(fit)
+
+
+def _crashes(run_data: RunData) -> Iterator[Block]:
+    """Yield the executions that crashed beside a sound one, and why a site sets them aside."""
+    if found := run_data.verdict.crashes:
+        caption = _("Executions that crashed beside a sound one")
+        columns = (_("Node"), _("Crashes"), _("Set aside, because"))
+        rows = [
+            (each.node, Cell(localized(each.message), "reason"), one_line(each.set_aside) or "–")
+            for each in found
+        ]
+        shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        yield Block(titles=(caption,), tables=(shown,))
 
 
 def _file_systems(run_data: RunData) -> Iterator[Block]:
