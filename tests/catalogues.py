@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
 from babel.messages.catalog import Catalog, Message
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
@@ -22,7 +21,7 @@ from tests.folders import BENCHMARKS, PACKAGE, ROOT
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.common.message_table import MESSAGES
-from proofmark.common.sentences import TEMPLATES, WORDS
+from proofmark.common.sentences import WORDS
 from proofmark.common.translation import CATALOGUES, DOMAIN, ENGLISH, LANGUAGES
 from proofmark.papers.all_claims import CLAIMS
 
@@ -50,10 +49,7 @@ def texts() -> Iterator[Key]:
             for _line, _function, text, _comments in babel_extract(file, ["_"], (), OPTIONS):
                 assert isinstance(text, str), f"{path.name}: {text}"
                 yield text
-    yield from (*MESSAGES.values(), *TEMPLATES, *WORDS)
-    counters = "analysis/proofmark/site/node/data/counters.yml"
-    meanings = yaml.safe_load((ROOT / counters).read_text(encoding="utf-8"))
-    yield from (text for each in meanings.values() for text in each.values())
+    yield from (*MESSAGES.values(), *WORDS)
     yield from _of_cases()
     yield from (claim.statement for claim in CLAIMS)
 

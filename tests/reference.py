@@ -56,7 +56,7 @@ REWORDED = {
 }
 """New phrases of texts by their old phrases; the facts are the same."""
 EXPECTED = {
-    r".*/(reason|likely)_(code|fields): new": "a reason has a code and its values",
+    r".*/(reason|likely|problem)_(code|fields): new": "a reason has a code and its values",
     r".*: reworded": "the same facts in plain English",
     r"/verdict\.json/results/\d+/confidence: new": (
         "docs/design/statistics.md: an interval has its confidence"

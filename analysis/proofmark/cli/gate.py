@@ -312,7 +312,7 @@ def _working(state: GateState, site: Site) -> Iterator[NodeGate]:
 def _as_check(state: GateState, node: str, decided: DecidedNode | None) -> Check:
     """Return the decision about a node; a node without a decision was not measured."""
     chosen = decided or DecidedNode(node=node, action="keep", reason=NOT_MEASURED)
-    reason = " ".join(chosen.reason.split())[:LONGEST]
+    reason = one_line(chosen.reason)[:LONGEST]
     return Check(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         gate=state.id,

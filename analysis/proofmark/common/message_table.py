@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from proofmark.common.machine_messages import MACHINE_MESSAGES
+from proofmark.common.output_messages import OUTPUT_MESSAGES
+
 MESSAGES: Mapping[str, str] = {
     "several": "{parts}",
     # judge: comparison with references
@@ -94,6 +97,7 @@ MESSAGES: Mapping[str, str] = {
     # judge: links, and the end of a run
     "link-slow": "{ratio} × the usual value of {pairs} like pairs ({value}); slow: {element} "
     "(confidence {percent} %)",
+    "listed-and-more": "{listed} and {count} more",
     "all-rounds": "all rounds",
     "since-start": "{ratio} × the first {minutes} minutes of the run; a repeat has a noise of "
     "{noise} %, and a change of {least} % counts",
@@ -121,6 +125,8 @@ MESSAGES: Mapping[str, str] = {
     "target-slow": "storage target {target} of {file_system}: {ratio} × the median of {targets}",
     "files-fault": "file system of {folder}: {problem} on {nodes}: {text}",
     "files-fault-on-all": "file system of {folder}: {problem} on all nodes ({nodes}): {text}",
+    "either": "{first} or {other}",
+    "slow-alike": "{figure} slow alike",
     "cause-space": "no free space or quota",
     "cause-servers": "its servers, or the network to them",
     "cause-client": "the client of this node, or its network",
@@ -136,6 +142,7 @@ MESSAGES: Mapping[str, str] = {
     "row-missing": "its row is missing in the output ({step})",
     "rows-missing": "no output has a row for it",
     "step-missing": "no step for it runs",
+    "not-measured-pairs": "{step}: {nodes} and {count} more pairs",
     "not-measured-step": "{step}",
     "not-measured-on": "{step}: {nodes}",
     "mode-missing": "{step}: NOT RUN: needs mode {mode}",
@@ -176,6 +183,17 @@ MESSAGES: Mapping[str, str] = {
     "{measured} of {expected} steps measured",
     "past-file": "{file} is damaged",
     "past-programs": "{file} is missing or damaged",
+    # judge: traits of nodes and programs
+    "trait": "{name}",
+    "trait-of": "{package}: {trait}",
+    "trait-program": "program {program}",
+    "trait-library": "library {library}",
+    "trait-version": "version",
+    "trait-provider": "provider",
+    "trait-build": "build",
+    "trait-blas": "BLAS",
+    "trait-kernel": "BLAS kernel",
+    "trait-mpi": "MPI",
     # plan: the fit of a twin's model
     "fit-no-pingpong": "no PingPong inside a socket: the figures of the table are not changed",
     "fit-no-rate": "no PingPong with a rendezvous that fits into the cache: no rate is fitted",
@@ -204,7 +222,6 @@ MESSAGES: Mapping[str, str] = {
     "file-changed": "{file} changed after the step ended",
     # records: outputs
     "output": "{problem}",
-    "output-no-space": "{problem}",
     "output-of-node": "the output names node {node}, the step ran on {nodes}",
     "output-of-plan": "planned {name} {planned}, the output has {printed}",
     "not-adopted": "adopted.json does not list this output",
@@ -264,6 +281,9 @@ MESSAGES: Mapping[str, str] = {
     "scratch-files": "{found} of at least {least} files appeared in {folder}",
     "scratch-bytes": "the files in {folder} reached {found} of at least {least} bytes",
     "scratch-failed": "file system of {folder}: {problems}",
+    "files-silent": "no answer within {seconds} s",
+    "files-said": "{problem}",
+    "files-full": "{problem}",
     "scratch-failed-on": "{problem} on {nodes}",
     "scratch-full-on": "{problem} on {nodes}",
     "scratch-worked-on": "{nodes} could write there",
@@ -303,4 +323,6 @@ MESSAGES: Mapping[str, str] = {
     "other-processes": "other processes: {names}",
     "rate-changed": "disturbed: {metric} changed from {before} to {after} within the repeat, by "
     "{change}, more than {limit}",
+    **MACHINE_MESSAGES,
+    **OUTPUT_MESSAGES,
 }

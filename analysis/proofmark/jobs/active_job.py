@@ -139,8 +139,8 @@ def overdue(active: ActiveJob, queue: Queue) -> JobStatus | None:
         return JobStatus(State.REQUEUED, f"{active.requeues} times")
     if time.monotonic() - start < limit:
         return None
-    reason = f"{active.status.reason}, given up after {duration(limit)}"
-    return JobStatus(state, reason.removeprefix(", "))
+    parts = active.status.reason, f"given up after {duration(limit)}"
+    return JobStatus(state, ", ".join(filter(None, parts)))
 
 
 def runs_again(run: Run, active: ActiveJob, status: JobStatus) -> bool:

@@ -11,6 +11,7 @@ import polars as pl
 from pydantic import ConfigDict, PlainSerializer, PlainValidator
 
 from proofmark.common.errors import bad_input
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.strict_model import StrictModel
 from proofmark.judge.baseline.changes import capacity_of, node_states
@@ -76,7 +77,7 @@ class JudgedFigures(StrictModel):
         origin: of the partition of the run.
         origins: of its figures.
         code: the exit code of its verdict.
-        libraries: versions or packages of the libraries by program.
+        libraries: the traits of the programs and their libraries, each with its value.
         nodes: the state of its nodes.
         figures: their values, with the columns `COLUMNS`.
     """
@@ -86,7 +87,7 @@ class JudgedFigures(StrictModel):
     origin: str
     origins: list[str]
     code: int
-    libraries: dict[str, str]
+    libraries: tuple[tuple[Message, str], ...]
     nodes: tuple[NodeState, ...]
     figures: Annotated[
         pl.DataFrame, PlainValidator(_as_table), PlainSerializer(pl.DataFrame.write_json)
@@ -105,7 +106,7 @@ def judged_figures(run: Run) -> JudgedFigures:
         origin=site.partition.origin,
         origins=sorted({each.origin for each in aggregates.records.measurands}),
         code=verdict.exit_code(),
-        libraries=about.libraries(),
+        libraries=tuple(about.libraries().items()),
         nodes=node_states(about.traits(), capacities),
         figures=about.values(aggregates, benchmarks_of(run)).select(*COLUMNS),
     )

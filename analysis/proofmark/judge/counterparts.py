@@ -90,7 +90,7 @@ class Counterparts:
             "run": expected.run,
             "selector": expected.selector,
             "figures": int(self.mask.sum()),
-            "assumptions": [each.model_dump() for each in expected.assumptions],
+            "assumptions": [each.as_json() for each in expected.assumptions],
             "errors": [each.model_dump() for each in expected.errors],
         }
 

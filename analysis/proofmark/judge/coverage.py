@@ -114,11 +114,11 @@ def _missing(step: Step, unseen: Sequence[str]) -> Uncovered:
     nodes = dict.fromkeys(
         host for name in names for host in (instances[name] if step.scope != "job" else step.nodes)
     )
-    shown = folded(nodes)
-    if step.scope != "job" and step.round:
-        more = f" and {len(names) - _LISTED} more pairs" if len(names) > _LISTED else ""
-        shown = f"{', '.join(names[:_LISTED])}{more}"
-    if step.scope == "job" and len(step.nodes) < 2:
-        return Uncovered(step.id, Message("not-measured-step", step=step.id), tuple(nodes))
+    pairs = names if step.scope != "job" and step.round else []
+    shown = ", ".join(pairs[:_LISTED]) if pairs else folded(nodes)
     message = Message("not-measured-on", step=step.id, nodes=shown)
+    if step.scope == "job" and len(step.nodes) < 2:
+        message = Message("not-measured-step", step=step.id)
+    elif (more := len(pairs) - _LISTED) > 0:
+        message = Message("not-measured-pairs", step=step.id, nodes=shown, count=more)
     return Uncovered(step.id, message, tuple(nodes))

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from proofmark.common.message import Message
+from proofmark.common.output_messages import OUTPUT_MESSAGES
 from proofmark.judge.aggregate import counting
 from proofmark.records.columns import Records
 from proofmark.runs.decisions import SetAside
 
-CRASHES = frozenset({"killed", "exit-code", "exit-code-said", "output"})
+CRASHES = frozenset(
+    {"killed", "exit-code", "exit-code-said", "output", *OUTPUT_MESSAGES} - {"reader-no-space"}
+)
 """The codes of the reasons of such executions. Others are about the conditions of the run."""
 
 

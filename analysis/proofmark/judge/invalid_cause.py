@@ -33,7 +33,7 @@ def invalid_cause(reason: Message) -> InvalidCause:
 
 CODES: Mapping[InvalidCause, frozenset[str]] = {
     InvalidCause.DISTURBED: frozenset({"disturbed", "rate-changed"}),
-    InvalidCause.NO_SPACE: frozenset({"no-space", "output-no-space", "scratch-full-on"}),
+    InvalidCause.NO_SPACE: frozenset({"no-space", "reader-no-space", "scratch-full-on"}),
     InvalidCause.ERROR_COUNTERS: frozenset(
         {"counter-rose", "counter-changed", "counter-rose-at", "counter-changed-at"}
     ),

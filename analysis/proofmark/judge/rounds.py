@@ -51,8 +51,9 @@ class RoundOverlap:
         }
         if self.apart:
             listed = ", ".join(self.apart[:_LISTED])
-            more = f" and {len(self.apart) - _LISTED} more" if len(self.apart) > _LISTED else ""
-            shown = {"share": f"{LEAST:.0%}", "listed": f"{listed}{more}"}
+            if (more := len(self.apart) - _LISTED) > 0:
+                listed = Message("listed-and-more", listed=listed, count=more)
+            shown = {"share": f"{LEAST:.0%}", "listed": listed}
             yield Message("round-apart", apart=len(self.apart), **shown, **of)
         if self.unknown:
             yield Message("round-unknown", unknown=self.unknown, **of)

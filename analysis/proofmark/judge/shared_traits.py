@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
+from proofmark.common.message import Message, Term
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.software import Package, Software
 
 Traits = Mapping[str, str]
+Name = TypeVar("Name", bound=str)
+"""The name of a trait: a word of the configuration of a node, or a message about a program."""
 
 FIRMWARE = {"bios_version": "BIOS", "bios_date": "BIOS date", "board_name": "board"}
 """The SMBIOS keys that like nodes share, with their names; serial numbers are left out."""
@@ -94,32 +98,47 @@ def machine_traits(facts: NodeFacts) -> dict[str, str]:
     return traits | {name: value for name, value in values.items() if value}
 
 
-def program_traits(package: Package) -> dict[str, str]:
+def program_traits(package: Package) -> dict[Message, str]:
     """Return what the identity of a package contains: versions, and each program and library."""
-    traits = {"version": package.version, "provider": package.origin, "build": package.hash}
+    traits = {
+        Message("trait-version"): package.version,
+        Message("trait-provider"): package.origin,
+        Message("trait-build"): package.hash,
+    }
     for name, program in package.programs.items():
-        traits[f"program {name}"] = program.package or (program.sha256 or "")[:_DIGITS]
-        if program.blas:
-            traits["BLAS"] = f"{program.blas.family} {program.blas.version or ''}".strip()
-            traits["BLAS kernel"] = program.blas.chosen or ""
-        if program.mpi:
-            traits["MPI"] = f"{program.mpi.family or ''} {program.mpi.version or ''}".strip()
+        digest = (program.sha256 or "")[:_DIGITS]
+        traits[Message("trait-program", program=name)] = program.package or digest
+        if blas := program.blas:
+            traits[Message("trait-blas")] = f"{blas.family} {blas.version or ''}".strip()
+            traits[Message("trait-kernel")] = blas.chosen or ""
+        if mpi := program.mpi:
+            traits[Message("trait-mpi")] = f"{mpi.family or ''} {mpi.version or ''}".strip()
         for library in program.libraries:
-            checksum = (library.sha256 or "")[:_DIGITS]
-            traits[f"library {library.name}"] = " ".join(filter(None, (library.package, checksum)))
+            parts = library.package, (library.sha256 or "")[:_DIGITS]
+            traits[Message("trait-library", library=library.name)] = " ".join(filter(None, parts))
     return {name: value for name, value in traits.items() if value}
 
 
-def software_traits(software: Software) -> dict[str, str]:
+def software_traits(software: Software) -> dict[Message, str]:
     """Return the traits of all packages of a run, each with the name of its package."""
     return {
-        f"{name}: {trait}": value
+        of_package(name, trait): value
         for name, package in software.packages.items()
         for trait, value in program_traits(package).items()
     }
 
 
-def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def of_package(package: str, trait: Message) -> Message:
+    """Return a trait of a program with the name of its package."""
+    return Message("trait-of", package=package, trait=trait)
+
+
+def of_node(name: str) -> Message:
+    """Return the trait `name` of a node."""
+    return Message("trait", name=Term(name))
+
+
+def differences(old: Mapping[Name, str], new: Mapping[Name, str]) -> list[tuple[Name, str, str]]:
     """Return the traits that differ, each with its old and its new value."""
     if old is new:
         return []

@@ -17,7 +17,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.machine.node_calls import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.scheduler import UNLISTED, NodeStatus, ReservingScheduler
+from proofmark.machine.scheduler import NodeStatus, ReservingScheduler
 from proofmark.runs.checks import Check, append_checks
 from proofmark.runs.gates import GateNode, GateState, State
 
@@ -82,7 +82,7 @@ class NodeGate:
             return other
         if node in reserved:
             return f"in the reservation {reserved[node]} of another person"
-        if status.reason.endswith(UNLISTED):
+        if not status.listed:
             return status.reason
         by_person = bool(status.reason) or "drain" in status.state.split(", ")
         if status.out and (status.reserved or not by_person):

@@ -152,6 +152,7 @@ class NodeStatus:
         reason: why the node is out; empty if no reason was given.
         state: the states for which the node is out, in the words of the scheduler.
         reserved: whether the node is only out because it is in a reservation, whose jobs start.
+        listed: whether the scheduler lists the node.
     """
 
     out: bool
@@ -159,15 +160,12 @@ class NodeStatus:
     reason: str = ""
     state: str = field(default="", compare=False)
     reserved: bool = field(default=False, compare=False)
+    listed: bool = True
 
     @property
     def why(self) -> str:
         """The reason for which the node is out; without one its state."""
         return self.reason or (f"state {self.state}, no reason is given" if self.state else "")
-
-
-UNLISTED = "does not list the node"
-"""The end of the reason of a node that the scheduler does not list."""
 
 
 class DrainingScheduler(Scheduler):
@@ -189,7 +187,8 @@ class DrainingScheduler(Scheduler):
     @staticmethod
     def unlisted(program: str) -> NodeStatus:
         """Return the status of a node that `program` does not list. It must not be changed."""
-        return NodeStatus(out=True, idle=False, reason=f"{program} {UNLISTED}")
+        reason = f"{program} does not list the node"
+        return NodeStatus(out=True, idle=False, reason=reason, listed=False)
 
     @abstractmethod
     def drain(self, nodes: Sequence[str], reason: str) -> None:

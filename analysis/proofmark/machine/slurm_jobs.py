@@ -54,12 +54,11 @@ _REASONS = {
 """Prefixes of reasons for which a pending job does not start without help."""
 
 
-def status_of_job(name: str, reason: str) -> JobStatus:
-    """Return the status of a job in the state `name`, which waits for `reason`."""
+def status_of_job(name: str, said: str) -> JobStatus:
+    """Return the status of a job in the state `name`, for which Slurm has the reason `said`."""
     state = _STATES.get(name, State.UNKNOWN)
     if name == "PENDING":
-        state = next(
-            (stuck for prefix, stuck in _REASONS.items() if reason.startswith(prefix)), state
-        )
-    shown = "" if reason == "None" else reason
+        known = (stuck for prefix, stuck in _REASONS.items() if said.startswith(prefix))
+        state = next(known, state)
+    shown = "" if said == "None" else said
     return JobStatus(state, " ".join(filter(None, (name, shown))))

@@ -89,7 +89,7 @@ def spread(concurrent: Concurrent, readings: Sequence[Reading]) -> list[Reading]
         first = group[0]
         if f"{first.metric}_spread" not in concurrent.spread or len(values) < 2:
             continue
-        invalid = next((reading.reason for reading in group if not reading.valid), "")
+        invalid = next((reading.reason for reading in group if not reading.valid), NOTHING)
         spreads.append(
             Reading(
                 case=first.case,

@@ -16,7 +16,6 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
 from proofmark.plan.file_layout import FileLayout
-from proofmark.records.validity import says_no_space
 from proofmark.runs.files_report import FilesReport
 from proofmark.site.file_systems import LayoutTool, kinds
 
@@ -75,7 +74,7 @@ def file_system_reason(reports: Mapping[str, FilesReport]) -> Message:
     Args:
         reports: the reports after the failure, by node.
     """
-    problems: dict[str, list[str]] = {}
+    problems: dict[Message, list[str]] = {}
     for host, report in reports.items():
         if report.problem:
             problems.setdefault(report.problem, []).append(host)
@@ -88,6 +87,6 @@ def file_system_reason(reports: Mapping[str, FilesReport]) -> Message:
     return Message("scratch-failed", folder=folder, problems=(*parts, *rest))
 
 
-def _failed(problem: str, nodes: str) -> Message:
-    code = "scratch-full-on" if says_no_space(problem) else "scratch-failed-on"
+def _failed(problem: Message, nodes: str) -> Message:
+    code = "scratch-full-on" if problem.code == "files-full" else "scratch-failed-on"
     return Message(code, problem=problem, nodes=nodes)

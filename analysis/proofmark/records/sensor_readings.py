@@ -9,6 +9,7 @@ import numpy as np
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.telemetry import BENCHMARK, CLOCK, POWER, TELEMETRY, TEMPERATURE, THROTTLED
 from proofmark.cases.vocabulary import SENSOR
+from proofmark.common.message import NOTHING
 from proofmark.runs.bmc_telemetry import BmcSeries
 from proofmark.runs.telemetry_file import POWER_SENSORS, Interval
 
@@ -30,7 +31,9 @@ def sensor_readings(case: str, intervals: Iterable[Interval]) -> Iterator[Readin
     for host, of_host in by_host.items():
         for metric, sensor, value in _figures(of_host):
             unit = TELEMETRY[metric].unit
-            yield Reading(case, BENCHMARK, metric, value, unit, {SENSOR: sensor}, True, "", host)
+            yield Reading(
+                case, BENCHMARK, metric, value, unit, {SENSOR: sensor}, True, NOTHING, host
+            )
 
 
 def bmc_readings(
@@ -51,7 +54,9 @@ def bmc_readings(
             values = [each[key] for each in of_host if key in each]
             if values:
                 unit, value = TELEMETRY[metric].unit, float(joined(values))
-                yield Reading(case, BENCHMARK, metric, value, unit, {SENSOR: "bmc"}, True, "", host)
+                yield Reading(
+                    case, BENCHMARK, metric, value, unit, {SENSOR: "bmc"}, True, NOTHING, host
+                )
 
 
 def _figures(intervals: Sequence[Interval]) -> Iterator[tuple[str, str, float]]:

@@ -15,7 +15,6 @@ from proofmark.plan.plan import Step
 from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuilder, Scalar, intern
 from proofmark.records.physical_bounds import Bounds, StepBounds
 from proofmark.records.run_facts import RunFacts
-from proofmark.records.validity import says_no_space
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.noise_file import Shares
 from proofmark.site.ceilings import Ceilings
@@ -187,7 +186,7 @@ def _reason(
         attempt: the execution.
     """
     if not reading.valid:
-        return joined((invalid, _of_output(reading.reason)))
+        return joined((invalid, reading.reason))
     if invalid or contradiction:
         return invalid or contradiction
     if not reading.node or reading.node == attempt.host:
@@ -197,12 +196,6 @@ def _reason(
         return None
     fields = {"node": repr(reading.node[:80]), "nodes": ", ".join(sorted(hosts))}
     return Message("output-of-node", **fields)
-
-
-def _of_output(problem: str) -> Message:
-    """Return the problem of an output as a message."""
-    code = "output-no-space" if says_no_space(problem) else "output"
-    return Message(code, problem=problem)
 
 
 def _contradiction(planned: Mapping[str, Scalar], reading: Reading) -> Message:

@@ -66,11 +66,11 @@ def _failure(step: Step, rc: int, message: str) -> Message:
         fields["program"] = step.program
     else:
         code = "exit-code"
-    if code == "exit-code" and says_no_space(message):
+    if code == "exit-code" and _says_no_space(message):
         return Message("no-space", code=rc, message=message)
     return Message(f"{code}-said" if message else code, **fields)
 
 
-def says_no_space(message: str) -> bool:
+def _says_no_space(message: str) -> bool:
     """Return whether the message of a program is about a full file system or a quota."""
     return any(os.strerror(number) in message for number in (errno.ENOSPC, errno.EDQUOT))

@@ -83,8 +83,8 @@ def notes(expected: Counterparts) -> Iterator[tuple[str, str]]:
     texts = _("{predicted} of {figures}")
     figures = texts.format(predicted=f"{measured:,}", figures=f"{len(expected.figures):,}")
     yield _("Figures with an expected value"), figures
-    assumed = [each.what for each in known.assumptions if not each.sourced]
-    yield _("Assumed, without a source"), localized(", ".join(dict.fromkeys(assumed))) or "–"
+    assumed = [localized(each.what) for each in known.assumptions if not each.sourced]
+    yield _("Assumed, without a source"), ", ".join(dict.fromkeys(assumed)) or "–"
     yield _("Error of the model (predicted ÷ measured)"), _error(expected)
 
 

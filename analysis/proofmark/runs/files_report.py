@@ -6,6 +6,8 @@ lets each of its nodes write a small file there, and has these reports in ``jobs
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from pathlib import Path
 from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.attempts import Attempt
@@ -21,6 +24,7 @@ from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.step_files import StepFiles
 
+_FULL = {os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)}
 _JOB_ATTEMPT = re.compile(r"[A-Za-z0-9_-]+/attempt-[0-9]+", re.ASCII)
 """The name of an attempt; another one was started by hand, or its file was changed."""
 
@@ -44,11 +48,14 @@ class FilesReport:
     why: str
 
     @property
-    def problem(self) -> str:
-        """What failed, in words that are the same on all nodes; empty if nothing failed."""
+    def problem(self) -> Message:
+        """What failed, in words that are the same on all nodes; `NOTHING` if nothing failed."""
         if not self.answered:
-            return f"no answer within {self.seconds} s"
-        return self.why.rpartition(": ")[2]
+            return Message("files-silent", seconds=self.seconds)
+        said = self.why.rpartition(": ")[2]
+        if not said:
+            return NOTHING
+        return Message("files-full" if said in _FULL else "files-said", problem=said)
 
 
 def read_files_report(path: Path) -> FilesReport | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -90,9 +90,9 @@ class Fit(StrictModel):
     notes: tuple[Message, ...] = ()
 
     @property
-    def source(self) -> str:
+    def source(self) -> Message:
         """The source of the fitted figures."""
-        return f"fitted to the PingPong of run {self.run}"
+        return Message("model-fitted", run=self.run)
 
 
 class Assumption(StrictModel):
@@ -105,10 +105,19 @@ class Assumption(StrictModel):
         sourced: whether `why` is a source.
     """
 
-    what: str
-    value: str
-    why: str
+    what: Message
+    value: Message
+    why: Message
     sourced: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            **self.what.as_json("what"),
+            **self.value.as_json("value"),
+            **self.why.as_json("why"),
+            "sourced": self.sourced,
+        }
 
 
 class ErrorRow(StrictModel):

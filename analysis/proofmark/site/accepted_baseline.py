@@ -22,6 +22,7 @@ from proofmark.common.files import (
     write_whole,
     write_whole_bytes,
 )
+from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.parquet import parquet
 from proofmark.common.strict_model import StrictModel
@@ -97,7 +98,7 @@ class AcceptedRun(StrictModel):
         checksums: SHA-256 of its signed SHA256SUMS.
         verdict: the word of its verdict.
         reason: the reason of an acceptance although the verdict is not PASS; else empty.
-        libraries: versions or packages of the libraries by program.
+        libraries: the traits of the programs and their libraries, each with its value.
     """
 
     run: _Name
@@ -106,7 +107,7 @@ class AcceptedRun(StrictModel):
     checksums: _Text
     verdict: Literal["PASS", "UNJUDGED"]
     reason: str = ""
-    libraries: dict[str, str] = {}
+    libraries: tuple[tuple[Message, str], ...] = ()
 
 
 class Baseline(StrictModel):

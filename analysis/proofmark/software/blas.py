@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 
 import yaml
 
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.program import Blas, Program
@@ -68,12 +69,12 @@ class BlasVariants(StrictModel):
     Attributes:
         variants: ``as-installed`` and ``right``; equal if the installed choice is right.
         report: the environment in which the BLAS prints its kernel to the program's output.
-        findings: whole sentences for the site.
+        findings: what the site should know.
     """
 
     variants: dict[str, Variant]
     report: dict[str, str]
-    findings: tuple[str, ...]
+    findings: tuple[Message, ...]
 
 
 @lru_cache(maxsize=1)
@@ -106,7 +107,7 @@ def blas_variants(program: Program, facts: NodeFacts) -> BlasVariants:
         return BlasVariants(
             variants={AS_INSTALLED: unknown, RIGHT: unknown},
             report=report,
-            findings=_unknown_kernel(program, blas),
+            findings=(_unknown_kernel(program, blas),),
         )
     right = _right(known, chosen, blas, facts)
     variable = family.variable if family else None
@@ -158,69 +159,76 @@ def _findings(
     forced: dict[str, str],
     blas: Blas,
     facts: NodeFacts,
-) -> tuple[str, ...]:
-    library = f"{_title(blas.family)} {blas.version or 'of unknown version'}"
-    because = f" because the environment requests {blas.forced}" if blas.forced else ""
-    remedies = [f"set {variable}={value}" for variable, value in forced.items()]
+) -> tuple[Message, ...]:
+    title = _title(blas.family)
+    library = f"{title} {blas.version}" if blas.version else ""
+    about = {"library": library or Message("library-unversioned", library=title)}
+    remedies = [Message("set", setting=f"{name}={value}") for name, value in forced.items()]
     if not chosen.runs_on(facts):
-        lacks = ", ".join(sorted(chosen.needs - set(facts.features)))
-        return (
-            f"{library} chose {chosen.name}{because}, which needs {lacks}: this processor "
-            f"({facts.cpu_model}) lacks it, and ends the program at an illegal instruction "
-            f"(SIGILL){_joined(remedies)}.",
-        )
+        return (_lacking(chosen, blas, facts, about, remedies),)
     fitting = _fitting(known, facts)
     best = fitting[-1] if fitting else chosen
+    about |= {"kernel": chosen.name, "isa": chosen.isa, "vector": facts.vector_isa}
     if best.rank > chosen.rank:
         if best.name not in forced.values():
             remedies.append(_why_not(best, blas))
-        return (
-            f"{library} chose {chosen.name} ({chosen.isa}){because} on a CPU with "
-            f"{facts.vector_isa} ({facts.cpu_model}): expect {_loss(chosen, best)}"
-            f"{_joined(remedies)}.",
-        )
+        about |= {"processor": facts.cpu_model, "text": _loss(chosen, best)}
+        if blas.forced:
+            about["forced"] = blas.forced
+        code = "kernel-slow-requested" if blas.forced else "kernel-slow"
+        return (Message(code, remedy=tuple(remedies), **about),)
     if facts.vector_bits and chosen.bits and chosen.bits < facts.vector_bits:
-        return (
-            f"{library} has no kernel for the {facts.vector_isa} of this processor "
-            f"({facts.cpu_model}, {facts.architecture}): {chosen.name} ({chosen.isa}) uses "
-            f"{chosen.bits} of {facts.vector_bits} bits. Another BLAS may be faster.",
-        )
+        about["processor"] = f"{facts.cpu_model}, {facts.architecture}"
+        bits = {"bits": chosen.bits, "all": facts.vector_bits}
+        return (Message("kernel-narrow", **about, **bits),)
     return ()
 
 
-def _why_not(best: Kernel, blas: Blas) -> str:
-    since = f" (in release {best.since} and later)" if best.since else ""
+def _lacking(
+    chosen: Kernel,
+    blas: Blas,
+    facts: NodeFacts,
+    about: Mapping[str, str],
+    remedies: Sequence[Message],
+) -> Message:
+    """Return the finding about a kernel whose instructions the processor lacks."""
+    kernel = chosen.name
+    if blas.forced:
+        kernel = Message("kernel-requested", kernel=kernel, forced=blas.forced)
+    features = ", ".join(sorted(chosen.needs - set(facts.features)))
+    fields = {**about, "kernel": kernel, "features": features, "processor": facts.cpu_model}
+    if remedies:
+        return Message("kernel-lacks-set", remedy=tuple(remedies), **fields)
+    return Message("kernel-lacks", **fields)
+
+
+def _why_not(best: Kernel, blas: Blas) -> Message:
     if blas.built_for:
-        why = "but this library was built for one processor"
+        why = Message("best-one-processor")
     elif best.name in blas.tried:
-        why = "but this library lacks it"
+        why = Message("best-lacking")
     else:
-        why = "but the probe did not try it on this library"
-    return f"the best kernel is {best.name}{since}, {why}"
+        why = Message("best-untried")
+    if best.since:
+        return Message("kernel-best-since", kernel=best.name, since=best.since, why=why)
+    return Message("kernel-best", kernel=best.name, why=why)
 
 
-def _joined(remedies: Iterable[str]) -> str:
-    return "".join(f"; {remedy}" for remedy in remedies)
-
-
-def _loss(chosen: Kernel, best: Kernel) -> str:
+def _loss(chosen: Kernel, best: Kernel) -> Message:
     slow, fast = chosen.relative_flops, best.relative_flops
     if not slow or not fast or fast < 2 * slow:
-        return "some loss in HPL and DGEMM"
-    return f"a {'several' if fast >= 4 * slow else 'two'}-fold loss in HPL and DGEMM"
+        return Message("loss-some")
+    return Message("loss-several" if fast >= 4 * slow else "loss-two")
 
 
-def _unknown_kernel(program: Program, blas: Blas) -> tuple[str, ...]:
+def _unknown_kernel(program: Program, blas: Blas) -> Message:
+    about = {"program": program.name, "library": _title(blas.family)}
     if blas.family == "reference":
-        return (
-            f"{program.name} is linked with the reference BLAS ({blas.library}), which is not "
-            "optimised: expect a many-fold loss in HPL and DGEMM; install an optimised BLAS.",
-        )
+        return Message("blas-reference", program=program.name, library=blas.library)
     if blas.chosen:
-        chose = f"{_title(blas.family)} chose {blas.chosen}"
-        return (f"{program.name}: {chose}, which is not in the list of kernels.",)
-    why = blas.why_unknown or "the probe has no kernel"
-    return (f"{program.name}: the kernel of its {_title(blas.family)} is not known: {why}.",)
+        return Message("kernel-unlisted", kernel=blas.chosen, **about)
+    why = blas.why_unknown or Message("absent-kernel-unknown")
+    return Message("kernel-unknown", reason=why, **about)
 
 
 def _title(family: str) -> str:

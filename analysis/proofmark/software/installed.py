@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError, nearest
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 
@@ -51,7 +52,7 @@ class Provided(StrictModel):
         programs: absolute path by the name that the cases use.
         environment: the variables that every program of the package needs.
         site_parts: its parts that are not the kit's; None if it is exactly the kit's program.
-        findings: whole sentences for the site.
+        findings: what the site should know.
     """
 
     version: str
@@ -62,7 +63,7 @@ class Provided(StrictModel):
     programs: dict[str, str]
     environment: dict[str, str] = {}
     site_parts: tuple[DerivedPart, ...] | None = None
-    findings: tuple[str, ...] = ()
+    findings: tuple[Message, ...] = ()
 
 
 class Installed(StrictModel):

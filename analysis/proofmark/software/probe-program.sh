@@ -23,7 +23,7 @@ shift $((OPTIND - 1))
 
 section() { printf '=== %s\n' "$1"; }
 fact() { printf '| %s: %s\n' "$1" "$2"; }
-absent() { printf '! %s: %s\n' "$1" "$2"; }
+absent() { printf '!%s %s%s\n' "$2" "$1" "${3:+: $3}"; } # NAME CODE [VALUES]: a code of probe_text.py
 have() { command -v "$1" >/dev/null 2>&1; }
 holds() { grep -q "$1" "$2" 2>/dev/null; }
 
@@ -45,7 +45,7 @@ packages() { # FILES...: prints "FILE: PACKAGE VERSION" for each file of a packa
                 fact "$file" "$(printf '%s\n' "$name" | head -n 1)"
         done
     else
-        absent packages 'no such tool: dpkg-query, rpm'
+        absent packages no-tools 'dpkg-query, rpm'
     fi
 }
 
@@ -54,7 +54,7 @@ hashes() { # FILES...
     if have sha256sum; then sha256sum "$@" 2>/dev/null | sed 's/^\([0-9a-f]*\)  */| \1 /'
     elif have openssl; then
         for file; do printf '| %s %s\n' "$(openssl dgst -sha256 -r "$file" | cut -c1-64)" "$file"; done
-    else absent hashes 'no such tool: sha256sum, openssl'; fi
+    else absent hashes no-tools 'sha256sum, openssl'; fi
 }
 
 # Loads the library into a program that does nothing, so that OpenBLAS prints its kernel.
@@ -69,11 +69,11 @@ openblas() { # LIBRARY
     version=$(printf '%s\n' "${1##*/}" | sed -n 's/.*-r\([0-9][0-9.]*[0-9]\).*/\1/p')
     [ -n "$version" ] ||
         version=$(grep -a -o 'OpenBLAS [0-9][0-9]*\.[0-9][0-9.]*[0-9]' "$1" | sed -n '1s/OpenBLAS //p')
-    if [ -n "$version" ]; then fact version "$version"; else absent blas.version 'not in the library'; fi
+    if [ -n "$version" ]; then fact version "$version"; else absent blas.version no-version; fi
     [ -z "${OPENBLAS_CORETYPE:-}" ] || fact forced "$OPENBLAS_CORETYPE"
     chosen=$(core "$1")
     if [ -z "$chosen" ]; then
-        absent blas.chosen 'the library prints no kernel: it was built for one processor, or cannot be loaded on this node'
+        absent blas.chosen kernel-silent
         return
     fi
     fact chosen "$chosen"
@@ -113,10 +113,10 @@ blas() { # PROGRAM LIBRARIES...: a library of an implementation replaces the int
         if [ "$family" = openblas ]; then openblas "$path"; return; fi
         fact library "$path"
         case $family in
-        blis) absent blas.chosen 'BLIS chooses at its first call: run with BLIS_ARCH_DEBUG=1 and read stderr' ;;
-        mkl) absent blas.chosen 'MKL chooses at its first call: run with MKL_VERBOSE=1 and read stdout' ;;
-        reference) absent blas.chosen 'the reference BLAS has one kernel, in plain Fortran' ;;
-        *) absent blas.chosen "$family does not print its kernel" ;;
+        blis) absent blas.chosen kernel-blis ;;
+        mkl) absent blas.chosen kernel-mkl ;;
+        reference) absent blas.chosen kernel-reference ;;
+        *) absent blas.chosen kernel-unprinted "$family" ;;
         esac
         return
     fi
@@ -124,11 +124,11 @@ blas() { # PROGRAM LIBRARIES...: a library of an implementation replaces the int
         if holds "${marker#*:}" "$program"; then
             fact family "${marker%%:*}"
             fact library static
-            absent blas.chosen 'the BLAS is linked statically: only a run of the program shows the kernel'
+            absent blas.chosen kernel-static
             return
         fi
     done
-    absent blas 'no known BLAS is linked'
+    absent blas no-blas
 }
 
 mpi() { # LIBRARIES...
@@ -142,7 +142,7 @@ mpi() { # LIBRARIES...
         elif holds MVAPICH "$library"; then fact family mvapich
         elif holds 'Open MPI' "$library"; then fact family openmpi
         elif holds MPICH "$library"; then fact family mpich
-        else absent mpi.family 'the library contains the name of no known family'; fi
+        else absent mpi.family no-family; fi
         prefix=${library%/*}
         while [ -n "$prefix" ]; do
             prefix=${prefix%/*}
@@ -153,10 +153,10 @@ mpi() { # LIBRARIES...
                 sed -n 's/^\(.*[0-9]\.[0-9].*\)/| says: \1/p'
             return
         done
-        absent mpi.mpirun 'no bin/mpirun in a directory above the library'
+        absent mpi.mpirun no-mpirun
         return
     done
-    absent mpi 'no known MPI is linked'
+    absent mpi no-mpi
 }
 
 probe() { # NAME
@@ -165,7 +165,7 @@ probe() { # NAME
     fact name "${1##*/}"
     path=$(command -v -- "$1") && path=$(readlink -f -- "$path")
     if [ -z "$path" ] || [ ! -f "$path" ] || [ ! -x "$path" ]; then
-        absent program "no such program: $1"
+        absent program no-program "$1"
         return
     fi
     fact path "$path"
@@ -173,8 +173,8 @@ probe() { # NAME
     set --
     listed=$(ldd "$path" 2>&1)
     case $listed in
-    *'not a dynamic'* | *'statically linked'*) absent libraries 'the program is static, or of another architecture' ;;
-    *'not found'*'ldd'* | *'ldd: not found'*) absent libraries 'no such tool: ldd' ;;
+    *'not a dynamic'* | *'statically linked'*) absent libraries no-libraries ;;
+    *'not found'*'ldd'* | *'ldd: not found'*) absent libraries no-tools ldd ;;
     *)
         while read -r line; do # SONAME => FILE (ADDRESS), or FILE (ADDRESS); a FILE may contain blanks
             soname=${line%% => *}
@@ -182,7 +182,7 @@ probe() { # NAME
             file=${file% (0x*}
             case $line in
             /*) soname=${file##*/} ;;
-            *' => not found'*) absent "libraries.$soname" 'not found by the dynamic linker'; continue ;;
+            *' => not found'*) absent "libraries.$soname" not-found; continue ;;
             *' => '*) ;;
             *) continue ;;
             esac

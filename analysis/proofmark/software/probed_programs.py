@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from proofmark.common.child_environment import is_secret
 from proofmark.common.errors import BadInput, InputError
+from proofmark.common.message import Message
 from proofmark.site.partition import Preinstalled
 from proofmark.software.installed import Installed, Provided
 
@@ -53,13 +54,7 @@ def _provided(
     variables, secrets = module_variables(module_output)
     hidden = sorted(set(secrets) - entry.environment.keys())
     findings = (
-        [
-            f"{name}: its modules set {', '.join(hidden)}. The values are not stored, because the "
-            f"names are those of secrets. If a program needs one, set it in "
-            f"partition.preinstalled.{name}.environment."
-        ]
-        if hidden
-        else []
+        [Message("modules-secret", package=name, variables=", ".join(hidden))] if hidden else []
     )
     return Provided(
         version=entry.version,

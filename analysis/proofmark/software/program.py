@@ -6,6 +6,7 @@ import re
 from typing import Literal
 
 from proofmark.common.errors import BadInput, InputError
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_streams
 
@@ -45,7 +46,7 @@ class Blas(StrictModel):
     version: str | None
     library: str
     chosen: str | None
-    why_unknown: str | None
+    why_unknown: Message | None
     tried: dict[str, str]
     forced: str | None
     built_for: str | None
@@ -86,7 +87,7 @@ class Program(StrictModel):
     missing: tuple[str, ...]
     blas: Blas | None
     mpi: Mpi | None
-    absent: dict[str, str]
+    absent: dict[str, Message]
 
     @property
     def launcher(self) -> Launcher:

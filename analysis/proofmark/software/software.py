@@ -11,6 +11,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from proofmark.common.files import read_json
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts
@@ -55,7 +56,7 @@ class Package(_WithDigest):
         programs: by the name that the cases use.
         variants: environment by choice by variant (``blas_kernel``: ``as-installed``, ``right``).
         site_parts: its parts that are not the kit's; None: the kit's program, or no lock.
-        findings: whole sentences for the site.
+        findings: what the site should know.
         environment_hash: SHA-256 of `identity`.
     """
 
@@ -70,7 +71,7 @@ class Package(_WithDigest):
     programs: dict[str, Program]
     variants: dict[str, dict[str, dict[str, str]]] = Field(default_factory=dict)
     site_parts: tuple[DerivedPart, ...] | None = None
-    findings: tuple[str, ...] = ()
+    findings: tuple[Message, ...] = ()
 
     def identity(self) -> object:
         """Return versions, and the hashes of programs and libraries; no path."""
@@ -141,7 +142,7 @@ def package_of(
     blas = [blas_variants(program, facts) for program in programs.values()]
     variants = next((each.variants for each in blas if each.variants), {})
     missing = [
-        f"{program.name} cannot start: {library} is not found by the dynamic linker."
+        Message("library-missing", program=program.name, library=library)
         for program in programs.values()
         for library in program.missing
     ]

@@ -17,6 +17,7 @@ from proofmark.cases.reader.command_line import (
 )
 from proofmark.cases.reader.spec_command import CommandLine, Doubling, Largest, Operations
 from proofmark.cases.reader.values import rounds_to, scaled
+from proofmark.common.message import Message
 
 DOUBLING = Doubling(
     parameter="bytes",
@@ -86,7 +87,7 @@ def test_a_size_is_a_number() -> None:
     assert missing("-m 1:8", builders) == ""
 
 
-def requested(words: str, *found: tuple[str, int], problems: Sequence[str] = ()) -> bool:
+def requested(words: str, *found: tuple[str, int], problems: Sequence[Message] = ()) -> bool:
     builders = [ReadingBuilder(name, 1.0, {"iteration": at}, [*problems]) for name, at in found]
     return has_requested_rows(OPERATIONS, Request(words.split()), builders)
 
@@ -112,7 +113,7 @@ def requested(words: str, *found: tuple[str, int], problems: Sequence[str] = ())
 )
 def test_requested_rows(words: str, found: list[tuple[str, int]], whole: bool) -> None:
     assert requested(words, *found) is whole
-    assert not requested(words, *found, problems=["broken"])
+    assert not requested(words, *found, problems=[Message("reader-empty")])
 
 
 def test_exact_sizes_are_those_that_can_be_read() -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from tests.catalogues import texts
 from tests.folders import PACKAGE, ROOT
 
-from proofmark.common import message_table
+from proofmark.common import machine_messages, message_table, output_messages
 from proofmark.common.message import (
     NOTHING,
     English,
@@ -33,13 +33,16 @@ from proofmark.common.translation import in_language
 TIMED_OUT = Message("timed-out", seconds="61", limit=60)
 KILLED = Message("killed", signal="SIGSEGV")
 TEXTS = {"reason", "reasons", "message", "messages", "likely", "powerless", "disturbed"} | {
-    *("unsteady", "unmet", "not_evaluated", "sentence", "sentences"),
+    *("unsteady", "unmet", "not_evaluated", "sentence", "sentences", "problem", "problems"),
+    *("meaning", "why_unknown", "finding", "findings", "label"),
 }
-"""Names of attributes and variables that have messages."""
+"""Names of attributes and variables that have messages.
+
+The words that a program printed, which the kit may parse, have another name.
+"""
 OPERATIONS = {"split", "rsplit", "partition", "rpartition", "startswith", "endswith"} | {
     *("find", "index", "replace", "removeprefix", "removesuffix", "strip", "count"),
 }
-ROOMS = ("judge", "records", "report")
 
 
 class _Stored(StrictModel):
@@ -148,9 +151,13 @@ def test_like_nodes_have_the_same_message_without_their_names() -> None:
 
 
 def test_each_code_is_unique_and_each_template_is_in_the_catalogues() -> None:
-    tree = ast.parse(Path(message_table.__file__).read_text(encoding="utf-8"))
-    (table,) = (node for node in ast.walk(tree) if isinstance(node, ast.Dict))
-    codes = [key.value for key in table.keys if isinstance(key, ast.Constant)]
+    tables = (
+        node
+        for module in (message_table, machine_messages, output_messages)
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Dict)
+    )
+    codes = [key.value for each in tables for key in each.keys if isinstance(key, ast.Constant)]
     assert len(codes) == len({*codes}) == len(MESSAGES)
     assert {*MESSAGES.values()} <= {*texts()}
 
@@ -235,7 +242,7 @@ def test_a_decision_by_a_text_is_found(code: str) -> None:
 def test_nothing_decides_by_the_text_of_a_message() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
-        for path, tree in modules(*ROOMS)
+        for path, tree in modules(".")
         for line in decided_by_text(tree)
     ]
     assert found == []

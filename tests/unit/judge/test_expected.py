@@ -19,6 +19,7 @@ from tests.unit.judge.test_verdict import invalid, record, reference
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.common.message import Message
 from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.compare import compare
@@ -45,8 +46,18 @@ from proofmark.site.inventory import Site
 HOSTS = ("n00", "n01", "n02", "n03", "n04", "n05")
 RATES = {host: [100.0 + number, 102.0 + number, 101.0] for number, host in enumerate(HOSTS)}
 ASSUMED = (
-    Assumption(what="rate of a link", value="1 GB/s", why="a data sheet", sourced=True),
-    Assumption(what="latency of a switch", value="100 ns", why="assumed", sourced=False),
+    Assumption(
+        what=Message("model-link"),
+        value=Message("model-value", value="1 GB/s"),
+        why=Message("model-source", source="a data sheet"),
+        sourced=True,
+    ),
+    Assumption(
+        what=Message("model-switch"),
+        value=Message("model-value", value="100 ns"),
+        why=Message("model-switch-why"),
+        sourced=False,
+    ),
 )
 FACTS = TwinFacts(selector="mpich", selectors=("mpich", "ompi"), settings={}, assumptions=ASSUMED)
 ERROR = ErrorRow(case="fake", metric="rate", figures=9, median=1.0, smallest=0.8, largest=1.25)
@@ -238,13 +249,13 @@ def test_the_files_and_the_page_have_the_predictions(
     assert of_node["n05"] == {"value": 105, "ratio": 208 / 105, "low": None, "high": None}
     assert [of_node[host]["value"] for host in HOSTS] == [101, 101, 102, 103, 104, 105]
     page = write_report(measured, verdict).read_text()
-    for words in ("Expected figures", "Measured ÷ expected", "latency of a switch", "not known"):
+    for words in ("Expected figures", "Measured ÷ expected", "a switch", "not known"):
         assert words in page
     assert "105" in page and "1.98" in page
     main(["verdict", f"{measured.folder}"])
     printed = capsys.readouterr().out
     assert "Measured ÷ expected" in printed and "1.98" in printed
-    assert "Assumed, without a source: latency of a switch" in printed
+    assert "Assumed, without a source: a switch" in printed
     assert "Error of the model (predicted ÷ measured): not known" in printed
 
 

@@ -19,6 +19,7 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
+from proofmark.common.message import NOTHING
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import Step
@@ -58,7 +59,7 @@ def step(case: str, **changes: Any) -> Step:
 
 def reading(case: str, metric: str, value: float, **parameters: Any) -> Reading:
     unit = benchmarks().case(case).metrics[metric].unit
-    return Reading(case, case, metric, value, unit, parameters, True, "", None)
+    return Reading(case, case, metric, value, unit, parameters, True, NOTHING, None)
 
 
 def error(each: Reading, of: Step, machine: Ceilings, nodes: int = 1) -> str:

@@ -12,6 +12,7 @@ from tests.unit.records.test_bounds import step
 from proofmark.cases.bounds import LARGEST
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reference import Metric
+from proofmark.common.message import NOTHING
 from proofmark.records.physical_bounds import Bound, Bounds, StepBounds
 from proofmark.site.ceilings import UNIVERSAL
 
@@ -33,7 +34,9 @@ def bounds(
     kit = make_kit(folder)
     metrics = {"rate": Metric.model_validate({**usual, **changes})}
     case = kit.benchmarks().case("fake").model_copy(update={"metrics": metrics})
-    reading = Reading("fake", "FAKE", metric, 1.0, unit, {"size": 3, "zero": 0}, True, "", None)
+    reading = Reading(
+        "fake", "FAKE", metric, 1.0, unit, {"size": 3, "zero": 0}, True, NOTHING, None
+    )
     made = StepBounds(step("fake"), case, between_nodes=between)
     return made.of(reading, UNIVERSAL, nodes)
 

@@ -15,6 +15,7 @@ from tests.fixtures.kit import FAKE, SOUND, Kit, described, execution, make_kit,
 
 from proofmark.cases.case import Concurrent
 from proofmark.cases.reader.engine import Reading
+from proofmark.common.message import NOTHING
 from proofmark.jobs.execute import execute
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.records.columns import Records
@@ -190,7 +191,9 @@ def test_the_spread_of_copies_is_that_of_one_metric() -> None:
     """Two metrics of each copy, with equal values between the copies."""
 
     def reading(metric: str, pair: int, value: float) -> Reading:
-        return Reading("c", "b", metric, value, "MB/s", {"pair": pair, "bytes": 8}, True, "", None)
+        return Reading(
+            "c", "b", metric, value, "MB/s", {"pair": pair, "bytes": 8}, True, NOTHING, None
+        )
 
     concurrent = Concurrent(copy="pair", seconds="{1}", spread=["one_spread", "two_spread"])
     values = [("one", 1, 10.0), ("two", 1, 100.0), ("one", 2, 10.0), ("two", 2, 300.0)]

@@ -184,7 +184,6 @@ NO_CONDITION = {
     "layout_content",
     "scratch_content",
     "file_system_reason",
-    "says_no_space",
 }
 """Imports of the reader that are no condition, or that only complete the reason of another one."""
 READER = (execution_checks, imported_step, measured_step, read, run_facts, step_records)

@@ -20,9 +20,9 @@ from tests.fixtures.report_run import troubled_run
 from tests.reference import archives
 
 from proofmark.cli.main import main
-from proofmark.common import sentences, translation
+from proofmark.common import translation
 from proofmark.common.errors import BadInput
-from proofmark.common.message import English, Message, Term, joined
+from proofmark.common.message import Message, Term, joined
 from proofmark.common.sentences import localized
 from proofmark.common.translation import in_language
 from proofmark.judge.baseline import changes
@@ -374,23 +374,6 @@ def test_a_message_is_in_the_language_of_the_page(message: Message, korean: str)
     with in_language("ko"):
         assert localized(message) == korean
     assert localized(message) == message
-
-
-@pytest.mark.parametrize(
-    ("sentence", "korean"),
-    [
-        ("needs root; no such tool: ipmitool", True),
-        ("needs root; no space left", False),
-        ("x" * (sentences.LONGEST + 1), False),
-        ("{ratio} × {name.__class__} is", False),
-    ],
-)
-def test_a_sentence_of_a_file_is_translated_by_its_template(sentence: str, korean: bool) -> None:
-    with in_language("ko"):
-        shown = localized(sentence)
-    assert (shown != sentence) is korean
-    assert isinstance(shown, English) is not korean
-    assert localized(sentence) is sentence
 
 
 @pytest.mark.parametrize("reason", REASONS.values())

@@ -15,6 +15,7 @@ from proofmark.site.machine import Machine
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import size
+from proofmark.site.node.probe_text import read_stream
 
 LIVE = "live-kvm-zen3"
 NODES = [LIVE, "knl-7250-quadrant-flat", "skl-2x6148", "spr-vm", "power9-ppc64le"]
@@ -142,6 +143,7 @@ def test_dimms() -> None:
 def test_a_machine_without_dimms_has_the_reason() -> None:
     assert node("power9-ppc64le").dimms == ()
     assert node("power9-ppc64le").absent["dimms"] == "no such tool: dmidecode"
+    assert node("power9-ppc64le").absent["dimms"].code == "absent-no-tools"
 
 
 def test_network_and_mounts() -> None:
@@ -274,3 +276,25 @@ def test_garbage_is_refused_and_never_crashes(lines: list[str], noise: str) -> N
     for text in (noise, "\n".join(["proofmark-probe 1 facts", *lines, noise, "=== end"])):
         with pytest.raises(BadInput):
             parse_probe(text, "garbage")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "text"),
+    [
+        ("!no-file x: /proc/a b", "absent-no-file", "no such file: /proc/a b"),
+        ("!tool-slow x y: lctl 10", "absent-tool-slow", "lctl did not answer within 10 s"),
+        ("!tool-said x: ls 2 no: way", "absent-tool-said", "ls: exit code 2: 'no: way'"),
+        ("!root x", "absent-root", "needs root"),
+        ("! x: words of a program", "absent-said", "words of a program"),
+    ],
+)
+def test_a_reason_of_a_probe_has_a_code(line: str, code: str, text: str) -> None:
+    stream = read_stream(f"proofmark-probe 1 facts\n{line}\n=== end\n", "x", "facts")
+    (reason,) = stream.absent.values()
+    assert (reason.code, reason) == (code, text)
+
+
+@pytest.mark.parametrize("line", ["!unknown x", "!no-file x", "!root x: y", "!tool-slow x: lctl"])
+def test_a_reason_without_its_values_is_refused(line: str) -> None:
+    with pytest.raises(BadInput, match="!code name: values"):
+        read_stream(f"proofmark-probe 1 facts\n{line}\n=== end\n", "x", "facts")

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from tests.folders import PACKAGE, PROBES
 
+from proofmark.common.message import Message
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.blas import (
     AS_INSTALLED,
@@ -41,7 +42,7 @@ def openblas(chosen: str | None, has: str = "", *, lacks: str = "", **changes: o
         version="0.3.21",
         library="/usr/lib/libopenblasp-r0.3.21.so",
         chosen=chosen,
-        why_unknown=None if chosen else "the library prints no kernel",
+        why_unknown=None if chosen else Message("absent-kernel-silent"),
         tried=tried | {name: str(chosen) for name in lacks.split()},
         forced=None,
         built_for=None,

@@ -14,6 +14,7 @@ from proofmark.cases.alternatives import members_from
 from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
+from proofmark.common.message import Message
 from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import Run
@@ -258,7 +259,7 @@ def test_software_of_other_providers_is_read_from_installed_json(run: Run, tmp_p
         prefix="/opt/fio",
         programs={"fio": "/opt/fio/bin/fio-3"},
         environment={"X": "1"},
-        findings=("fio is DERIVED.",),
+        findings=(Message("derived", package="fio", parts=Message("derived-same")),),
     )
     installed = Installed(origin="spack", packages={"fio": provided})
     (run.folder / "installed.json").write_text(installed.model_dump_json())
@@ -267,7 +268,8 @@ def test_software_of_other_providers_is_read_from_installed_json(run: Run, tmp_p
     assert (package.origin, package.hash, package.environment) == ("spack", "abc", {"X": "1"})
     assert package.programs["fio"].path == "/opt/fio/bin/fio-3"
     assert package.target == "power8le"
-    assert package.findings == ("fio is DERIVED.",)
+    assert package.findings == provided.findings
+    assert [each.code for each in package.findings] == ["derived"]
 
 
 def test_an_installed_program_without_a_probe_is_named(run: Run, tmp_path: Path) -> None:

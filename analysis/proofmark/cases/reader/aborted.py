@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from proofmark.common.message import Message
+
+_NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _ABORTED = (
     # strerror(3) of ENOSPC, EDQUOT, EIO, ENOTCONN, ESHUTDOWN (a client that Lustre evicted), ESTALE
     # and EROFS. They come first, because they are the cause of the others.
-    "No space left on device",
-    "Disk quota exceeded",
+    *_NO_SPACE,
     "Input/output error",
     "Transport endpoint is not connected",
     "Cannot send after transport endpoint shutdown",
@@ -38,13 +40,17 @@ No benchmark that succeeds prints them.
 """
 
 
-def messages_in(text: str) -> list[str]:
+def messages_in(text: str) -> list[Message]:
     """Return a problem for each such message in `text`, the output of one run of a program.
 
     What stands before the banner of the first run is no part of it: an earlier command of the job
     script printed it.
     """
-    return [f"the output contains {words!r}" for words in _ABORTED if words in text]
+    found = (words for words in _ABORTED if words in text)
+    return [
+        Message("reader-no-space" if words in _NO_SPACE else "reader-contains", words=repr(words))
+        for words in found
+    ]
 
 
 # Rank tags: launchers can print the rank before each line.

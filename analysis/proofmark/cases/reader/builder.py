@@ -9,6 +9,7 @@ from proofmark.cases.reader.spec_types import Agreement
 from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import evaluate
+from proofmark.common.message import NOTHING, Message
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class ReadingBuilder:
     metric: str
     value: float | None
     parameters: Mapping[str, Parameter]
-    problems: list[str] = field(default_factory=list)
+    problems: list[Message] = field(default_factory=list)
     benchmark: str | None = None
 
 
@@ -35,7 +36,7 @@ class ProgramRun:
 
     builders: list[ReadingBuilder] = field(default_factory=list)
     facts: dict[str, Parameter] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    problems: list[Message] = field(default_factory=list)
     node: str | None = None
     unproven: bool = False
 
@@ -59,10 +60,12 @@ class Notes:
     sticky: dict[str, Parameter] = field(default_factory=dict)
     benchmark: str | None = None
     exact: dict[str, int] = field(default_factory=dict)
-    doubts: list[str] = field(default_factory=list)
+    doubts: list[Message] = field(default_factory=list)
     last_row: int = 0
 
-    def typed(self, groups: Mapping[str, str | None], problems: list[str]) -> dict[str, Parameter]:
+    def typed(
+        self, groups: Mapping[str, str | None], problems: list[Message]
+    ) -> dict[str, Parameter]:
         """Return the groups that are parameters, as typed values; append errors to `problems`."""
         parameters: dict[str, Parameter] = {}
         for name, word in groups.items():
@@ -75,7 +78,7 @@ class Notes:
                 try:
                     parameters[name] = parameter(self.types[name], word)
                 except ValueError as error:
-                    problems.append(f"{name}: {error}")
+                    problems.append(Message("reader-parameter", name=name, problem=error.args[0]))
         return parameters
 
     def row_read(self, start: int) -> None:
@@ -97,7 +100,7 @@ class Notes:
         metric: str,
         word: str,
         parameters: Mapping[str, Parameter],
-        problems: Iterable[str],
+        problems: Iterable[Message],
         power: int = 0,
     ) -> ReadingBuilder:
         """Add the reading of a printed value, times ten to the power of `power`."""
@@ -113,7 +116,7 @@ class Notes:
         return {**self.sticky, **parameters} if self.sticky else parameters
 
     def unread(
-        self, metric: str, problem: str, parameters: Mapping[str, Parameter] | None = None
+        self, metric: str, problem: Message, parameters: Mapping[str, Parameter] | None = None
     ) -> ReadingBuilder:
         """Add an INVALID reading for a value that could not be read."""
         known = {**self.sticky, **(parameters or {})}
@@ -128,17 +131,20 @@ class UnreadLines:
 
     builder: ReadingBuilder | None = None
     metric: str = ""
-    first: str = ""
+    first: Message = NOTHING
     more: int = 0
 
-    def line(self, problem: str, note: Callable[[str], ReadingBuilder], metric: str) -> None:
+    def line(
+        self, problem: Message, note: Callable[[Message], ReadingBuilder], metric: str
+    ) -> None:
         """Add a line. The first line of a block makes the reading, by `note`."""
         if self.builder is None or metric != self.metric:
             self.builder, self.first, self.more = note(problem), problem, 0
             self.metric = metric
         else:
             self.more += 1
-            self.builder.problems[0] = f"{self.first} (and {self.more} more lines)"
+            more = Message("reader-more-lines", problem=self.first, lines=self.more)
+            self.builder.problems[0] = more
 
     def end(self) -> None:
         """End the block, after a line that can be read."""
@@ -183,8 +189,11 @@ def _check_row(rule: Agreement, row: Sequence[ReadingBuilder]) -> None:
     except BadInput:  # the row lacks a number
         return
     if abs(printed - computed) > rule.rounding + rule.within * abs(computed):
-        problem = (
-            f"{rule.metric} is {printed:g}, but the other numbers of the row give {computed:g}"
+        problem = Message(
+            "reader-contradiction",
+            metric=rule.metric,
+            printed=f"{printed:g}",
+            computed=f"{computed:g}",
         )
         for builder in row:
             builder.problems.append(problem)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.spec_command import CommandLine, Doubling, Operations
 from proofmark.cases.reader.values import parameter
+from proofmark.common.message import NOTHING, Message
 
 _ELEMENT = 8
 """Bytes of the largest element. Collectives that compute begin with one element, not one byte."""
@@ -66,30 +67,32 @@ def selected_metrics(rule: CommandLine, request: Request) -> set[str]:
     return set.intersection(*chosen)
 
 
-def missing_sizes(rule: Doubling, request: Request, builders: Sequence[ReadingBuilder]) -> str:
-    """Return which requested sizes have no row; an empty string if all have one."""
+def missing_sizes(rule: Doubling, request: Request, builders: Sequence[ReadingBuilder]) -> Message:
+    """Return which requested sizes have no row; `NOTHING` if all have one."""
     sizes = sorted(_sizes_of(rule, builders))
     if not sizes:
-        return ""
+        return NOTHING
     requested = _value(request, rule.option)
     least, _, most = (requested or "").rpartition(":")
     largest = _size(most) if most else _default(rule, builders)
     smallest = _size(least) if least else 0
     if largest is None or smallest is None:
-        return f"{rule.option} {requested}: not a size"
+        return Message("reader-no-option-size", option=rule.option, word=f"{requested}")
     memory = _size(_value(request, rule.memory_option)) or rule.memory
     largest = max(min(largest, memory // (request.ranks or 1)), smallest)
     if sizes[0] > max(smallest, _ELEMENT):
-        return f"the first row has {sizes[0]} bytes: rows from {smallest} on are missing"
+        return Message("reader-first-row", bytes=sizes[0], least=smallest)
     intact = all(builder.value is not None for builder in builders)
     for size, following in pairwise(sizes):
         # A row that cannot be read has its own INVALID reading.
         if intact and following != (2 * size or 1):
-            return f"no row between {size} and {following} bytes"
+            return Message("reader-no-row-between", least=size, most=following)
     if (2 * sizes[-1] or 1) <= largest:
-        asked = f"{rule.option} {requested}" if requested else "by default"
-        return f"the last row has {sizes[-1]} of {largest} bytes ({asked}): truncated"
-    return ""
+        if not requested:
+            return Message("reader-last-row-default", bytes=sizes[-1], most=largest)
+        asked = {"option": rule.option, "word": requested}
+        return Message("reader-last-row", bytes=sizes[-1], most=largest, **asked)
+    return NOTHING
 
 
 def _sizes_of(rule: Doubling, builders: Iterable[ReadingBuilder]) -> set[int]:

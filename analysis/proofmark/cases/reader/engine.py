@@ -17,6 +17,7 @@ from proofmark.cases.reader.json_output import find_document, read_documents
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.text_reader import read_text
 from proofmark.cases.reader.values import Parameter
+from proofmark.common.message import NOTHING, Message, joined
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: colours, cursor
 
@@ -32,7 +33,7 @@ class Reading(NamedTuple):
         unit: as printed.
         parameters: of the measurement, as printed.
         valid: whether the output confirms the value.
-        reason: why it is not valid; empty if it is valid.
+        reason: why it is not valid; `NOTHING` if it is valid.
         node: the host name in the output (of rank 0, if there are several), or None.
     """
 
@@ -43,7 +44,7 @@ class Reading(NamedTuple):
     unit: str
     parameters: Mapping[str, Parameter]
     valid: bool
-    reason: str
+    reason: Message
     node: str | None
 
 
@@ -80,9 +81,9 @@ def program_runs(spec: ReadSpec, text: str, request: Request | None = None) -> l
     elif spec.text:
         runs = read_text(spec, spec.text, text, request)
     else:
-        runs = [ProgramRun(problems=["no JSON document"])]
+        runs = [ProgramRun(problems=[Message("reader-no-document")])]
     if not text.strip():
-        runs = [ProgramRun(problems=["the output is empty"])]
+        runs = [ProgramRun(problems=[Message("reader-empty")])]
     for run in runs:
         check(spec.agree, run.builders)
     return runs
@@ -92,15 +93,15 @@ def _readings(spec: ReadSpec, case: str, run: ProgramRun) -> list[Reading]:
     builders = run.builders
     if not builders:
         first = next(iter(spec.metrics))
-        builders = [ReadingBuilder(first, None, {}, [f"no {spec.finds} found"])]
+        builders = [ReadingBuilder(first, None, {}, [Message("reader-nothing", finds=spec.finds)])]
     return [_reading(spec, case, run, builder) for builder in builders]
 
 
 def _reading(spec: ReadSpec, case: str, run: ProgramRun, builder: ReadingBuilder) -> Reading:
     known = {**run.facts, **builder.parameters} if run.facts else builder.parameters
-    problems: Iterable[str] = ()
+    reason = NOTHING
     if builder.problems or run.problems:
-        problems = dict.fromkeys([*builder.problems, *run.problems])
+        reason = joined((*builder.problems, *run.problems))
     return Reading(
         case,
         builder.benchmark or spec.benchmark or case,
@@ -108,7 +109,7 @@ def _reading(spec: ReadSpec, case: str, run: ProgramRun, builder: ReadingBuilder
         builder.value,
         spec.metrics[builder.metric],
         {name: known[name] for name in spec.parameters if name in known},
-        not problems,
-        "; ".join(problems),
+        not reason,
+        reason,
         run.node,
     )

@@ -14,6 +14,7 @@ from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.spec import JsonSpec, ReadSpec
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
+from proofmark.common.message import Message
 
 _START = re.compile(r"^\{", re.MULTILINE)
 # NaN and Infinity are kept as words, so that they are refused as in printed text.
@@ -58,14 +59,16 @@ def read_documents(
             document, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
             # The end of the document is unknown, so the rest of the text is not read.
-            runs.append(ProgramRun(problems=[f"the JSON document is cut or broken: {error}"]))
+            runs.append(
+                ProgramRun(problems=[Message("reader-broken-document", problem=str(error))])
+            )
             return runs
         run = _read_document(spec, rules, document)
         partial = bool(
             rules.partial and _holds(rules.partial, {"output": document}, otherwise=True)
         )
         if partial:
-            run.problems.append("the document is a report of a run that had not ended")
+            run.problems.append(Message("reader-partial"))
         run.problems += _refused(rules, before)
         runs.append(run)
         start = find_document(text, end)
@@ -74,11 +77,12 @@ def read_documents(
     return runs
 
 
-def _refused(rules: JsonSpec, text: str) -> list[str]:
+def _refused(rules: JsonSpec, text: str) -> list[Message]:
     """Return a problem for each pattern of `refuse` that a line of `text` matches."""
     lines = [line.rstrip() for line in text.split("\n")]
     first = (next(filter(pattern.fullmatch, lines), None) for pattern in rules.refuse)
-    return [f"the output contains {shorten(line)}" for line in first if line is not None]
+    found = (shorten(line) for line in first if line is not None)
+    return [Message("reader-contains", words=words) for words in found]
 
 
 def _read_document(spec: ReadSpec, rules: JsonSpec, document: object) -> ProgramRun:
@@ -86,7 +90,7 @@ def _read_document(spec: ReadSpec, rules: JsonSpec, document: object) -> Program
     run = ProgramRun()
     for reason, condition in rules.require.items():
         if not _holds(condition, scope, otherwise=False):
-            run.problems.append(reason)
+            run.problems.append(Message("reader-rule", problem=reason))
     numbers: Counter[tuple[object, ...]] = Counter()
     for item in _items(list(rules.each.items()), scope):
         for builder in _builders(spec, rules, item):
@@ -112,7 +116,7 @@ def _items(each: list[tuple[str, Any]], scope: _Scope) -> Iterator[_Scope]:
 def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[ReadingBuilder]:
     """Yield the readings of one item."""
     problems = [
-        reason
+        Message("reader-rule", problem=reason)
         for reason, condition in rules.reject.items()
         if _holds(condition, scope, otherwise=True)
     ]
@@ -123,14 +127,14 @@ def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Readin
         try:
             parameters[name] = parameter(spec.parameters[name], _printed(expression, scope))
         except ValueError as error:
-            problems.append(f"{name}: {error}")
+            problems.append(Message("reader-parameter", name=name, problem=error.args[0]))
     for metric, rule in rules.values.items():
         if rule.when and not _holds(rule.when, scope, otherwise=True):
             continue
         try:
             value, problem = measured(_printed(rule.value, scope))
         except ValueError as error:
-            value, problem = None, str(error)
+            value, problem = None, error.args[0]
         yield ReadingBuilder(metric, value, parameters, [*problems, *filter(None, [problem])])
 
 
@@ -157,5 +161,5 @@ def _printed(expression: Any, scope: _Scope) -> str:
     """
     value = _search(expression, scope)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"neither a number nor a word at {expression.expression}")
+        raise ValueError(Message("reader-no-value-at", place=expression.expression))
     return str(value)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from proofmark.cases.reader.builder import Notes, ReadingBuilder
 from proofmark.cases.reader.spec_text import Row
 from proofmark.cases.reader.values import Parameter, shorten
+from proofmark.common.message import Message
 
 Match = re.Match[str]
 
@@ -33,7 +34,7 @@ class Rows:
     seen: int = 0
     counted: int | None = None
 
-    def broken(self, problem: str) -> None:
+    def broken(self, problem: Message) -> None:
         """Add INVALID readings for a row that cannot be read."""
         for metric in self.rule.metrics:
             self.notes.unread(metric, problem)
@@ -43,15 +44,16 @@ class Rows:
         self._settle()
         problems = self.notes.run.problems
         if self.rule.count and self.counted is None:
-            problems.append("no line has the number of rows")
+            problems.append(Message("reader-no-count"))
         elif self.counted not in (None, self.seen):
-            problems.append(f"{self.seen} rows, but the program reports {self.counted}")
+            counted = f"{self.counted}"
+            problems.append(Message("reader-other-count", rows=self.seen, counted=counted))
 
     def _settle(self) -> None:
         """Add a problem to the last row if its check is missing."""
         if self.rule.confirm and not self.confirmed:
             for builder in self.waiting:
-                builder.problems.append("the line that confirms it is missing")
+                builder.problems.append(Message("reader-unconfirmed"))
         self.waiting, self.confirmed = [], False
 
     def row(self, begins: Match) -> None:
@@ -59,10 +61,10 @@ class Rows:
         self._settle()
         self.seen += 1
         match = self.rule.match.fullmatch(begins.string)
-        problems: list[str] = []
+        problems: list[Message] = []
         parameters = self.notes.typed(match.groupdict(), problems) if match else {}
         if not match or problems:
-            self.broken(f"broken line {shorten(begins.string)}")
+            self.broken(Message("reader-broken-line", line=shorten(begins.string)))
             return
         self.parameters = parameters
         for metric in self.rule.metrics:
@@ -72,8 +74,9 @@ class Rows:
         """Record that the last row is confirmed; read the metrics of its first such line."""
         for metric in self.rule.confirmed if self.waiting and not self.confirmed else ():
             check = self.notes.measure(metric, match[metric], self.parameters, ())
+            problem = Message("reader-check", metric=metric, word=shorten(match[metric]))
             for builder in self.waiting if check.problems else ():
-                builder.problems.append(f"its check is {metric} = {shorten(match[metric])}")
+                builder.problems.append(problem)
             self.waiting.append(check)
         self.confirmed = True
 
@@ -81,7 +84,7 @@ class Rows:
         """Make the last row INVALID."""
         self.confirmed = True  # its check was read; the result is no
         for builder in self.waiting:
-            builder.problems.append(f"the output contains {shorten(match.string)}")
+            builder.problems.append(Message("reader-contains", words=shorten(match.string)))
 
     def count(self, match: Match) -> None:
         """Read a line with the number of rows."""

@@ -10,6 +10,7 @@ from pydantic import model_validator
 
 from proofmark.cases.reader.spec_types import Pattern
 from proofmark.cases.reader.values import Parameter, shorten
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 
 
@@ -81,13 +82,14 @@ class Table(StrictModel):
 
     def _layout(self, titles: str) -> Layout:
         columns: list[Column] = []
-        problems: list[str] = []
+        problems: list[Message] = []
         place = 0
         while match := self.title.match(titles, place):
             place = match.end()
             columns.append(self.columns[match["known"]] if match["known"] else Column())
             if not match["known"]:
-                problems.append(f"unknown column title {shorten(match['unknown'], 40)}")
+                title = shorten(match["unknown"], 40)
+                problems.append(Message("reader-title", title=title))
         metrics = [column.metric for column in columns if column.metric]
         return Layout(columns, metrics or [self.first_metric], problems)
 
@@ -133,7 +135,7 @@ class Layout:
     Attributes:
         width: number of words of a row.
         metrics: of a row; the first is also that of a row that cannot be read.
-        problems: one text for each unknown title.
+        problems: one for each unknown title.
         parameters: place and parameter.
         names: place and metrics by printed word.
         values: place, metric and power of ten; None for the metric that the row names.
@@ -143,7 +145,7 @@ class Layout:
     """
 
     def __init__(
-        self, columns: Sequence[Column], metrics: Sequence[str], problems: Sequence[str]
+        self, columns: Sequence[Column], metrics: Sequence[str], problems: Sequence[Message]
     ) -> None:
         self.width, self.metrics, self.problems = len(columns), metrics, problems
         places = list(enumerate(columns))

@@ -10,6 +10,7 @@ from proofmark.cases.reader.builder import Notes, UnreadLines
 from proofmark.cases.reader.spec_table import Layout, Table
 from proofmark.cases.reader.spec_types import CACHED
 from proofmark.cases.reader.values import Parameter, measured, shorten
+from proofmark.common.message import Message
 
 
 class OpenTable:
@@ -30,7 +31,7 @@ class OpenTable:
         self._notes = notes
         self._empty = True
         self._unread = UnreadLines()
-        self._waiting: list[str] = []  # lines that are no rows, unless a row follows
+        self._waiting: list[Message] = []  # lines that are no rows, unless a row follows
         self._layout = rule.layout(titles)
         for problem in self._layout.problems:
             notes.unread(rule.first_metric, problem)
@@ -48,13 +49,13 @@ class OpenTable:
             self._unread.end()
             self._empty = False
         else:
-            self.broken(line, f"not a row of its table: {shorten(line)}")
+            self.broken(line, Message("reader-not-row", line=shorten(line)))
 
-    def take_stray(self, line: str, problem: str) -> bool:
+    def take_stray(self, line: str, problem: Message) -> bool:
         """Read a row after the end of the table as INVALID; return whether it is one."""
         return self._row(line.split(), [problem])
 
-    def broken(self, line: str, problem: str) -> None:
+    def broken(self, line: str, problem: Message) -> None:
         """Record a line that is not a row of the table, and why."""
         if self.rule.skip and self.rule.skip.fullmatch(line):
             return
@@ -70,7 +71,8 @@ class OpenTable:
     def close(self) -> None:
         """End the table. A table without rows gives an INVALID reading."""
         if self._empty:
-            self._notes.unread(self._layout.metrics[0], f"no row under {shorten(self._titles)}")
+            problem = Message("reader-no-rows", titles=shorten(self._titles))
+            self._notes.unread(self._layout.metrics[0], problem)
 
     def _foreign(self, place: int) -> None:
         """Add an INVALID reading at `place` for the lines that wait: a row follows them."""
@@ -91,10 +93,11 @@ class OpenTable:
         groups = {name: word for name, word in match.groupdict().items() if name in names}
         parameters = self._notes.typed(groups, [])
         for metric in self._layout.metrics:
-            self._notes.unread(metric, f"the program gave up: {match['reason']}", parameters)
+            problem = Message("reader-gave-up", message=match["reason"])
+            self._notes.unread(metric, problem, parameters)
         return True
 
-    def _row(self, words: list[str], problems: Sequence[str] = ()) -> bool:
+    def _row(self, words: list[str], problems: Sequence[Message] = ()) -> bool:
         """Add the readings of a row; return False if the words are not a row."""
         layout, measure, named = self._layout, self._notes.measure, ""
         if len(words) != layout.width:
@@ -107,7 +110,7 @@ class OpenTable:
         every = problems
         if layout.accepted:
             refused = [
-                f"{shorten(words[place], 40)} instead of {word!r}"
+                Message("reader-instead", found=shorten(words[place], 40), word=repr(word))
                 for place, word in layout.accepted
                 if words[place] != word
             ]
@@ -122,7 +125,7 @@ class OpenTable:
         key = tuple([words[place] for place, _ in layout.parameters])
         parameters = layout.known.get(key)
         if parameters is None:
-            problems: list[str] = []
+            problems: list[Message] = []
             groups = dict(zip((name for _, name in layout.parameters), key, strict=True))
             typed = self._notes.typed(groups, problems)
             if problems:

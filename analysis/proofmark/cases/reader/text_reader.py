@@ -8,8 +8,7 @@ from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_text import TextSpec
 from proofmark.cases.reader.text_run import OPENERS, TextRun
-
-_MIXED = "several outputs are mixed: "
+from proofmark.common.message import Message
 
 
 def read_text(
@@ -50,5 +49,5 @@ def read_text(
     ]
     for problem in dict.fromkeys(run.mixed for run in runs if run.mixed):
         for each in finished:
-            each.problems.append(f"{_MIXED}{problem}")
+            each.problems.append(Message("reader-mixed", problem=problem))
     return finished

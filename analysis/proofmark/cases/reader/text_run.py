@@ -21,6 +21,7 @@ from proofmark.cases.reader.spec_table import Table
 from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.cases.reader.table import OpenTable
 from proofmark.cases.reader.values import shorten
+from proofmark.common.message import NOTHING, Message
 
 
 class TextRun:
@@ -30,9 +31,9 @@ class TextRun:
         self._spec = spec
         self._started = self._request = request
         self._next_request = request
-        self.mixed = ""  # why the output is a mixture
+        self.mixed = NOTHING  # why the output is a mixture
         self.closed = False
-        self._doubts: dict[str, Iterable[str]] = {}  # problem → metrics of the figures
+        self._doubts: dict[Message, Iterable[str]] = {}  # problem → metrics of the figures
         self._closed_table: OpenTable | None = None
         self._benchmark_known = spec.benchmark is not None
         self._rules = rules
@@ -53,7 +54,7 @@ class TextRun:
         known = self._notes.run
         bare = not (known.builders or known.problems or self._seen or self._talks)
         if self._rules.once and bare:
-            run.mixed = "a run has no result before the next one begins"
+            run.mixed = Message("mixed-no-result")
         return run
 
     def other(self, line: str) -> None:
@@ -76,9 +77,9 @@ class TextRun:
         """Add an INVALID reading for a line outside of any table that looks like a row."""
         for table, row in self._rules.strays:
             if row.fullmatch(line):
-                problem = f"a row outside of any table: {shorten(line)}"
+                problem = Message("reader-row-outside", line=shorten(line))
                 if self._rules.once == "rows":
-                    self.mixed = "a row is outside of any table"
+                    self.mixed = Message("mixed-row")
                     self._strays.end()  # each row has its own reading
                 closed = self._closed_table
                 if closed and closed.rule is table and closed.take_stray(line, problem):
@@ -91,7 +92,7 @@ class TextRun:
         """Add INVALID readings for a last line without a line end: it may be incomplete."""
         if not line:
             return
-        problem = f"the last line is cut: {shorten(line)}"
+        problem = Message("reader-cut", line=shorten(line))
         if self.table:
             self.table.broken(line, problem)
         for rows in self._rows:
@@ -103,30 +104,31 @@ class TextRun:
                     continue
                 self._notes.unread(quantity.metric, problem)
 
-    def finish(self, problems: Iterable[str]) -> ProgramRun:
+    def finish(self, problems: Iterable[Message]) -> ProgramRun:
         """Check the run as a whole and return it."""
         rules, run = self._rules, self._notes.run
         self._end_table()
         run.problems += problems
         if rules.starts and not (self._banner or rules.untitled):
-            run.problems.append("no banner: another program, or the beginning is missing")
+            run.problems.append(Message("reader-no-banner"))
         missing = [name for name in rules.require if name not in self._seen]
         missing = [name for name in missing if not self._replaced(name)]
-        run.problems += [f"no line {name!r}: truncated, or a check failed" for name in missing]
+        run.problems += [Message("reader-no-line", line=repr(name)) for name in missing]
         for rows in self._rows:
             rows.finish()
         self._check_doubts()
         if self._foreign:
             run.problems.clear()
             run.builders.clear()
-            self._notes.unread(rules.first_metric, f"an output of {self._foreign}: it is not read")
+            problem = Message("reader-foreign", program=self._foreign)
+            self._notes.unread(rules.first_metric, problem)
             return run
         self._select()
         if run.builders:
             metrics = {builder.metric for builder in run.builders}
             for metric in rules.expected:
                 if metric not in metrics:
-                    self._notes.unread(metric, f"no value of {metric} found")
+                    self._notes.unread(metric, Message("reader-no-metric", metric=metric))
         self._check_sizes()
         if rules.once == "rows":
             self._check_distinct()
@@ -135,7 +137,8 @@ class TextRun:
             if builder.benchmark or self._benchmark_known:
                 known.add("benchmark")
             if not builder.problems:
-                builder.problems += [f"no line has its {n}" for n in rules.needs if n not in known]
+                lacking = (name for name in rules.needs if name not in known)
+                builder.problems += [Message("reader-no-parameter", name=name) for name in lacking]
         return run
 
     def _replaced(self, name: str) -> bool:
@@ -155,7 +158,7 @@ class TextRun:
         run.builders = [each for each in run.builders if each.metric in selected]
         found = {each.metric for each in run.builders}
         for metric in (each for each in self._spec.metrics if each in selected - found):
-            self._notes.unread(metric, f"no value of {metric} found")
+            self._notes.unread(metric, Message("reader-no-metric", metric=metric))
 
     def _check_sizes(self) -> None:
         run, doubling = self._notes.run, self._rules.command and self._rules.command.doubling
@@ -172,7 +175,7 @@ class TextRun:
         for builder in self._notes.run.builders:
             key = (builder.metric, builder.benchmark, *builder.parameters.items())
             if builder.value is not None and key in known:
-                self.mixed = self.mixed or f"a run has two values of {builder.metric}"
+                self.mixed = self.mixed or Message("mixed-values", metric=builder.metric)
             known.add(key)
 
     def _check_doubts(self) -> None:
@@ -200,7 +203,7 @@ class TextRun:
         notes = self._notes
         if rule.unless in notes.sticky or rule.unless in notes.run.facts:
             return
-        problem = f"the output contains {shorten(match.string)}"
+        problem = Message("reader-contains", words=shorten(match.string))
         if rule.metrics:
             self._doubts[problem] = rule.metrics
         elif problem not in notes.doubts:
@@ -214,7 +217,8 @@ class TextRun:
         run.node = groups.get("node") or run.node
         for name, value in self._notes.typed(groups, run.problems).items():
             if run.facts.setdefault(name, value) != value:
-                run.problems.append(f"two values of {name}: {run.facts[name]} and {value}")
+                two = {"first": run.facts[name], "second": value}
+                run.problems.append(Message("reader-two-values", name=name, **two))
 
     def _context(self, rule: Context, match: Match) -> None:
         self._end_table()
@@ -228,7 +232,7 @@ class TextRun:
     def _header(self, table: Table, match: Match) -> None:
         self._end_table()
         if self._closed_table and self._rules.once == "rows":
-            self.mixed = "a run has two headers"
+            self.mixed = Message("mixed-headers")
         titles = match.groupdict().get("titles") or match.string
         self.table = OpenTable(table, titles, self._notes)
 
@@ -254,13 +258,13 @@ class TextRun:
         if keys.under and keys.title not in self._under:
             return
         if quantity := keys.quantity(match):
-            problems: list[str] = []
+            problems: list[Message] = []
             parameters = self._notes.typed(match.groupdict(), problems)
             self._notes.measure(quantity.metric, match["value"].strip(), parameters, problems)
 
     def _required(self, name: str, _: Match) -> None:
         if name in self._seen and self._rules.once:
-            self.mixed = f"a run has two lines {name!r}"
+            self.mixed = Message("mixed-lines", line=repr(name))
         self._seen.add(name)
 
     def _row(self, number: int, match: Match) -> None:
@@ -279,7 +283,8 @@ class TextRun:
         pattern = match.re.pattern
         if pattern not in self._seen:  # thousands of ranks may print the same line
             self._seen.add(pattern)
-            self._notes.run.problems.append(f"the output contains {shorten(match.string)}")
+            problem = Message("reader-contains", words=shorten(match.string))
+            self._notes.run.problems.append(problem)
 
     def _failed(self, _: None, match: Match) -> None:
         self._end_table()
@@ -287,7 +292,7 @@ class TextRun:
         notes.benchmark = groups.get("benchmark") or notes.benchmark
         notes.sticky.clear()
         parameters = notes.typed(groups, [])
-        problem = f"the output contains {shorten(match.string)}"
+        problem = Message("reader-contains", words=shorten(match.string))
         notes.unread(self._rules.first_metric, problem, parameters)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 
+from proofmark.common.message import NOTHING, Message
+
 Parameter = str | int | float
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
@@ -30,19 +32,19 @@ def shorten(line: str, width: int = 72) -> str:
     return repr(text)
 
 
-def measured(word: str) -> tuple[float | None, str]:
-    """Return the number in `word` and "", or None and the problem.
+def measured(word: str) -> tuple[float | None, Message]:
+    """Return the number in `word` and `NOTHING`, or None and the problem.
 
     A measured quantity is finite and not negative.
     """
     if not _NUMBER.fullmatch(word):
-        return None, f"{shorten(word, 40)} is not a number"
+        return None, Message("reader-not-number", word=shorten(word, 40))
     value = float(word)
     if value < 0:
-        return None, f"negative value {shorten(word, 40)}"
+        return None, Message("reader-negative", word=shorten(word, 40))
     if not math.isfinite(value):
-        return None, f"{shorten(word, 40)} is too large for a number"
-    return value, ""
+        return None, Message("reader-too-large", word=shorten(word, 40))
+    return value, NOTHING
 
 
 @lru_cache(maxsize=4096)
@@ -50,14 +52,14 @@ def parameter(kind: str, word: str) -> Parameter:
     """Return `word` as a parameter of type `kind` (see `spec.ReadSpec.parameters`).
 
     Raises:
-        ValueError: it is not of this type. The message quotes the word.
+        ValueError: it is not of this type. Its argument is a message.
     """
     return _TYPES[kind](word.strip())
 
 
 def _int(word: str) -> int:
     if not _INTEGER.fullmatch(word):
-        raise ValueError(f"{shorten(word, 40)} is not a whole number")
+        raise ValueError(Message("reader-not-whole", word=shorten(word, 40)))
     return int(word)
 
 
@@ -70,7 +72,7 @@ def _real(word: str) -> float:
 
 def _word(word: str) -> str:
     if not word or not word.isprintable():
-        raise ValueError(f"{shorten(word, 40)} is not a word")
+        raise ValueError(Message("reader-not-word", word=shorten(word, 40)))
     return word
 
 
@@ -81,11 +83,11 @@ def _lower(word: str) -> str:
 def _size(word: str) -> int:
     match = _SIZE.fullmatch(word)
     if not match:
-        raise ValueError(f"{shorten(word, 40)} is not a size")
+        raise ValueError(Message("reader-not-size", word=shorten(word, 40)))
     size = float(match[1]) * _BYTES[match[2] or "bytes"]
     if size != int(size):
         # A program that prints two decimals has rounded the size: the exact one is unknown.
-        raise ValueError(f"{word!r} is not a whole number of bytes")
+        raise ValueError(Message("reader-not-bytes", word=repr(word)))
     return int(size)
 
 
@@ -99,18 +101,18 @@ def rounds_to(word: str, exact: int) -> bool:
     return abs(number * unit - exact) <= last * unit / 2
 
 
-def scaled(word: str, power: int) -> tuple[float | None, str]:
+def scaled(word: str, power: int) -> tuple[float | None, Message]:
     """Return `measured(word)` times ten to the power of `power`, rounded once."""
     value, problem = measured(word)
     if value is None or not power:
         return value, problem
-    return float(Decimal(word).scaleb(power)), ""
+    return float(Decimal(word).scaleb(power)), NOTHING
 
 
 def _suffixed(word: str) -> int:
     match = _SUFFIXED.fullmatch(word)
     if not match:
-        raise ValueError(f"{shorten(word, 40)} is not a size with the suffix k, m, g or t")
+        raise ValueError(Message("reader-not-suffixed", word=shorten(word, 40)))
     return int(match[1]) * _POWERS[match[2].lower()]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.shared_traits import Traits, differences
+from proofmark.judge.shared_traits import Traits, differences, of_node
 from proofmark.site.accepted_baseline import Baseline, Capacity, NodeState
 from proofmark.site.node.facts import NodeFacts
 
@@ -26,12 +26,12 @@ class Change:
     """A difference since the newest accepted run: a candidate cause of slower figures.
 
     Attributes:
-        what: the trait of nodes, or a library.
+        what: the trait of nodes or programs.
         before, after: its values; empty if there is none.
         nodes: the node set on which it changed; empty for the software of the run.
     """
 
-    what: str
+    what: Message
     before: str
     after: str
     nodes: str = ""
@@ -108,32 +108,27 @@ def node_states(
 
 
 def changes(
-    baseline: Baseline, traits: Mapping[str, Traits], libraries: Mapping[str, str]
+    baseline: Baseline, traits: Mapping[str, Traits], libraries: Mapping[Message, str]
 ) -> tuple[Change, ...]:
     """Return what differs since the newest accepted run: nodes, and packages that both runs use.
 
     Args:
         baseline: the accepted runs.
         traits: of each node of the run.
-        libraries: the result of `judge.traits.software_traits` for the run.
+        libraries: the result of `judge.shared_traits.software_traits` for the run.
     """
     states = baseline.states()
-    nodes: dict[tuple[str, str, str], list[str]] = {}
+    nodes: dict[tuple[Message, str, str], list[str]] = {}
     for host, now in traits.items():
         if host not in states:
             continue
         for what, before, after in differences(states[host].traits, now):
-            nodes.setdefault((what, before, after), []).append(host)
-    used = {_package(trait) for trait in libraries}
-    known = baseline.runs[-1].libraries.items()
-    accepted = {trait: value for trait, value in known if _package(trait) in used}
+            nodes.setdefault((of_node(what), before, after), []).append(host)
+    used = {trait.fields["package"] for trait in libraries}
+    known = baseline.runs[-1].libraries
+    accepted = {trait: value for trait, value in known if trait.fields.get("package") in used}
     software = differences(accepted, libraries)
     return (
         *(Change(*each) for each in software),
         *(Change(*key, folded(hosts)) for key, hosts in nodes.items()),
     )
-
-
-def _package(trait: str) -> str:
-    """Return the package of a trait of `judge.traits.software_traits`."""
-    return trait.partition(": ")[0]

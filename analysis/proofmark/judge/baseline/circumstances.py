@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.baseline_table import programs_of, values_table
 from proofmark.judge.fleet.fleet import Kinds
@@ -37,7 +38,7 @@ class Circumstances:
         places = {host: self.site.location(host) for host in self.nodes if host in self.site.hosts}
         return traits_of(settings, places)
 
-    def libraries(self) -> dict[str, str]:
+    def libraries(self) -> dict[Message, str]:
         """Return the versions of the programs and of their libraries."""
         return software_traits(self.software)
 

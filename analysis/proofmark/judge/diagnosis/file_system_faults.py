@@ -6,10 +6,9 @@ If no node can, or if all nodes are slow alike, the servers or the network to th
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from proofmark.common.message import Message
@@ -17,11 +16,13 @@ from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan
+from proofmark.plan.step import Scalar
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.files_report import FilesReport, read_files_reports
 from proofmark.runs.run_files import RunFiles
 
-FULL = {os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)}
+_Measurand = tuple[str, str, tuple[tuple[str, Scalar], ...]]
+"""A case, a metric, and the parameters in the order of their names."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,16 @@ class FileSystemFault:
     """
 
     folder: str
-    problem: str
+    problem: Message
     nodes: tuple[str, ...]
     others: tuple[str, ...] = ()
-    measurands: frozenset[str] = frozenset()
+    measurands: frozenset[_Measurand] = frozenset()
 
     @property
     def likely(self) -> Message:
         """The likely cause."""
         one = len(self.nodes) == 1
-        if self.problem in FULL:
+        if "files-full" in self.problem.codes():
             return Message("cause-space")
         if self.others:
             return Message("cause-client" if one else "cause-clients")
@@ -55,16 +56,20 @@ class FileSystemFault:
     @property
     def message(self) -> Message:
         """The fault and its likely cause."""
-        fields = {"folder": self.folder, "problem": self.problem, "nodes": folded(self.nodes)}
         on_all = not self.others and len(self.nodes) > 1
-        code = "files-fault-on-all" if on_all else "files-fault"
-        return Message(code, text=self.likely, **fields)
+        return Message(
+            "files-fault-on-all" if on_all else "files-fault",
+            folder=self.folder,
+            problem=self.problem,
+            nodes=folded(self.nodes),
+            text=self.likely,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
         return {
             "folder": self.folder,
-            "problem": self.problem,
+            **self.problem.as_json("problem"),
             "nodes": list(self.nodes),
             "others": list(self.others),
             **self.likely.as_json("likely"),
@@ -85,26 +90,30 @@ def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSyste
     Args:
         looks: for each step that failed, the reports of the nodes, which are from one time.
     """
-    found: dict[bool, dict[str, str]] = {}
+    found: dict[bool, dict[str, Message]] = {}
     others: dict[bool, set[str]] = {}
     folders: dict[bool, str] = {}
     for reports in looks:
         sound = {host for host, report in reports.items() if not report.problem}
         for host, report in reports.items():
             if problem := report.problem:
-                full = problem in FULL
+                full = problem.code == "files-full"
                 found.setdefault(full, {}).setdefault(host, problem)
                 others.setdefault(full, set()).update(sound)
                 folders.setdefault(full, report.folder)
     return tuple(
         FileSystemFault(
             folders[full],
-            " or ".join(sorted(set(problems.values()))),
+            reduce(_either, sorted(set(problems.values()))),
             tuple(sorted(problems)),
             tuple(sorted(others[full] - problems.keys())),
         )
         for full, problems in found.items()
     )
+
+
+def _either(first: Message, other: Message) -> Message:
+    return Message("either", first=first, other=other)
 
 
 def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault, ...]:
@@ -116,7 +125,7 @@ def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault
         results: the results of the cases that write files.
         scratch: the scratch folder of the partition.
     """
-    slow: dict[str, dict[str, bool]] = {}
+    slow: dict[_Measurand, dict[str, bool]] = {}
     for result in results:
         record = result.record
         limits = [each for each in result.references if each.kind != "fleet" and each.ratio]
@@ -125,14 +134,15 @@ def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault
             of_nodes = slow.setdefault(_measurand(result), {})
             for host in hosts_of(record.node):
                 of_nodes[host] = of_nodes.get(host, True) and missed
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[_Measurand]] = {}
     for measurand, of_nodes in slow.items():
         if len(of_nodes) > 1 and all(of_nodes.values()):
-            found.setdefault(measurand.partition(": ")[0], []).append(measurand)
+            case, metric, _ = measurand
+            found.setdefault(f"{case} {metric}", []).append(measurand)
     return tuple(
         FileSystemFault(
             scratch,
-            f"{figure} slow alike",
+            Message("slow-alike", figure=figure),
             tuple(sorted({host for each in measurands for host in slow[each]})),
             measurands=frozenset(measurands),
         )
@@ -149,9 +159,9 @@ def of_servers(faults: Iterable[FileSystemFault], result: Result) -> bool:
     return not peers and any(_measurand(result) in fault.measurands for fault in faults)
 
 
-def _measurand(result: Result) -> str:
+def _measurand(result: Result) -> _Measurand:
     record = result.record
-    return f"{record.case} {record.metric}: {sorted(record.parameters.items())}"
+    return record.case, record.metric, tuple(sorted(record.parameters.items()))
 
 
 def looks_after_failures(files: RunFiles, plan: Plan) -> Iterator[Mapping[str, FilesReport]]:

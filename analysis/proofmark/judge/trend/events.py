@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.shared_traits import differences
+from proofmark.judge.shared_traits import differences, of_node, of_package
 from proofmark.judge.trend.past_run import PastRun
 
 
@@ -22,7 +23,7 @@ class Event:
         after: the number of the first run with the new value.
     """
 
-    trait: str
+    trait: Message
     old: str
     new: str
     nodes: tuple[str, ...]
@@ -50,20 +51,21 @@ def events_of(runs: Sequence[PastRun], numbers: Iterable[int]) -> list[Event]:
     between the same runs are one event.
     """
     last: dict[str, tuple[int, Mapping[str, str]]] = {}
-    packages: dict[str, tuple[int, Mapping[str, str]]] = {}
-    found: dict[tuple[str, str, str, int, int], list[str]] = {}
+    packages: dict[str, tuple[int, Mapping[Message, str]]] = {}
+    found: dict[tuple[Message, str, str, int, int], list[str]] = {}
     for number in numbers:
         for host, node in runs[number].hosts.items():
             if host in last:
                 before, old = last[host]
-                for change in differences(old, node.traits):
-                    found.setdefault((*change, before, number), []).append(host)
+                for trait, *values in differences(old, node.traits):
+                    key = (of_node(trait), values[0], values[1], before, number)
+                    found.setdefault(key, []).append(host)
             last[host] = number, node.traits
         for name, traits in runs[number].software.values():
             if name in packages:
-                before, old = packages[name]
-                for trait, *values in differences(old, traits):
-                    key = (f"{name}: {trait}", values[0], values[1], before, number)
+                before, known = packages[name]
+                for part, *values in differences(known, traits):
+                    key = (of_package(name, part), values[0], values[1], before, number)
                     found.setdefault(key, [])
             packages[name] = number, traits
     events = [

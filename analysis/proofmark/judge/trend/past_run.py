@@ -56,6 +56,10 @@ class Figure(NamedTuple):
     parameters: str
 
 
+PackageTraits = tuple[str, Mapping[Message, str]]
+"""The name of a package, and its traits."""
+
+
 @dataclass(frozen=True)
 class PastNode:
     """A node of a run: its hardware, as like nodes share it, and its traits."""
@@ -100,7 +104,7 @@ class PastRun:
     high: Floats
     invalid: int
     hosts: Mapping[str, PastNode]
-    software: Mapping[str, tuple[str, Mapping[str, str]]]
+    software: Mapping[str, PackageTraits]
     notes: tuple[Message, ...]
 
     @property
@@ -304,7 +308,7 @@ def _node_files(files: RunFiles) -> Iterator[Path]:
     yield from (path for path in sorted(files.nodes.glob("*.json")) if is_name(path.stem))
 
 
-def _software(files: RunFiles) -> tuple[dict[str, tuple[str, Mapping[str, str]]], list[Message]]:
+def _software(files: RunFiles) -> tuple[dict[str, PackageTraits], list[Message]]:
     try:
         packages = read_json(files.software, Software).packages
     except BadInput:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proofmark.cases.reference import Metric
+from proofmark.common.message import Message
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.intervals import Interval
 from proofmark.judge.shared_traits import differences
@@ -71,7 +72,7 @@ class Reprogrammed:
     old: Points
     new: Points
     change: float
-    traits: tuple[tuple[str, str, str], ...]
+    traits: tuple[tuple[Message, str, str], ...]
 
 
 @dataclass(frozen=True, eq=False)

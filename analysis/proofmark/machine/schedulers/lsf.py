@@ -270,13 +270,13 @@ def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
 
 
 def _state(job: Mapping[str, str]) -> JobStatus:
-    name, reason = job.get("STAT", ""), job.get("EXIT_REASON", "")
+    name, said = job.get("STAT", ""), job.get("EXIT_REASON", "")
     state = _STATES.get(name, State.UNKNOWN)
     if name == "EXIT":
-        state = _REASONS.get(reason.partition(":")[0].strip(), state)
+        state = _REASONS.get(said.partition(":")[0].strip(), state)
     elif name == "PEND":
-        reason = job.get("PEND_REASON", "")  # also of hosts that the job does not request
-    return JobStatus(state, " ".join(filter(None, (name, reason))))
+        said = job.get("PEND_REASON", "")  # also of hosts that the job does not request
+    return JobStatus(state, " ".join(filter(None, (name, said))))
 
 
 def _node(status: str, jobs: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure
 
-from proofmark.common.sentences import localized_trait
+from proofmark.common.sentences import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.baseline.comparison import BaselineComparison, Compared
@@ -69,7 +69,7 @@ def _summary(comparison: BaselineComparison) -> Iterator[tuple[str, str]]:
 def _changes(comparison: BaselineComparison) -> Table:
     columns = (_("Property"), _("Accepted"), _("This run"), _("Nodes"))
     rows = [
-        (localized_trait(each.what), each.before or "–", each.after or "–", each.nodes)
+        (localized(each.what), each.before or "–", each.after or "–", each.nodes)
         for each in comparison.changes
     ]
     caption = _("Changes since the newest accepted run: candidate causes")

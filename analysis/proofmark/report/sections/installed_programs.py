@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.message import NOTHING
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.report.page import TITLED, Block, Cell, Fold, Table, table
@@ -57,7 +58,7 @@ def _blas(program: Program) -> str:
     kernel = (
         _("default kernel {kernel}").format(kernel=chosen)
         if chosen
-        else _("kernel unknown: {reason}").format(reason=localized(blas.why_unknown or ""))
+        else _("kernel unknown: {reason}").format(reason=localized(blas.why_unknown or NOTHING))
     )
     return f"{blas.family} {blas.version or _('of unknown version')}, {kernel}"
 

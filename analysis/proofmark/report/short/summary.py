@@ -178,7 +178,8 @@ def _degraded(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     missing = (
         _("; without {nodes}").format(nodes=folded(lacking.missing)) if lacking.missing else ""
     )
-    return ((_("Degraded"), f"{lacking.label.partition(': ')[2]}{missing}"),)
+    some = _("{nodes} of {all} nodes").format(nodes=grouped(lacking.nodes), all=grouped(lacking.of))
+    return ((_("Degraded"), f"{some}{missing}"),)
 
 
 def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from proofmark.common.sentences import localized_trait
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.trend.change_points import LEAST_LENGTH
 from proofmark.judge.trend.events import Event
@@ -116,7 +116,7 @@ def _causes(events: Sequence[Event]) -> Cell:
 
 def _event(event: Event) -> str:
     old, new = event.old or _("absent"), event.new or _("absent")
-    return f"{localized_trait(event.trait)}: {old} → {new}"
+    return f"{localized(event.trait)}: {old} → {new}"
 
 
 def _pictures(trend: Trend, of: Sequence[Change]) -> Iterator[Picture]:
@@ -224,7 +224,9 @@ def _row_of_program(each: Reprogrammed) -> tuple[Cell | str, ...]:
     name, settings = label(each.new.line)
     unit = each.new.line.figure.unit
     old, new = float(np.median(each.old.value)), float(np.median(each.new.value))
-    words = [f"{trait}: {first or '–'} → {last or '–'}" for trait, first, last in each.traits]
+    words = [
+        f"{localized(trait)}: {first or '–'} → {last or '–'}" for trait, first, last in each.traits
+    ]
     more = len(words) - MOST_EVENTS
     rest = (_("{count} more").format(count=more),) if more > 0 else ()
     return (

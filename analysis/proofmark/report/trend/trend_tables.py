@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from proofmark.common.sentences import localized, localized_trait
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.trend.change_points import LEAST_LENGTH, LEAST_RUNS, Course
@@ -40,7 +40,7 @@ def _row_of_event(trend: Trend, event: Event) -> tuple[Cell | str, ...]:
     where = event.where or _("program")
     return (
         f"{before:%Y-%m-%d} – {after:%Y-%m-%d}",
-        localized_trait(event.trait),
+        localized(event.trait),
         event.old or _("absent"),
         event.new or _("absent"),
         where,

@@ -10,13 +10,10 @@ from importlib.resources import files
 import yaml
 
 from proofmark.common.errors import bad_input
-from proofmark.common.message import NOTHING, Message, Term
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_stream
 
-UNKNOWN = "a counter that the kit does not know"
-RESET = "the counter was reset: the number of events is unknown"
-GONE = "the counter existed before the job and does not exist any more"
 ABSENT = "absent"
 """The value of a counter that does not exist any more."""
 
@@ -55,7 +52,7 @@ class Counters(StrictModel):
     places: dict[str, str]
     load: tuple[float, ...]
     busy: tuple[BusyProcess, ...]
-    absent: dict[str, str]
+    absent: dict[str, Message]
 
 
 class CounterChange(StrictModel):
@@ -73,7 +70,7 @@ class CounterChange(StrictModel):
     difference: int | None
     place: str | None
     invalid: bool
-    meaning: str
+    meaning: Message
 
     @property
     def is_fault(self) -> bool:
@@ -88,7 +85,7 @@ class CounterChange(StrictModel):
     @property
     def message(self) -> Message:
         """The text of the change, with the label of the slot if the probe has it."""
-        fields: dict[str, str | int] = {"text": Term(self.meaning), "counter": self.name}
+        fields: dict[str, str | int] = {"text": self.meaning, "counter": self.name}
         if self.difference is None:
             code = "counter-changed"
             fields |= {"before": self.before, "after": self.after}
@@ -110,14 +107,14 @@ def _meanings() -> _Meanings:
     return _Meanings.model_validate(yaml.safe_load(text))
 
 
-def _meaning(name: str) -> tuple[bool, str]:
+def _meaning(name: str) -> tuple[bool, Message]:
     """Return whether a rise of the counter makes results INVALID, and the meaning of a rise."""
     meanings = _meanings()
     for invalid, patterns in ((True, meanings.invalid), (False, meanings.information)):
         for pattern, meaning in patterns.items():
             if fnmatchcase(name, pattern):
-                return invalid, meaning
-    return False, UNKNOWN
+                return invalid, Message(f"meaning-{meaning}")
+    return False, Message("meaning-unknown")
 
 
 def parse_counters(text: str, source: str) -> Counters:
@@ -184,7 +181,7 @@ def counter_differences(before: Counters, after: Counters) -> list[CounterChange
                 difference=None,
                 place=None,
                 invalid=True,
-                meaning="the node was restarted",
+                meaning=Message("meaning-restarted"),
             )
         )
     return sorted(changes, key=lambda change: (not change.invalid, change.name))
@@ -215,9 +212,9 @@ def _change(name: str, before: str, after: str | None, places: dict[str, str]) -
     rise = int(after) - int(before) if numbers and after is not None else None
     backwards = rise is not None and rise < 0
     if after is None:
-        meaning = GONE
+        meaning = Message("meaning-gone")
     elif backwards:
-        meaning = RESET
+        meaning = Message("meaning-reset")
     return CounterChange(
         name=name,
         before=before,
@@ -236,6 +233,6 @@ def disturbance(reading: Counters) -> Message:
         return NOTHING
     worst = sorted(reading.busy, key=lambda process: -process.percent)
     commands = ", ".join(f"{process.command} ({process.percent} %)" for process in worst[:3])
-    more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
-    shown = {"node": reading.hostname, "time": reading.date, "commands": f"{commands}{more}"}
-    return Message("node-busy", **shown)
+    if (more := len(worst) - 3) > 0:
+        commands = Message("listed-and-more", listed=commands, count=more)
+    return Message("node-busy", node=reading.hostname, time=reading.date, commands=commands)

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from proofmark.common.errors import BadInput
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node import parts, probe_values
 from proofmark.site.node.cpu import architecture, read_cpuinfo, vector_set
@@ -109,7 +110,7 @@ class NodeFacts(StrictModel):
     vulnerabilities: dict[str, str]
     load: tuple[float, ...]
     clock_offset_s: float | None
-    absent: dict[str, str]
+    absent: dict[str, Message]
     unread: dict[str, str] = {}
 
     @property

@@ -6,11 +6,12 @@
 #   sh probe.sh after     the same after the job, for the difference
 #
 # Every line of content starts with "| ", so that no content is read as a marker. Every absent fact
-# has a line with its reason ("! name: reason"). The probe works without root, with any POSIX shell
-# and with busybox. Tests and virtual nodes set PROBE_ROOT=DIR. The probe then reads DIR/proc and
-# DIR/sys, and uses the tools of POSIX and those in DIR/bin. A tool that the plan or the verdict
-# needs has a time limit of PROBE_LIMIT_S seconds, which is enough on a loaded machine. An optional
-# tool has a limit of PROBE_SKIP_S seconds, because it runs before and after every job.
+# has a line with the code of its reason and its values ("!code name: values"; the codes are in
+# common/machine_messages.py). The probe works without root, with any POSIX shell and with busybox.
+# Tests and virtual nodes set PROBE_ROOT=DIR. The probe then reads DIR/proc and DIR/sys, and uses the
+# tools of POSIX and those in DIR/bin. A tool that the plan or the verdict needs has a time limit of
+# PROBE_LIMIT_S seconds, which is enough on a loaded machine. An optional tool has a limit of
+# PROBE_SKIP_S seconds, because it runs before and after every job.
 set -u
 LC_ALL=C
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -29,14 +30,17 @@ section() { current=$1; printf '=== %s\n' "$1"; }
 newline='
 '
 fact() { printf '| %s: %s\n' "$1" "${2%%"$newline"*}"; }
-absent() { printf '! %s: %s\n' "$1" "${2%%"$newline"*}"; }
+absent() { # NAME REASON: a code of probe_text.py, with its values
+    case $2 in *' '*) values=": ${2#* }" ;; *) values= ;; esac
+    printf '!%s %s%s\n' "${2%% *}" "$1" "${values%%"$newline"*}"
+}
 quote() { sed 's/^/| /'; }
 
 # Prints the reason why FILE has no value.
 reason_of() { # FILE
-    if [ ! -e "$1" ]; then echo "no such file: ${1#"$root"}"
-    elif [ ! -r "$1" ] && [ "$user" != 0 ]; then echo "needs root: ${1#"$root"}"
-    else echo "empty or unreadable: ${1#"$root"}"; fi
+    if [ ! -e "$1" ]; then echo "no-file ${1#"$root"}"
+    elif [ ! -r "$1" ] && [ "$user" != 0 ]; then echo "root-file ${1#"$root"}"
+    else echo "no-value ${1#"$root"}"; fi
 }
 
 # Prints the first line of FILE as KEY. It starts no process: there are thousands of such files.
@@ -55,7 +59,7 @@ whole_file() { # SECTION FILE [FILTER...]
     if [ ! -r "$file" ]; then absent "$current" "$(reason_of "$file")"; return; fi
     lines=$("$@" <"$file" 2>/dev/null)
     if [ -n "$lines" ]; then printf '%s\n' "$lines" | quote
-    else absent "$current" "no relevant line in ${file#"$root"}"; fi
+    else absent "$current" "no-line ${file#"$root"}"; fi
 }
 
 # Prints the path of a tool. If PROBE_ROOT is set, the tool is below that folder.
@@ -94,21 +98,21 @@ run_tool() { # SECONDS NAME ARGUMENTS...
     name=$2
     shift 2
     lines=
-    reason="$name is not installed"
+    reason="no-tool $name"
     program=$(tool "$name") || return
     lines=$(bounded "$seconds" "$program" "$@" 2>/dev/null)
     code=$?
     case $code in
     0)
-        reason="$name printed nothing"
+        reason="tool-silent $name"
         [ -n "$lines" ]
         return ;;
-    124) reason="$name did not answer within $seconds s" ;;
+    124) reason="tool-slow $name $seconds" ;;
     *)
         # A second run for stderr: a command substitution cannot separate both outputs.
         message=$(bounded "$seconds" "$program" "$@" 2>&1 >/dev/null | sed -n '/./{p;q;}' | cut -c 1-200)
-        [ -z "$message" ] || message=": '$message'"
-        reason="$name: exit code $code$message" ;;
+        if [ -z "$message" ]; then reason="tool-failed $name $code"
+        else reason="tool-said $name $code $message"; fi ;;
     esac
     lines=
     return 1
@@ -166,7 +170,7 @@ identity() {
 counter_sums() { # PREFIX FILES...
     prefix=$1
     shift
-    if [ ! -e "$1" ]; then absent "counters.$prefix" 'this processor has no such counter'; return; fi
+    if [ ! -e "$1" ]; then absent "counters.$prefix" no-counter; return; fi
     grep -H '' "$@" 2>/dev/null | awk -v prefix="$prefix" '
         { value = $0; sub(/^.*:/, "", value); name = $0; sub(/:[^:]*$/, "", name); sub(/^.*\//, "", name)
           sum[name] += value }
@@ -184,7 +188,7 @@ counter_files() { # PREFIX DIRECTORY FILES...
         exists=yes
         first_line "$prefix/${file#"$directory"/}" "$file"
     done
-    [ -n "$exists" ] || absent "counters.$prefix" "no such file: ${directory#"$root"}"
+    [ -n "$exists" ] || absent "counters.$prefix" "no-file ${directory#"$root"}"
 }
 
 # Prints the folders of the network interfaces that are hardware or a bond.
@@ -202,7 +206,7 @@ counters() {
             "$edac"/mc*/dimm*/dimm_label "$edac"/mc*/dimm*/dimm_[cu]e_count \
             "$edac"/mc*/csrow*/[cu]e_count
     else
-        absent counters.edac 'no EDAC driver is loaded'
+        absent counters.edac no-edac
     fi
     counter_sums thermal "$cpus"/cpu[0-9]*/thermal_throttle/*_count
     if [ -r "$proc/interrupts" ]; then
@@ -241,7 +245,7 @@ counters() {
             "$fabric"/*/ports/*/counters/*link_integrity* \
             "$fabric"/*/ports/*/hw_counters/out_of_sequence
     else
-        absent counters.infiniband "no such file: ${fabric#"$root"}"
+        absent counters.infiniband "no-file ${fabric#"$root"}"
     fi
     lustre
     event_log
@@ -255,15 +259,15 @@ lustre() {
 }
 
 event_log() {
-    tool ipmitool >/dev/null || { absent counters.ipmi 'ipmitool is not installed'; return; }
+    tool ipmitool >/dev/null || { absent counters.ipmi 'no-tool ipmitool'; return; }
     if [ -z "$root" ] && [ ! -e /dev/ipmi0 ] && [ ! -e /dev/ipmi/0 ]; then
-        absent counters.ipmi 'no such file: /dev/ipmi0'
+        absent counters.ipmi 'no-file /dev/ipmi0'
     elif [ "$user" != 0 ]; then
-        absent counters.ipmi 'needs root'
+        absent counters.ipmi root
     elif run_tool "$skip_s" ipmitool sel info; then
         entries=$(printf '%s\n' "$lines" | awk -F': *' '/^Entries/ { print $2 }')
         if [ -n "$entries" ]; then fact ipmi/sel_entries "$entries"
-        else absent counters.ipmi 'ipmitool printed no number of entries'; fi
+        else absent counters.ipmi no-entries; fi
     else
         absent counters.ipmi "$reason"
     fi
@@ -398,15 +402,15 @@ firmware() {
             else absent "devicetree.$name" "$(reason_of "$proc/device-tree/$name")"; fi
         done
     else
-        absent devicetree "no such file: /proc/device-tree"
+        absent devicetree 'no-file /proc/device-tree'
     fi
     section dimms
-    if ! tool dmidecode >/dev/null; then absent dimms 'dmidecode is not installed'
-    elif [ "$user" != 0 ]; then absent dimms 'needs root'
+    if ! tool dmidecode >/dev/null; then absent dimms 'no-tool dmidecode'
+    elif [ "$user" != 0 ]; then absent dimms root
     elif run_tool "$limit_s" dmidecode -t memory; then
         case $lines in
         *'Memory Device'*) printf '%s\n' "$lines" | quote ;;
-        *) absent dimms 'dmidecode reports no memory device' ;;
+        *) absent dimms no-memory ;;
         esac
     else
         absent dimms "$reason"
@@ -415,7 +419,7 @@ firmware() {
 
 network() {
     section nics
-    ethtool=$(tool ethtool) || absent nics.firmware 'ethtool is not installed'
+    ethtool=$(tool ethtool) || absent nics.firmware 'no-tool ethtool'
     for nic in $(network_ports); do
         name=${nic##*/}
         if [ -e "$nic/device/driver" ]; then
@@ -429,12 +433,12 @@ network() {
         [ -n "$ethtool" ] || continue
         version=$(bounded "$skip_s" "$ethtool" -i "$name" 2>/dev/null | sed -n 's/^firmware-version: *//p')
         if [ -n "$version" ]; then fact "$name firmware" "$version"
-        else absent "nics.$name firmware" 'the driver reports none'; fi
+        else absent "nics.$name firmware" no-driver; fi
     done
-    [ -n "$(network_ports)" ] || absent nics 'no interface is hardware'
+    [ -n "$(network_ports)" ] || absent nics no-hardware
     section fabric
     for hca in "$sys"/class/infiniband/*; do
-        if [ ! -d "$hca" ]; then absent fabric "no such file: ${hca%/*}"; break; fi
+        if [ ! -d "$hca" ]; then absent fabric "no-file ${hca%/*}"; break; fi
         for key in fw_ver hca_type board_id; do first_line "${hca##*/} $key" "$hca/$key"; done
         for port in "$hca"/ports/*; do
             for key in state rate link_layer; do
@@ -457,7 +461,7 @@ system() {
         fact machine "$(bounded "$skip_s" "$detect" --vm 2>/dev/null)"
         fact container "$(bounded "$skip_s" "$detect" --container 2>/dev/null)"
     else
-        absent virtual 'systemd-detect-virt is not installed'
+        absent virtual 'no-tool systemd-detect-virt'
     fi
     first_line hypervisor "$sys/hypervisor/type"
     # Pseudo file systems store no data. An autofs mounts another one when it is used.
@@ -467,7 +471,7 @@ system() {
     for limit in 'memlock -l' 'open_files -n' 'stack -s'; do
         value=$(ulimit "${limit#* }" 2>/dev/null)
         if [ -n "$value" ]; then fact "${limit% *}" "$value"
-        else absent "limits.${limit% *}" 'this shell has no such limit'; fi
+        else absent "limits.${limit% *}" no-limit; fi
     done
     whole_file modules "$proc/modules" grep -E '^(lustre|lnet|ko2iblnd|mlx[45]_|ib_|rdma|hfi1|knem|xpmem|gdrdrv|nvidia|amdgpu|edac|[a-z0-9]*_edac|intel_rapl|acpi_cpufreq|ipmi_|mmfs|beegfs|nfs)'
     section vulnerabilities

@@ -7,9 +7,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.message import Message
+from proofmark.common.message_table import MESSAGES
 
 HEADER = re.compile(r"proofmark-probe (\d+) ([a-z]+)")
 VERSION = "1"
+_ABSENT = re.compile(r"!([a-z-]*) (.+?)(?:: (.*))?")
+_VALUES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("no-file", "root-file", "no-value", "no-line"), ("path",)),
+    **dict.fromkeys(("no-tool", "no-tools", "tool-silent"), ("tool",)),
+    "tool-slow": ("tool", "seconds"),
+    "tool-failed": ("tool", "code"),
+    "tool-said": ("tool", "code", "message"),
+    "no-program": ("program",),
+    "kernel-unprinted": ("family",),
+}
+"""The names of the values after the code of a reason; the last one has the rest of the line."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +39,7 @@ class Stream:
     source: str
     kind: str
     sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    absent: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, Message] = field(default_factory=dict)
 
     def lines(self, section: str) -> tuple[str, ...]:
         """Return the lines of a section; empty if it is absent."""
@@ -91,7 +104,7 @@ def read_stream(text: str, source: str, *kinds: str) -> Stream:
 def _streams(text: str, source: str) -> Iterator[Stream]:
     kind = section = None
     sections: dict[str, list[str]] = {}
-    absent: dict[str, str] = {}
+    absent: dict[str, Message] = {}
     # Not splitlines(): it also splits at characters that a mount point's name may contain.
     for number, raw in enumerate(text.removesuffix("\n").split("\n"), 1):
         line, where = raw.removesuffix("\r"), f"{source}:{number}"
@@ -111,13 +124,30 @@ def _streams(text: str, source: str) -> Iterator[Stream]:
             if section in sections:
                 raise bad_input(where, section, "the section a second time", "each section once")
             sections[section] = []
-        elif line.startswith("! ") and ": " in line:
-            name, _, reason = line[2:].partition(": ")
-            absent[name] = reason
+        elif known := _absence(line):
+            absent[known[0]] = known[1]
         elif line[:2] in ("| ", "|") and section is not None:
             sections[section].append(line[2:])
         else:
-            accepted = "'=== section', '| …' or '! name: reason'"
+            accepted = "'=== section', '| …', '! name: reason' or '!code name: values'"
             raise bad_input(where, section or "", repr(line), accepted)
     if kind is not None:
         raise bad_input(source, section or "", "the end of the text", "'=== end' before it")
+
+
+def _absence(line: str) -> tuple[str, Message] | None:
+    """Return the name of an absent fact and the reason; None if the line does not state one.
+
+    A reason without a code is a text of the script or of a program that it started.
+    """
+    match = _ABSENT.fullmatch(line)
+    if not match:
+        return None
+    word, name, rest = match[1], match[2], match[3] or ""
+    if not word:
+        return (name, Message("absent-said", problem=rest)) if rest else None
+    code, names = f"absent-{word}", _VALUES.get(word, ())
+    values = rest.split(" ", len(names) - 1) if rest else []
+    if code not in MESSAGES or len(values) != len(names):
+        return None
+    return name, Message(code, **dict(zip(names, values, strict=True)))

@@ -15,6 +15,7 @@ import yaml
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
+from proofmark.common.message import Message
 from proofmark.software.build_failure import error_of_build, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
@@ -226,10 +227,10 @@ def _cores(jobs: int) -> int:
     return min(jobs or SPACK_JOBS, len(os.sched_getaffinity(0)))
 
 
-def derived_text(package: str, parts: Sequence[DerivedPart]) -> str:
-    """Return the sentence for a program that is not exactly the kit's."""
-    listed = "; ".join(str(part) for part in parts) or "the same versions, built in another way"
-    return f"{package} is DERIVED, built from the site's own lock: {listed}."
+def derived_finding(package: str, parts: Sequence[DerivedPart]) -> Message:
+    """Return the finding about a program that is not exactly the kit's."""
+    listed = tuple(map(str, parts)) or Message("derived-same")
+    return Message("derived", package=package, parts=listed)
 
 
 def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Installed:
@@ -259,6 +260,6 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             prefix=str(prefix),
             programs=paths,
             site_parts=parts,
-            findings=() if parts is None else (derived_text(name, parts),),
+            findings=() if parts is None else (derived_finding(name, parts),),
         )
     return Installed(origin="spack", packages=packages)
