@@ -22,6 +22,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "absent-no-edac": "no EDAC driver is loaded",
     "absent-no-entries": "ipmitool printed no number of entries",
     "absent-no-memory": "dmidecode reports no memory device",
+    "absent-no-processor": "dmidecode reports no processor",
     "absent-no-driver": "the driver reports none",
     "absent-no-hardware": "no interface is hardware",
     "absent-no-limit": "this shell has no such limit",

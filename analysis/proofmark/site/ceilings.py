@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import NamedTuple
 
-from proofmark.site.hardware_limits import ProcessorLimits, link, processor
+from proofmark.site.hardware_limits import ProcessorLimits, port_bound, processor
 from proofmark.site.node.facts import NodeFacts
 
 MARGIN = 1.5
@@ -42,6 +42,8 @@ ACCELERATORS = frozenset(
 )
 """Kernel modules of accelerators, whose arithmetic no fact of a node describes."""
 DIRECTIONS = 2
+SLINGSHOT = "cxi_ss1"
+"""The driver of the adapters of Slingshot 11, which are Ethernet interfaces without a port."""
 
 
 class Ceiling(NamedTuple):
@@ -208,16 +210,19 @@ def _memory(facts: NodeFacts, table: ProcessorLimits | None) -> Ceiling | None:
 
 
 def _link(facts: NodeFacts) -> Ceiling:
-    """Return the sum of all links; a link of unknown rate, or no fabric, gives the universal one.
+    """Return the sum of all links; a link without a number, or no fabric, gives the universal one.
 
-    An interconnect without ports in sysfs cannot be excluded if there is no port.
+    An interconnect that sysfs does not have cannot be excluded if there is neither a port nor an
+    interface of Slingshot.
     """
     active = [port for port in facts.ports if (port.state or "").endswith("ACTIVE")]
-    rates = [link(port.rate or "") for port in active]
-    nics = [nic.megabits for nic in facts.nics if nic.driver and nic.state != "down"]
-    if facts.virtual or not active or None in rates or None in nics:
+    rates = [port_bound(port.rate or "", port.layer) for port in active]
+    up = [nic for nic in facts.nics if nic.driver and nic.state != "down"]
+    nics = [nic.megabits for nic in up]
+    fabric = active or any(nic.driver == SLINGSHOT for nic in up)
+    if facts.virtual or not fabric or None in rates or None in nics:
         return _ANY_LINK
-    ports = sum(rate.bytes_per_s for rate in rates if rate is not None)
+    ports = sum(rate for rate in rates if rate is not None)
     ethernet = sum(megabits * 1e6 / 8 for megabits in nics if megabits is not None)
     source = f"({len(active)} ports with {ports / 1e9:g} GB/s"
     source += f" + Ethernet {ethernet / 1e9:g} GB/s)" if ethernet else ")"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import yaml
 from pydantic import AfterValidator, Field, TypeAdapter
@@ -15,62 +15,183 @@ from proofmark.common.strict_model import StrictModel
 
 
 def _pattern(text: str) -> str:
-    re.compile(text)
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"a wrong pattern: {error}") from error
     return text
 
 
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]
+Sentence = Annotated[str, Field(min_length=1)]
+Day = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}){0,2}$")]
+"""The date of a source: a year, a month or a day of ISO 8601."""
+Blas = Literal["aocl", "blis", "mkl", "nvpl", "openblas"]
+
+
+class Conditions(StrictModel):
+    """What was measured for a typical figure. A condition that its source does not state is absent.
+
+    Attributes:
+        system: the machine, and how it was measured.
+        bare_metal: whether the nodes were real, not virtual.
+        threads: ``cores`` if each core had one thread, ``part`` if some cores had none.
+        streaming_stores: whether the stores passed the caches.
+        blas: the libraries that reach the figure.
+    """
+
+    system: Sentence
+    bare_metal: bool | None = None
+    threads: Literal["cores", "part"] | None = None
+    streaming_stores: bool | None = None
+    blas: tuple[Blas, ...] = ()
+
+
+class Typical(StrictModel):
+    """A share of a peak that a healthy node reaches, as a public source states it.
+
+    No figure is judged with it. The tolerance is half of the range of the source. If the source has
+    one value, the kit adds 0.05 for a node, and 0.1 for a whole system: HPL of one node is better.
+    """
+
+    ratio: Annotated[float, Field(gt=0, lt=1.5)]
+    tolerance: Annotated[float, Field(gt=0, lt=0.5)]
+    conditions: Conditions
+    source: Sentence
+    date: Day
 
 
 class ProcessorLimits(StrictModel):
-    """The limits of one socket: frequency in Hz, DDR in MT/s, MCDRAM in bytes/s."""
+    """The limits of one socket: frequency in Hz, DDR in MT/s, sizes in bytes, MCDRAM in bytes/s.
+
+    Attributes:
+        name: a pattern of the whole name, as `NodeFacts.cpu_model` has it.
+        architecture: archspec's name of the microarchitecture, or of the nearest one that it has.
+        cores: of one socket.
+        base_hz: the nominal frequency.
+        avx_hz: the highest frequency of all cores under the widest vector instructions.
+        turbo_hz: the highest frequency of a single core under any instructions.
+        turbo_source: the source of `turbo_hz`, if it is not `source`.
+        flop_per_cycle: in double precision, of one core.
+        l3_bytes: the caches of the last level of the socket.
+        channels: of the memory.
+        ddr: the fastest supported module, with one module in each channel.
+        mcdram_bytes_per_s: bandwidth of the in-package memory.
+        date: of `source`.
+        checked: a second source with the same cores and frequencies, or empty.
+        triad: Triad of STREAM ÷ peak bandwidth of the memory.
+        hpl: HPL ÷ nominal peak (cores × `flop_per_cycle` × `base_hz`).
+    """
 
     name: Pattern
+    architecture: Sentence
+    cores: Count | None = None
+    base_hz: Positive | None = None
     avx_hz: Positive | None = None
-    flop_per_cycle: Annotated[int, Field(gt=0)] | None = None
     turbo_hz: Positive | None = None
     turbo_source: str = ""
-    channels: Annotated[int, Field(gt=0)] | None = None
-    ddr: Annotated[int, Field(gt=0)] | None = None
+    flop_per_cycle: Count | None = None
+    l3_bytes: Count | None = None
+    channels: Count | None = None
+    ddr: Count | None = None
     mcdram_bytes_per_s: Positive | None = None
-    source: Annotated[str, Field(min_length=1)]
+    source: Sentence
+    date: Day
+    checked: str = ""
+    triad: Typical | None = None
+    hpl: Typical | None = None
+
+
+class Measured(StrictModel):
+    """What MPI reaches over one port, as a public source states it; rates of one direction.
+
+    Attributes:
+        lanes: of the port.
+        latency_s: of a small message.
+        bytes_per_s: of large messages.
+    """
+
+    lanes: Count
+    latency_s: Positive | None = None
+    bytes_per_s: Positive | None = None
+    system: Sentence
+    source: Sentence
+    date: Day
 
 
 class LaneLimit(StrictModel):
     """The limits of one lane of a port: one direction in bytes/s, and the latency of a message.
 
-    The name of the speed is empty for Omni-Path; `shown_gbit` is the number of sysfs for a lane.
+    The name of the speed can be empty; `shown_gbit` is the number of sysfs for a lane.
     """
 
     speed: str
     shown_gbit: Positive
     lane_bytes_per_s: Positive
-    source: Annotated[str, Field(min_length=1)]
+    source: Sentence
+    date: Day
     latency_s: Positive
-    latency_source: Annotated[str, Field(min_length=1)]
+    latency_source: Sentence
+    mpi: tuple[Measured, ...] = ()
+
+
+class EthernetLimit(StrictModel):
+    """The limits of an Ethernet port: one direction in bytes/s, and the latency of a message.
+
+    Attributes:
+        megabits: the number in ``/sys/class/net/*/speed``.
+        names: the networks that have such ports.
+    """
+
+    megabits: Count
+    names: tuple[Sentence, ...]
+    bytes_per_s: Positive
+    source: Sentence
+    date: Day
+    latency_s: Positive | None = None
+    latency_source: str = ""
+    mpi: tuple[Measured, ...] = ()
+
+
+class LinkTable(StrictModel):
+    """The file ``links.yml``."""
+
+    lanes: tuple[LaneLimit, ...]
+    ethernet: tuple[EthernetLimit, ...]
 
 
 @dataclass(frozen=True)
 class LinkLimit:
-    """The limits of a port: one direction in bytes/s, and the latency of a small message in s."""
+    """The limits of a port: one direction in bytes/s, and the latency of a small message in s.
+
+    The latency is None if no source states it.
+    """
 
     bytes_per_s: float
     source: str
-    latency_s: float
+    latency_s: float | None
     latency_source: str
 
 
 LANES = (1, 2, 4, 8, 12)
 KNOWN_RATES = "the text of sysfs for 1 to 12 lanes, SDR to XDR, as '200 Gb/sec (4X HDR)'"
+ETHERNET = "Ethernet"
+"""The link layer of an adapter with RoCE or iWARP, in sysfs."""
 _RATE = re.compile(r"(\d+(?:\.\d)?) Gb/sec \((\d{1,2})X(?: ([A-Z]+\d*))?\)", re.ASCII)
+_NUMBER = re.compile(r"(\d{1,6}(?:\.\d)?) Gb/sec\b", re.ASCII)
 Row = TypeVar("Row")
 
 
 def load_table(name: str, row: type[Row]) -> tuple[Row, ...]:
     """Return the rows of a file of ``site/data``."""
+    return TypeAdapter(tuple[row, ...]).validate_python(_data(name))  # type: ignore[valid-type]
+
+
+def _data(name: str) -> object:
     text = (files("proofmark.site") / "data" / name).read_text(encoding="utf-8")
-    return TypeAdapter(tuple[row, ...]).validate_python(yaml.safe_load(text))  # type: ignore[valid-type]
+    return yaml.load(text, Loader=yaml.CSafeLoader)
 
 
 @lru_cache(maxsize=1)
@@ -80,9 +201,14 @@ def processors() -> tuple[ProcessorLimits, ...]:
 
 
 @lru_cache(maxsize=1)
+def links() -> LinkTable:
+    """Return the table of links."""
+    return LinkTable.model_validate(_data("links.yml"))
+
+
 def lanes() -> tuple[LaneLimit, ...]:
     """Return the table of the lanes of links."""
-    return load_table("links.yml", LaneLimit)
+    return links().lanes
 
 
 @lru_cache(maxsize=256)
@@ -93,15 +219,46 @@ def processor(model: str) -> ProcessorLimits | None:
 
 
 @lru_cache(maxsize=256)
-def link(rate: str) -> LinkLimit | None:
-    """Return the limit of a port by the text of its rate in sysfs; None if no table has it."""
+def link(rate: str, layer: str | None = None) -> LinkLimit | None:
+    """Return the limit of a port by the text of its rate in sysfs; None if no table has it.
+
+    The drivers of Ethernet ports name the speed of InfiniBand with the same number: 40 Gb/s has
+    the coding of Ethernet, not that of QDR.
+
+    Args:
+        rate: ``100 Gb/sec (4X EDR)``.
+        layer: the link layer of the port, as sysfs names it.
+    """
     match = _RATE.fullmatch(" ".join(rate.split()))
     if match is None or int(match[2]) not in LANES:
         return None
     shown, count = float(match[1]), int(match[2])
+    if layer == ETHERNET:
+        return ethernet(round(1000 * shown))
     for row in lanes():
         if row.speed == (match[3] or "") and row.shown_gbit * count == shown:
             source = f"{row.source}, {count} lanes"
             bytes_per_s = count * row.lane_bytes_per_s
             return LinkLimit(bytes_per_s, source, row.latency_s, row.latency_source)
     return None
+
+
+@lru_cache(maxsize=256)
+def ethernet(megabits: int) -> LinkLimit | None:
+    """Return the limit of an Ethernet port of this speed; None if no table has it."""
+    for row in links().ethernet:
+        if row.megabits == megabits:
+            return LinkLimit(row.bytes_per_s, row.source, row.latency_s, row.latency_source)
+    return None
+
+
+def port_bound(rate: str, layer: str | None = None) -> float | None:
+    """Return the bytes/s that a port cannot exceed in one direction; None if sysfs has no number.
+
+    A rate that no table has gives the number in its text: ``300 Gb/sec (3X NDR)`` is 37.5 GB/s.
+    """
+    known = link(rate, layer)
+    if known is not None:
+        return known.bytes_per_s
+    shown = _NUMBER.match(" ".join(rate.split()))
+    return float(shown[1]) * 1e9 / 8 or None if shown else None

@@ -49,7 +49,7 @@ def of_network(site: Site, fit: Fit | None = None) -> Iterator[Assumption]:
     if fit and fit.adapters_s:
         what, latency = Message("model-adapters-switch"), _value(f"{between_s:g} s")
         yield Assumption(what=what, value=latency, why=fit.source, sourced=True)
-    elif port:
+    elif port and port.latency_s:
         what, latency = Message("model-adapters"), _value(f"{port.latency_s:g} s")
         yield Assumption(what=what, value=latency, why=_source(port.latency_source), sourced=True)
     yield _assumed("model-switch", _value(f"{SWITCH_S:g} s"), Message("model-switch-why"))

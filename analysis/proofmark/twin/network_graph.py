@@ -54,7 +54,7 @@ def link_of_node(fabric: Fabric, fit: Fit | None) -> tuple[float, float]:
     port = port_of_rate(fabric.rate) if isinstance(fabric.rate, str) else None
     rate = fit.link_bytes_per_s if fit else None
     latency = fit.adapters_s if fit else None
-    default_s = SWITCH_S + (port.latency_s if port else 0.0)
+    default_s = SWITCH_S + ((port.latency_s if port else None) or 0.0)
     return rate or fabric.link_bytes_per_s, default_s if latency is None else latency
 
 

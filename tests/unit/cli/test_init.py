@@ -171,7 +171,7 @@ class TestSlurmAndLustre:
             "cpu_model": f"/proc/cpuinfo of {NODE}",
             "architecture": f"archspec, from /proc/cpuinfo of {NODE}",
             "topology": f"lstopo --of xml on {NODE}",
-            "clock_hz": f"cpufreq or the processor's name on {NODE}",
+            "clock_hz": f"cpufreq, for {NODE}",
         }
         hardware = facts.pop("hardware")
         assert isinstance(hardware, dict)

@@ -342,9 +342,8 @@ def test_the_provenance_has_the_node_and_the_programs(good: tuple[Run, Verdict, 
 
 def test_rpeak_is_information(good: tuple[Run, Verdict, str]) -> None:
     words = section(good[2], "information")
-    assert "(AVX2) 2 16 2.45 78.40 GFlop/s 1" in words
+    assert "(AVX2) 2 unknown unknown unknown 1" in words, "the judge does not know it either"
     assert "virtual machine" in words
-    assert "41.29 GFlop/s 52.7 %" in words
 
 
 def test_hostile_text_is_escaped(tmp_path: Path) -> None:

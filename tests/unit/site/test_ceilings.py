@@ -109,7 +109,7 @@ def test_the_clock_of_a_processor_without_a_line_in_the_table(
 
 
 def test_other_processors_have_a_generous_arithmetic() -> None:
-    power = ceilings_of(facts("power9-ppc64le", modules=("lustre",)))
+    power = ceilings_of(facts("power9-ppc64le", modules=("lustre",), cpu_model="POWER10"))
     assert power.core_flops.value >= 1.5 * 64 * 4e9
     plain = facts(cpu_model="Future CPU", vector_bits=256, frequency_driver=None, base_hz=None)
     assert ceilings_of(plain).core_flops.value == pytest.approx(MARGIN * 16 * 6.5e9)
@@ -132,6 +132,34 @@ def test_the_links_of_a_node_are_known_or_universal(changes: dict[str, Any], kno
     assert found.value == (
         pytest.approx(MARGIN * 2 * (12.5e9 + ethernet)) if known else UNIVERSAL.link.value
     )
+
+
+@pytest.mark.parametrize(
+    ("rate", "bytes_per_s"), [("300 Gb/sec (3X NDR)", 37.5e9), ("1600 Gb/sec (4X GDR)", 200e9)]
+)
+def test_a_port_of_unknown_rate_is_bound_by_the_number_of_sysfs(
+    rate: str, bytes_per_s: float
+) -> None:
+    (port,) = facts().ports
+    other: Port = port.model_copy(update={"rate": rate})
+    found = ceilings_of(facts(nics=(), ports=(other,))).link
+    assert found.value == pytest.approx(MARGIN * 2 * bytes_per_s)
+    assert f"1 ports with {bytes_per_s / 1e9:g} GB/s" in found.source
+
+
+@pytest.mark.parametrize(("driver", "known"), [("cxi_ss1", True), ("mlx5_core", False)])
+def test_slingshot_has_interfaces_and_no_port(driver: str, known: bool) -> None:
+    adapters = tuple(nic(200_000).model_copy(update={"driver": driver}) for _ in range(4))
+    found = ceilings_of(facts(ports=(), nics=adapters)).link
+    assert found.value == (pytest.approx(MARGIN * 2 * 100e9) if known else UNIVERSAL.link.value)
+
+
+def test_the_memory_of_a_xeon_max_has_both_kinds() -> None:
+    dimms = tuple(
+        dimm.model_copy(update={"rated": 4800, "configured": 4800}) for dimm in facts().dimms
+    )
+    found = ceilings_of(facts(cpu_model="Intel(R) Xeon(R) CPU Max 9480", dimms=dimms)).memory
+    assert found.value == pytest.approx(MARGIN * (len(dimms) * 8 * 4800e6 + 2 * 1638.4e9))
 
 
 @pytest.mark.parametrize(("state", "known"), [("4: ACTIVE", False), ("1: DOWN", True)])

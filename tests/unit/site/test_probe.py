@@ -38,6 +38,11 @@ SMALL_NODE = {
 }
 
 
+SOCKET = r"""printf 'Processor Information\n\tStatus: Populated, Enabled\n'
+printf '\tMax Speed: 3700 MHz\n\tCurrent Speed: 2400 MHz\n'"""
+"""A dmidecode that prints one structure of type 4."""
+
+
 def make_node(root: Path, files: Mapping[str, str], tools: Mapping[str, str] | None = None) -> Path:
     """Write a constructed node: files of /proc and /sys, and tools as shell scripts."""
     for name, text in files.items():
@@ -147,6 +152,27 @@ def test_a_serial_number_that_only_root_may_read() -> None:
         facts = parse_probe(probe(root=node, shell=[*NOBODY, "sh"]), "nobody")
     assert facts.firmware == {}
     assert facts.absent["dmi.product_serial"] == "needs root: /sys/class/dmi/id/product_serial"
+
+
+@pytest.mark.parametrize(
+    ("files", "tools", "hertz", "source"),
+    [
+        ({f"{CPU}/cpu0/acpi_cppc/nominal_freq": "2400"}, {}, 2_400_000_000, "ACPI CPPC"),
+        ({f"{CPU}/cpu0/acpi_cppc/nominal_freq": "0"}, {}, None, ""),
+        ({}, {"dmidecode": SOCKET}, 2_400_000_000, "SMBIOS"),
+        ({}, {"dmidecode": "echo 'Memory Device'"}, None, ""),
+        ({}, {}, None, ""),
+    ],
+)
+def test_the_nominal_frequency_of_a_node_without_cpufreq(
+    tmp_path: Path, files: dict[str, str], tools: dict[str, str], hertz: int | None, source: str
+) -> None:
+    facts = parse_probe(probe(root=make_node(tmp_path, SMALL_NODE | files, tools)), "node1")
+    assert (facts.base_hz, facts.base_source) == (hertz, source)
+    if not tools:
+        assert facts.absent["sockets"] == "dmidecode is not installed"
+    elif hertz is None:
+        assert facts.absent["sockets"] == "dmidecode reports no processor"
 
 
 def test_a_second_line_of_a_value_is_left_out(tmp_path: Path) -> None:

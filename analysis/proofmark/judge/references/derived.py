@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.common.message import Message
 from proofmark.site.hardware_limits import link, processor
+from proofmark.site.node.clock import TABLE
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.rated import RATED, Rated
 
@@ -16,7 +17,7 @@ Scalar = str | int | float
 PIPES = 2
 """Vector units of a core for double precision: two with FMA, or an adder and a multiplier."""
 
-FUSED = {"AVX-512", "VSX", "MMA", "NEON"}
+FUSED = {"VSX", "NEON"}
 """Vector instruction sets that always have FMA; AVX and AVX2 have it if `features` has its flag."""
 
 NO_DOUBLES = {"AltiVec"}
@@ -26,9 +27,10 @@ NO_DOUBLES = {"AltiVec"}
 NOTHING_RATED = Rated()
 """The rated hardware of a site that states nothing."""
 
-UNCERTAIN_UNITS = ("AVX-512", "zen")
-"""A vector instruction set and an architecture whose vector units can have half of its width: some
-Xeons have one unit for AVX-512, Zen 4 joins two of 256 bits, and Zen 1 two of 128 bits for AVX2."""
+UNCERTAIN_UNITS = ("AVX-512", "MMA", "zen")
+"""Vector instruction sets and an architecture whose vector units can have another width: some Xeons
+have one unit for AVX-512, Zen 4 joins two of 256 bits, Zen 1 two of 128 bits for AVX2, and a core
+of POWER10 has more units than two."""
 
 OF_SEVERAL: Mapping[Rule, Callable[[Iterable[float]], float]] = {
     "link_bandwidth": min,
@@ -51,11 +53,27 @@ def rpeak_nominal(cores: int, flop_per_cycle: int, gigahertz: float) -> float:
     return cores * flop_per_cycle * gigahertz
 
 
-def flop_per_cycle(facts: NodeFacts) -> int | None:
+def flop_per_cycle(facts: NodeFacts, rated: Rated = NOTHING_RATED) -> tuple[int, str] | None:
+    """Return the double-precision flop per cycle of a core, and the source; None if not certain.
+
+    The data sheet of the site comes first, then the table of processors, then the vector
+    instructions, unless they can have units of half of their width.
+    """
+    if rated.flop_per_cycle is not None:
+        return rated.flop_per_cycle, rated.source
+    row = processor(facts.cpu_model)
+    if row is not None and row.flop_per_cycle is not None:
+        return row.flop_per_cycle, row.source
+    if facts.virtual or not {facts.vector_isa, facts.architecture}.isdisjoint(UNCERTAIN_UNITS):
+        return None
+    flops = _by_instructions(facts)
+    return None if flops is None else (flops, f"two units of {facts.vector_isa}")
+
+
+def _by_instructions(facts: NodeFacts) -> int | None:
     """Return double-precision flop per cycle and core by the vector instructions; None if unknown.
 
-    AVX-512 with two FMA units: 32 (P1). Other instruction sets by the same rule: doubles in a
-    vector × 2 units, × 2 with FMA.
+    Doubles in a vector × 2 units, × 2 with FMA.
     """
     if facts.vector_bits is None or facts.vector_isa in NO_DOUBLES:
         return None
@@ -63,12 +81,15 @@ def flop_per_cycle(facts: NodeFacts) -> int | None:
     return facts.vector_bits // 64 * PIPES * (2 if fused else 1)
 
 
-def peak(facts: NodeFacts) -> float | None:
-    """Return Rpeak nominal of a node in GFlop/s; None if a fact is not known."""
-    flops = flop_per_cycle(facts)
-    if flops is None or facts.base_hz is None:
-        return None
-    return rpeak_nominal(facts.cores, flops, facts.base_hz / 1e9)
+def nominal_hz(facts: NodeFacts, rated: Rated = NOTHING_RATED) -> float | None:
+    """Return the nominal frequency of a node in Hz; None if it is not known, or is virtual."""
+    return rated.clock_hz or _unless_virtual(facts, facts.base_hz)
+
+
+def peak(facts: NodeFacts, rated: Rated = NOTHING_RATED) -> float | None:
+    """Return Rpeak nominal of a node in GFlop/s, as `derive` does; None if a fact is not known."""
+    limit = _of_node("rpeak_nominal", facts, "ddr", rated)
+    return limit.value if isinstance(limit, Derived) else None
 
 
 def derive(
@@ -101,7 +122,7 @@ def derive(
 
 def _of_node(rule: Rule, facts: NodeFacts, memory: str, rated: Rated) -> Derived | Message:
     if rule == "rpeak_nominal":
-        return _rpeak(rule, facts, rated, rated.clock_hz or _unless_virtual(facts, facts.base_hz))
+        return _rpeak(rule, facts, rated, nominal_hz(facts, rated))
     if rule == "rpeak_avx":
         row = processor(facts.cpu_model)
         hertz = _unless_virtual(facts, row.avx_hz if row else None)
@@ -128,27 +149,16 @@ def _rpeak(rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None) -> D
     code, key = ("fact-clock-avx", "avx_hz") if avx else ("fact-clock", "clock_hz")
     if hertz is None:
         return _unknown(facts, Message(code, processor=facts.cpu_model), key)
-    known = _rated_flop_per_cycle(facts, rated)
+    known = flop_per_cycle(facts, rated)
     if known is None:
         what = Message("fact-vector-units", processor=facts.cpu_model)
         return _unknown(facts, what, "flop_per_cycle")
     flops, source = known
     parts = f"{facts.cores} cores × {flops} flop/cycle × {hertz / 1e9:g} GHz"
+    if not avx and not rated.clock_hz and facts.base_source.startswith(TABLE):
+        parts += f" ({facts.base_source})"
     value = rpeak_nominal(facts.cores, flops, hertz / 1e9)
     return Derived(value, UNIT_OF[rule], f"{parts}; {source}")
-
-
-def _rated_flop_per_cycle(facts: NodeFacts, rated: Rated) -> tuple[int, str] | None:
-    """Return the flop per cycle of a core and its source; None if it is not certain."""
-    if rated.flop_per_cycle is not None:
-        return rated.flop_per_cycle, rated.source
-    row = processor(facts.cpu_model)
-    if row is not None and row.flop_per_cycle is not None:
-        return row.flop_per_cycle, row.source
-    if facts.virtual or not {facts.vector_isa, facts.architecture}.isdisjoint(UNCERTAIN_UNITS):
-        return None
-    flops = flop_per_cycle(facts)
-    return None if flops is None else (flops, f"two units of {facts.vector_isa}")
 
 
 def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | Message:
@@ -188,16 +198,16 @@ def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | Message:
     if stated is not None:
         return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], rated.source)
     active = [
-        port.rate
+        (port.rate, port.layer)
         for port in facts.ports
         if port.rate and port.state is not None and port.state.endswith("ACTIVE")
     ]
-    limits = [limit for rate in active if (limit := link(rate)) is not None]
-    if not active or len(limits) < len(active):
-        rates = ", ".join(dict.fromkeys(active)) or "no active port"
+    limits = [limit for rate, layer in active if (limit := link(rate, layer)) is not None]
+    best = max(limits, key=lambda limit: limit.bytes_per_s, default=None)
+    if best is None or len(limits) < len(active) or (latency and best.latency_s is None):
+        rates = ", ".join(dict.fromkeys(rate for rate, _ in active)) or "no active port"
         key = "link_latency_s" if latency else "link_bytes_per_s"
         return _unknown(facts, Message("fact-link", node=facts.hostname, rates=rates), key)
-    best = max(limits, key=lambda limit: limit.bytes_per_s)
-    if latency:
+    if latency and best.latency_s is not None:
         return Derived(best.latency_s * 1e6, UNIT_OF[rule], best.latency_source)
     return Derived(best.bytes_per_s / 1e9, UNIT_OF[rule], best.source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofmark.common.translation import _
-from proofmark.judge.references.derived import flop_per_cycle, peak
+from proofmark.judge.references.derived import flop_per_cycle, nominal_hz, peak
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.page import TITLED, Block, Column, Section, Table, table
 from proofmark.report.plots.blas_kernel import HPL
@@ -11,18 +11,23 @@ from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import figure_cell
 from proofmark.report.words import number
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.rated import Rated
 
 
 def peak_of_run(run_data: RunData) -> float | None:
     """Return Rpeak nominal in GFlop/s of the only node of a run; None if there are several."""
-    return peak(run_data.facts[0]) if len(run_data.nodes) == 1 else None
+    return peak(run_data.facts[0], _rated(run_data)) if len(run_data.nodes) == 1 else None
+
+
+def _rated(run_data: RunData) -> Rated:
+    return run_data.site.partition.rated_hardware
 
 
 def section(run_data: RunData) -> Section:
     """Return the section: Rpeak nominal of each kind of node, and HPL in percent of it."""
     kinds: dict[tuple[str, ...], list[str]] = {}
     for facts in run_data.facts:
-        kinds.setdefault(_row(facts), []).append(facts.hostname)
+        kinds.setdefault(_row(facts, _rated(run_data)), []).append(facts.hostname)
     if not kinds:
         unknown = _("Rpeak is unknown: no provenance was collected.")
         return Section("information", _("Information"), (Block(paragraphs=(unknown,)),))
@@ -44,13 +49,14 @@ def section(run_data: RunData) -> Section:
     )
 
 
-def _row(facts: NodeFacts) -> tuple[str, ...]:
-    flops, rate = flop_per_cycle(facts), peak(facts)
+def _row(facts: NodeFacts, rated: Rated) -> tuple[str, ...]:
+    flops, hertz = flop_per_cycle(facts, rated), nominal_hz(facts, rated)
+    rate = peak(facts, rated)
     return (
         f"{facts.cpu_model} ({facts.vector_isa})",
         str(facts.cores),
-        _("unknown") if flops is None else str(flops),
-        _("unknown") if facts.base_hz is None else f"{facts.base_hz / 1e9:g}",
+        _("unknown") if flops is None else str(flops[0]),
+        _("unknown") if hertz is None else f"{hertz / 1e9:g}",
         _("unknown") if rate is None else f"{number(rate)} GFlop/s",
     )
 
@@ -58,8 +64,8 @@ def _row(facts: NodeFacts) -> tuple[str, ...]:
 def _explanation(run_data: RunData) -> tuple[str, ...]:
     sentences = [
         _(
-            "Cores × flop per cycle × nominal frequency, with two vector units per core. No figure "
-            "is judged with it: under vector instructions a processor runs at another frequency."
+            "Cores × flop per cycle × nominal frequency. No figure is judged with it: under vector "
+            "instructions a processor runs at another frequency."
         )
     ]
     if any(facts.virtual for facts in run_data.facts):
@@ -69,7 +75,7 @@ def _explanation(run_data: RunData) -> tuple[str, ...]:
                 "of the processor are unknown: HPL is judged against DGEMM of the same run."
             )
         )
-    if any(facts.base_hz is None for facts in run_data.facts):
+    if not _rated(run_data).clock_hz and any(facts.base_hz is None for facts in run_data.facts):
         sentences.append(
             _("If a node does not report its nominal frequency, its Rpeak is unknown.")
         )

@@ -12,6 +12,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node import parts, probe_values
+from proofmark.site.node.clock import khz, nominal_clock
 from proofmark.site.node.cpu import architecture, read_cpuinfo, vector_set
 from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Port
 from proofmark.site.node.probe_text import Stream, read_stream
@@ -44,6 +45,7 @@ class NodeFacts(StrictModel):
         differing: the fields of ``/proc/cpuinfo`` that differ between processors, each with its
             values and the number of processors.
         cpus: the processors that a run may use.
+        base_hz: the nominal frequency, and `base_source` what states it.
         topology_xml: the XML of hwloc, empty if ``lstopo`` is not installed.
         mounts: the mounted file systems that can store data.
         automounts: the folders at or below which an automounter mounts file systems on demand.
@@ -93,6 +95,7 @@ class NodeFacts(StrictModel):
     governor: str | None
     frequency_driver: str | None
     base_hz: int | None
+    base_source: str = ""
     max_hz: int | None
     turbo: bool | None
     thp: str | None
@@ -157,6 +160,8 @@ def _facts(stream: Stream, unread: Unread) -> NodeFacts:
     caches = parts.read_caches(stream.lines("caches"), usable, unread)
     dimms, slots_empty = parts.read_dimms(stream.lines("dimms"), unread)
     mounts = parts.read_mounts(stream.lines("mounts"))
+    virtual = probe_values.hypervisor(stream, processor.features)
+    clock = nominal_clock(stream, processor.model_name, unread, virtual=virtual is not None)
     return NodeFacts(
         hostname=host["hostname"],
         date=host["date"],
@@ -167,7 +172,7 @@ def _facts(stream: Stream, unread: Unread) -> NodeFacts:
         machine=system["machine"],
         cmdline=stream.text("cmdline"),
         os=probe_values.os_name(stream),
-        virtual=probe_values.hypervisor(stream, processor.features),
+        virtual=virtual,
         container=probe_values.unless_none(stream.pairs("virtual").get("container")),
         vendor=processor.vendor,
         cpu_model=processor.model_name,
@@ -197,8 +202,9 @@ def _facts(stream: Stream, unread: Unread) -> NodeFacts:
         topology_xml=stream.text("topology"),
         governor=frequency.get("governor"),
         frequency_driver=frequency.get("driver"),
-        base_hz=probe_values.base_hz(frequency, processor.model_name, unread),
-        max_hz=probe_values.khz(frequency, "hardware_max_khz", unread),
+        base_hz=clock.hertz,
+        base_source=clock.source,
+        max_hz=khz(frequency, "hardware_max_khz", unread),
         turbo=probe_values.turbo(frequency, unread),
         thp=probe_values.bracketed(settings.pop("thp", None)),
         thp_defrag=probe_values.bracketed(settings.pop("thp_defrag", None)),

@@ -160,18 +160,24 @@ def read_dimms(lines: Iterable[str], unread: Unread) -> tuple[tuple[Dimm, ...], 
 
     A module of unknown size is a module.
     """
+    devices = smbios_devices(lines, "Memory Device")
+    filled = [device for device in devices if device.get("Size", "").lower() not in NO_MODULE]
+    return tuple(_dimm(device, unread) for device in filled), len(devices) - len(filled)
+
+
+def smbios_devices(lines: Iterable[str], title: str) -> list[dict[str, str]]:
+    """Return the structures of this title in the output of ``dmidecode``: values by their key."""
     devices: list[dict[str, str]] = []
     in_device = False
     for line in lines:
         if not line.startswith(("\t", " ")):
-            in_device = line.strip() == "Memory Device"
+            in_device = line.strip() == title
             if in_device:
                 devices.append({})
         elif in_device:
             key, _, value = line.strip().partition(":")
             devices[-1].setdefault(key, value.strip())
-    filled = [device for device in devices if device.get("Size", "").lower() not in NO_MODULE]
-    return tuple(_dimm(device, unread) for device in filled), len(devices) - len(filled)
+    return devices
 
 
 def _dimm(device: Mapping[str, str], unread: Unread) -> Dimm:

@@ -338,6 +338,8 @@ frequencies() {
     else absent frequency.governor "$(reason_of "$cpus/cpu0/cpufreq/scaling_governor")"; fi
     first_line driver "$cpus/cpu0/cpufreq/scaling_driver"
     first_line base_khz "$cpus/cpu0/cpufreq/base_frequency"
+    # In MHz, of the first processor only: some firmware needs a millisecond for each.
+    first_line nominal_mhz "$cpus/cpu0/acpi_cppc/nominal_freq"
     first_line min_khz "$cpus/cpu0/cpufreq/scaling_min_freq"
     first_line max_khz "$cpus/cpu0/cpufreq/scaling_max_freq"
     first_line hardware_max_khz "$cpus/cpu0/cpufreq/cpuinfo_max_freq"
@@ -404,16 +406,22 @@ firmware() {
     else
         absent devicetree 'no-file /proc/device-tree'
     fi
-    section dimms
-    if ! tool dmidecode >/dev/null; then absent dimms 'no-tool dmidecode'
-    elif [ "$user" != 0 ]; then absent dimms root
-    elif run_tool "$limit_s" dmidecode -t memory; then
+    smbios dimms memory 'Memory Device' no-memory
+    smbios sockets processor 'Processor Information' no-processor
+}
+
+# Prints a section with the structures of TYPE in SMBIOS. Each begins with TITLE.
+smbios() { # SECTION TYPE TITLE CODE
+    section "$1"
+    if ! tool dmidecode >/dev/null; then absent "$current" 'no-tool dmidecode'
+    elif [ "$user" != 0 ]; then absent "$current" root
+    elif run_tool "$limit_s" dmidecode -t "$2"; then
         case $lines in
-        *'Memory Device'*) printf '%s\n' "$lines" | quote ;;
-        *) absent dimms no-memory ;;
+        *"$3"*) printf '%s\n' "$lines" | quote ;;
+        *) absent "$current" "$4" ;;
         esac
     else
-        absent dimms "$reason"
+        absent "$current" "$reason"
     fi
 }
 

@@ -92,19 +92,6 @@ def bracketed(text: str | None) -> str | None:
     return choice[1] if choice else text
 
 
-def khz(frequency: Mapping[str, str], key: str, unread: Unread) -> int | None:
-    """Return a number of kHz in Hz; None if it is not reported, or 0."""
-    value = unread.read(f"frequency.{key}", frequency.get(key), int)
-    return value * 1000 if value else None
-
-
-def base_hz(frequency: Mapping[str, str], model_name: str, unread: Unread) -> int | None:
-    """Return the base frequency in Hz that the driver reports, else that in the model's name."""
-    stated = re.search(r"@ (\d{1,2}(?:\.\d{1,6})?) ?GHz", model_name, re.ASCII)
-    by_name = round(float(stated[1]) * 1e9) if stated else None
-    return khz(frequency, "base_khz", unread) or by_name
-
-
 def turbo(frequency: Mapping[str, str], unread: Unread) -> bool | None:
     """Return whether the processor may exceed its base frequency, None if it is not reported."""
     for key, values in (("no_turbo", {"0": True, "1": False}), ("boost", {"1": True, "0": False})):

@@ -99,7 +99,7 @@ def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) ->
             f"a synthetic topology of {facts.sockets} sockets and {facts.cores} cores."
         )
     found["hardware.clock_hz"] = (
-        Fact(float(facts.base_hz), f"cpufreq or the processor's name on {node}")
+        Fact(float(facts.base_hz), f"{facts.base_source}, for {node}")
         if facts.base_hz
         else Question(f"hardware.clock_hz: which nominal clock? {node} does not report it.")
     )

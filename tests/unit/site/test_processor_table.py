@@ -1,0 +1,239 @@
+"""The table of processors: each row has a source, and each real name has at most one row."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+import pytest
+from archspec.cpu import TARGETS
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from tests.fixtures.kit import examples
+
+from proofmark.site.hardware_limits import ProcessorLimits, Typical, processor, processors
+from proofmark.site.node.cpu import read_cpuinfo
+
+ROWS = processors()
+BY_NAME = {row.name: row for row in ROWS}
+
+# The line "model name" of /proc/cpuinfo, as public reports show it.
+X86_NAMES = [
+    "Intel(R) Xeon(R) CPU           X5570  @ 2.93GHz",
+    "Intel(R) Xeon(R) CPU           X5550  @ 2.67GHz",
+    "Intel(R) Xeon(R) CPU           E5520  @ 2.27GHz",
+    "Intel(R) Xeon(R) CPU           X5650  @ 2.67GHz",
+    "Intel(R) Xeon(R) CPU           X5690  @ 3.47GHz",
+    "Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz",
+    "Intel(R) Xeon(R) CPU E5-2680 0 @ 2.70GHz",
+    "Intel(R) Xeon(R) CPU E5-2680 v2 @ 2.80GHz",
+    "Intel(R) Xeon(R) CPU E5-2680 v3 @ 2.50GHz",
+    "Intel(R) Xeon(R) CPU E5-2698 v3 @ 2.30GHz",
+    "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz",
+    "Intel(R) Xeon(R) CPU E5-2697A v4 @ 2.60GHz",
+    "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz",
+    "Intel(R) Xeon(R) Platinum 8160 CPU @ 2.10GHz",
+    "Intel(R) Xeon(R) Platinum 8174 CPU @ 3.10GHz",
+    "Intel(R) Xeon(R) Silver 4114 CPU @ 2.20GHz",
+    "Intel(R) Xeon(R) Gold 6248R CPU @ 3.00GHz",
+    "Intel(R) Xeon(R) Platinum 8280 CPU @ 2.70GHz",
+    "Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz",
+    "Intel(R) Xeon(R) Platinum 8380 CPU @ 2.30GHz",
+    "Intel(R) Xeon(R) Platinum 8480+",
+    "Intel(R) Xeon(R) Gold 6430",
+    "Intel(R) Xeon(R) CPU Max 9480",
+    "INTEL(R) XEON(R) PLATINUM 8592+",
+    "Intel(R) Xeon(R) Platinum 8592+",
+    "Intel(R) Xeon(R) 6980P",
+    "Intel(R) Xeon(R) 6972P",
+    "Intel(R) Xeon Phi(TM) CPU 7230 @ 1.30GHz",
+    "Intel(R) Xeon Phi(TM) CPU 7250 @ 1.40GHz",
+    "Quad-Core AMD Opteron(tm) Processor 2356",
+    "Quad-Core AMD Opteron(tm) Processor 8356",
+    "Six-Core AMD Opteron(tm) Processor 2435",
+    "AMD Opteron(tm) Processor 6172",
+    "AMD EPYC 7551 32-Core Processor",
+    "AMD EPYC 7742 64-Core Processor",
+    "AMD EPYC 7H12 64-Core Processor",
+    "AMD EPYC 7702P 64-Core Processor",
+    "AMD EPYC 7763 64-Core Processor",
+    "AMD EPYC 7773X 64-Core Processor",
+    "AMD EPYC 7V73X 64-Core Processor",
+    "AMD EPYC 9654 96-Core Processor",
+    "AMD EPYC 9654P 96-Core Processor",
+    "AMD EPYC 9684X 96-Core Processor",
+    "AMD EPYC 9754 128-Core Processor",
+    "AMD EPYC 9755 128-Core Processor",
+    "AMD EPYC 9965 192-Core Processor",
+]
+OTHER_CPUINFO = [
+    ("aarch64", ["CPU implementer\t: 0x41", "CPU part\t: 0xd0c"], "neoverse_n1"),
+    ("aarch64", ["CPU implementer\t: 0x41", "CPU part\t: 0xd40"], "neoverse_v1"),
+    ("aarch64", ["CPU implementer\t: 0x41", "CPU part\t: 0xd4f"], "neoverse_v2"),
+    ("aarch64", ["CPU implementer\t: 0x46", "CPU part\t: 0x001"], "a64fx"),
+    ("ppc64", ["cpu\t\t: POWER6 (raw), altivec supported"], "ppc64"),
+    ("ppc64", ["cpu\t\t: POWER7 (architected), altivec supported"], "power7"),
+    ("ppc64le", ["cpu\t\t: POWER8E (raw), altivec supported"], "power8le"),
+    ("ppc64le", ["cpu\t\t: POWER8NVL (raw), altivec supported"], "power8le"),
+    ("ppc64le", ["cpu\t\t: POWER9, altivec supported"], "power9le"),
+    ("ppc64le", ["cpu\t\t: POWER10 (architected), altivec supported"], "power10le"),
+]
+UNKNOWN = [
+    "AMD EPYC",
+    "AMD EPYC 9654 96-Core Processor 2",
+    "Intel(R) Xeon(R) Processor",
+    "Intel(R) Xeon(R) Gold 61480 CPU @ 2.40GHz",
+    "Intel(R) Xeon(R) Platinum 8480",
+    "AMD Opteron(TM) Processor 6274",
+    "POWER9 (architected)",
+]
+
+PLAUSIBLE = (5e9, 2e13)
+"""The smallest and the largest peak of a socket in flop/s: 5 Gflop/s, and 20 Tflop/s."""
+
+
+def rows_of(name: str) -> list[ProcessorLimits]:
+    return [row for row in ROWS if re.fullmatch(row.name, " ".join(name.split()))]
+
+
+def test_the_table_has_many_models_of_all_vendors() -> None:
+    assert len(ROWS) >= 60
+    assert len(BY_NAME) == len(ROWS)
+    assert sum(bool(row.checked) for row in ROWS) >= len(ROWS) / 2
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_is_consistent(row: ProcessorLimits) -> None:
+    assert row.architecture in TARGETS
+    assert row.source.strip() and row.date
+    assert (row.channels is None) == (row.ddr is None)
+    if row.cores and row.base_hz and row.flop_per_cycle:
+        peak = row.cores * row.base_hz * row.flop_per_cycle
+        assert PLAUSIBLE[0] < peak < PLAUSIBLE[1]
+    if row.base_hz and row.turbo_hz:
+        assert row.base_hz <= row.turbo_hz <= 2.5 * row.base_hz
+    if row.avx_hz and row.turbo_hz:
+        assert row.avx_hz <= row.turbo_hz
+    if row.l3_bytes and row.cores:
+        assert 2**18 <= row.l3_bytes / row.cores <= 2**27
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_numbers_in_a_name_are_those_of_the_row(row: ProcessorLimits) -> None:
+    gigahertz = re.search(r"@ (\d)\\\.(\d\d)GHz", row.name)
+    if gigahertz and row.base_hz:
+        stated = float(f"{gigahertz[1]}.{gigahertz[2]}")
+        assert stated == pytest.approx(row.base_hz / 1e9, abs=0.0051)
+    if cores := re.search(r"(\d+)-Core Processor", row.name):
+        assert row.cores == int(cores[1])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@examples(0.15)
+@given(data=st.data())
+def test_no_other_row_has_a_name_of_this_one(row: ProcessorLimits, data: st.DataObject) -> None:
+    name = data.draw(st.from_regex(re.compile(row.name, re.ASCII), fullmatch=True))
+    assert rows_of(name) == [row]
+
+
+@pytest.mark.parametrize("name", X86_NAMES)
+def test_a_real_name_has_one_row(name: str) -> None:
+    """`read_cpuinfo` makes one blank of several."""
+    read = read_cpuinfo([f"model name\t: {name}"], "x86_64").model_name
+    (row,) = rows_of(name)
+    assert processor(read) == processor(name) == row
+
+
+@pytest.mark.parametrize(("machine", "lines", "architecture"), OTHER_CPUINFO)
+def test_other_machines_have_a_row_by_what_the_kit_calls_the_processor(
+    machine: str, lines: list[str], architecture: str
+) -> None:
+    name = read_cpuinfo(lines, machine).model_name
+    (row,) = rows_of(name)
+    assert processor(name) == row
+    assert row.architecture == architecture
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_another_name_has_no_row(name: str) -> None:
+    assert processor(name) is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "flops"),
+    [
+        ("nehalem", {4}),
+        ("westmere", {4}),
+        ("sandybridge", {8}),
+        ("ivybridge", {8}),
+        ("haswell", {16}),
+        ("broadwell", {16}),
+        ("skylake_avx512", {16, 32}),
+        ("cascadelake", {16, 32}),
+        ("icelake", {32}),
+        ("sapphirerapids", {32}),
+        ("mic_knl", {32}),
+        ("k10", {4}),
+        ("zen", {8}),
+        ("zen2", {16}),
+        ("zen3", {16}),
+        ("zen4", {16}),
+        ("zen5", {32}),
+        ("neoverse_n1", {8}),
+        ("neoverse_v1", {16}),
+        ("neoverse_v2", {16}),
+        ("a64fx", {32}),
+        ("power9le", {8}),
+        ("power10le", {None}),
+    ],
+)
+def test_the_flop_per_cycle_of_a_family(architecture: str, flops: set[int | None]) -> None:
+    found = {row.flop_per_cycle for row in ROWS if row.architecture == architecture}
+    assert found == flops
+
+
+def test_the_hbm_of_a_xeon_max_is_in_the_table() -> None:
+    """Without it, the ceiling of the memory would be below what the HBM reaches."""
+    found = [row.mcdram_bytes_per_s for row in ROWS if "Max" in row.name]
+    assert found and all(found)
+
+
+def test_each_typical_figure_has_its_conditions() -> None:
+    typical = [row.triad for row in ROWS if row.triad], [row.hpl for row in ROWS if row.hpl]
+    assert all(typical)
+    for each in chain(*typical):
+        assert each.ratio + each.tolerance < 1.1
+        assert each.source and each.date and each.conditions.system
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"date": "2023/07"},
+        {"date": ""},
+        {"source": ""},
+        {"name": "("},
+        {"cores": 0},
+        {"flops": 8},
+        {"triad": {"ratio": 0.8, "tolerance": 0.1}},
+    ],
+)
+def test_a_wrong_row_is_refused(wrong: dict[str, object]) -> None:
+    fields = {"name": "X", "architecture": "zen", "source": "a data sheet", "date": "2023"}
+    assert ProcessorLimits.model_validate(fields)
+    with pytest.raises(ValidationError):
+        ProcessorLimits.model_validate(fields | wrong)
+
+
+def test_a_typical_figure_accepts_its_conditions() -> None:
+    figure = Typical.model_validate(
+        {
+            "ratio": 0.8,
+            "tolerance": 0.05,
+            "conditions": {"system": "a node", "streaming_stores": True, "blas": ["mkl", "blis"]},
+            "source": "a guide",
+            "date": "2023-01-31",
+        }
+    )
+    assert figure.conditions.threads is None and figure.conditions.blas == ("mkl", "blis")
