@@ -73,7 +73,7 @@ def crashes(records: Records, set_aside: Mapping[str, SetAside]) -> Iterator[Cra
         records: of a run.
         set_aside: what the site sets aside, by the folder of a step.
     """
-    bad = [place for place, why in enumerate(records.reasons) if CRASHES & set(why.codes())]
+    bad = [place for place, why in enumerate(records.reasons) if why.main_code in CRASHES]
     left_out = ~counting(records)[records.execution]
     crashed: dict[tuple[str, bool], dict[int, int]] = {}
     for record in np.flatnonzero(np.isin(records.reason, bad) & left_out).tolist():

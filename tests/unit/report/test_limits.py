@@ -34,7 +34,12 @@ LIMITS = [
     limit(source="every size"),
     limit(source="of no row", where={"bytes": 12345}),
     limit(source="of another suite", case="stream", metric="triad"),
-    limit(source="unmeasured", value=None, against={"metric": "bandwidth", "where": {"bytes": 7}}),
+    limit(
+        source="unmeasured",
+        value=None,
+        unit=None,
+        against={"metric": "bandwidth", "where": {"bytes": 7}},
+    ),
 ]
 
 
@@ -74,7 +79,7 @@ def table_of(run_folder: Path) -> dict[str, tuple[str, ...]]:
 def test_the_table_counts_the_figures_of_each_limit(tmp_path: Path) -> None:
     """The control: limits that judge figures."""
     numbers = table_of(tmp_path)
-    assert numbers["contract: tender"] == ("at least 1 × 1", "1", "1", "0", "0", "0")
+    assert numbers["contract: tender"] == ("at least 1 × 1 Mbytes/sec", "1", "1", "0", "0", "0")
     judged = int(numbers["contract: every size"][1])
     assert judged > 20
     # A message of no bytes has the rate 0.
