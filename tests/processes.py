@@ -7,7 +7,16 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import AnyStr
+
+
+def proc_files(name: str) -> list[Path]:
+    """Return the file `name` in ``/proc`` of each process, which may end before it is read.
+
+    A pattern such as ``[0-9]*/cmdline`` asks for the state of each file, and fails at such an end.
+    """
+    return [each / name for each in Path("/proc").iterdir() if each.name.isdecimal()]
 
 
 @contextlib.contextmanager

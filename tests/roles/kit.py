@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 from tests.folders import ROOT
-from tests.processes import running
+from tests.processes import proc_files, running
 
 LONGEST_S = 900
 """The time limit of a play. The longest takes half a minute on a quiet machine."""
@@ -254,7 +254,7 @@ def assert_runnable_by(user: str) -> None:
 def processes_of(folder: Path) -> list[str]:
     """Return the command lines of live processes that name `folder`."""
     lines = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in proc_files("cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:

@@ -10,7 +10,7 @@ import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import until
 from tests.folders import ROOT
-from tests.processes import running
+from tests.processes import proc_files, running
 
 pytestmark = pytest.mark.root
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.root
 def processes(folder: Path) -> list[str]:
     """Return the command lines that mention `folder`."""
     lines = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in proc_files("cmdline"):
         try:
             text = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:

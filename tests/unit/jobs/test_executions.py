@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.finished import judged, reports_of
 from tests.fixtures.kit import OUTPUT, Kit, end, execution, left_behind, make_kit, steps_of, until
-from tests.processes import running
+from tests.processes import proc_files, running
 
 from proofmark.jobs.execute import execute
 from proofmark.records.columns import Record
@@ -296,7 +296,7 @@ class TestSurvivors:
     def strays(kit: Kit) -> list[str]:
         return [
             path.parent.name
-            for path in Path("/proc").glob("[0-9]*/cmdline")
+            for path in proc_files("cmdline")
             if str(kit.folder / "stray").encode() in content(path)
         ]
 
