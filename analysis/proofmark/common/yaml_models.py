@@ -110,10 +110,7 @@ def top_keys(path: Path) -> list[str]:
     Raises:
         BadInput: the file exceeds a limit (`limits`).
     """
-    try:
-        node = _compose(path)
-    except (OSError, ValueError, yaml.YAMLError):
-        return []
+    node = _composed(path)
     return [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
 
 
@@ -123,11 +120,15 @@ def repeated_keys(path: Path) -> list[InputError]:
     Raises:
         BadInput: the file exceeds a limit (`limits`).
     """
+    return _repeated_keys(_composed(path), str(path))
+
+
+def _composed(path: Path) -> yaml.Node | None:
+    """Return the value of a file; None for a file that cannot be read, or is no YAML."""
     try:
-        node = _compose(path)
+        return _compose(path)
     except (OSError, ValueError, yaml.YAMLError):
-        return []
-    return _repeated_keys(node, str(path))
+        return None
 
 
 def _repeated_keys(node: yaml.Node | None, file: str) -> list[InputError]:

@@ -1,4 +1,4 @@
-"""Asks a scheduler. An answer that nobody can read is none."""
+"""Asks a scheduler. An answer that cannot be read counts as no answer."""
 
 from __future__ import annotations
 

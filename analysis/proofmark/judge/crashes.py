@@ -74,6 +74,8 @@ def crashes(records: Records, set_aside: Mapping[str, SetAside]) -> Iterator[Cra
         set_aside: what the site sets aside, by the folder of a step.
     """
     bad = [place for place, why in enumerate(records.reasons) if why.main_code in CRASHES]
+    if not bad:
+        return
     left_out = ~counting(records)[records.execution]
     crashed: dict[tuple[str, bool], dict[int, int]] = {}
     for record in np.flatnonzero(np.isin(records.reason, bad) & left_out).tolist():
@@ -81,13 +83,16 @@ def crashes(records: Records, set_aside: Mapping[str, SetAside]) -> Iterator[Cra
         known = set_aside.get(execution.step)
         excused = known is not None and execution.attempt <= known.attempts
         crashed.setdefault((execution.step, excused), {}).setdefault(execution.attempt, record)
+    attempts: dict[str, set[int]] = {}
+    for execution in records.executions:
+        attempts.setdefault(execution.step, set()).add(execution.attempt)
     for (step, excused), found in crashed.items():
         first = min(found.values())
         yield Crash(
             records.nodes[records.node[first]],
             step,
             len(found),
-            len({each.attempt for each in records.executions if each.step == step}),
+            len(attempts[step]),
             records.reasons[records.reason[first]],
             set_aside[step].reason if excused else "",
         )

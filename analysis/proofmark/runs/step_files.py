@@ -34,7 +34,7 @@ class StepFiles:
 
     @property
     def started(self) -> Path:
-        """Host, process, start and kind of the execution. The file is as old as the execution."""
+        """Host, process, start and kind of the execution. The step writes it at its start."""
         return self.folder / "started"
 
     @property

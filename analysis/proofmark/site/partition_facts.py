@@ -18,7 +18,7 @@ from proofmark.site.tuned import Tuned
 
 
 def predicted_mistake(facts: Path) -> InputError:
-    """Return the error of an inventory that declares a twin."""
+    """Return the error for ``origin: predicted``, which no inventory may declare."""
     file, _ = placed(variable_files(facts), [PARTITION, "origin"])
     accepted = "measured or emulated; only `proofmark twin` predicts"
     return InputError(file or f"{facts}", f"{PARTITION}.origin", f"{PREDICTED!r}", accepted)
@@ -63,7 +63,7 @@ def variable_files(folder: Path) -> list[Path]:
 
 
 def fact_mistake(facts: Path, item: ErrorDetails, variable: str = PARTITION) -> InputError:
-    """Return an error of pydantic in `variable` with the file and line of its key."""
+    """Return an error of pydantic with the file and the line of the wrong key of `variable`."""
     key = ".".join([variable, *map(str, item["loc"])])
     file, existing = placed(variable_files(facts), [variable, *item["loc"]])
     if existing:

@@ -168,7 +168,7 @@ def fits(given: set[str | None], fields: set[str]) -> bool:
 
 
 def test_each_message_of_the_code_has_a_template_with_its_fields() -> None:
-    """A code that is made of parts stands for all codes that fit."""
+    """Some codes are made of parts. Each code of the table that fits the parts is used."""
     wrong: list[str] = []
     used: set[str] = {"several"}
     for path, tree in modules("."):

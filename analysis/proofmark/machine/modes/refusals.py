@@ -36,7 +36,7 @@ def refuse_replaced(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 
 
 def refuse_foreign(state: FirmwareState, history: History) -> None:
-    """Accept a node without a pending setting of somebody else.
+    """Accept a node that has no pending setting of another user.
 
     Raises:
         NodeError: FOREIGN_PENDING: a setting waits for the next boot.
@@ -52,7 +52,7 @@ def refuse_changed(
     """Accept a node in the mode that the run has set, or in the one before the run.
 
     Raises:
-        NodeError: CHANGED: it is in another mode, which somebody else has set.
+        NodeError: CHANGED: another user or program has set another mode.
     """
     known = history.mode and history.mode != RESTORED and not history.in_flight
     if not known or not back_end.sets or observation is None:
@@ -67,6 +67,6 @@ def refuse_changed(
         found, before = {key: now[key] for key in SHOWN}, history.original_seen
     wrong = [name for name, value in of_run.items() if found[name] != value]
     if any(found[name] != before.get(name) for name in wrong):
-        told = [{name: values[name] for name in wrong} for values in (found, of_run)]
-        text = f"found {format_settings(told[0])}; the run had set {format_settings(told[1])}"
+        now, before = ({name: values[name] for name in wrong} for values in (found, of_run))
+        text = f"found {format_settings(now)}; the run had set {format_settings(before)}"
         raise NodeError(Outcome.CHANGED, f"{text}. {SOMEBODY_ELSE}")

@@ -228,7 +228,7 @@ def _change(name: str, before: str, after: str | None, places: dict[str, str]) -
 
 
 def disturbance(reading: Counters) -> Message:
-    """Return which processes ran on a node that should be idle, `NOTHING` if there were none."""
+    """Return the processes that ran on a node before or after its job; `NOTHING` for none."""
     if not reading.busy:
         return NOTHING
     worst = sorted(reading.busy, key=lambda process: -process.percent)

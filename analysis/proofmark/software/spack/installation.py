@@ -272,7 +272,7 @@ def check_length(prefixes: Path) -> None:
 
 
 def check_blanks(prefixes: Path) -> None:
-    """Refuse a folder whose path configure and make would divide.
+    """Refuse a folder with a blank in its path: configure and make split words at blanks.
 
     Raises:
         BadInput: its path has a blank.
