@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from proofmark.cases.vocabulary import MEASURED, TOGETHER, Braces, Name, Parameters, Slug, Text
 from proofmark.common.strict_model import StrictModel
 
-Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth", "link_latency"]
+HardwareRule = Literal[
+    "rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth", "link_latency"
+]
+"""A limit that is computed from the hardware of a node."""
+TypicalRule = Literal["typical_hpl", "typical_triad", "typical_bandwidth"]
+"""What healthy hardware of this kind reaches elsewhere, by the tables of ``site/data``."""
+Rule = HardwareRule | TypicalRule
+Kind = Literal["contract", "expected", "floor"]
+"""``contract`` is of the buyer. ``expected`` is what this hardware reaches elsewhere. Below a
+``floor`` something is broken: a figure that misses it is FAIL, one that meets it is UNJUDGED."""
 
 
 UNIT_OF: Mapping[Rule, str] = {
@@ -19,8 +28,12 @@ UNIT_OF: Mapping[Rule, str] = {
     "memory_bandwidth": "GB/s",
     "link_bandwidth": "GB/s",
     "link_latency": "us",
+    "typical_hpl": "GFlop/s",
+    "typical_triad": "GB/s",
+    "typical_bandwidth": "GB/s",
 }
-"""The unit of each limit that is computed from the hardware of a node."""
+"""The unit of the value of each rule."""
+TYPICAL: tuple[Rule, ...] = get_args(TypicalRule)
 
 
 UNIVERSAL = "universal"
@@ -94,8 +107,7 @@ class Reference(StrictModel):
     Exactly one of ``value``, ``against`` and ``rule`` gives the reference value.
 
     Attributes:
-        kind: an ``expected`` reference (the prediction of a model) is information; a result is
-            UNJUDGED by it.
+        kind: what it may say of a figure (`Kind`).
         source: the document that the reference comes from.
         where: parameters of the results that are compared.
         system: the partition that the reference is valid for; None is any.
@@ -103,14 +115,15 @@ class Reference(StrictModel):
         value: a number in ``unit``.
         unit: of ``value``; the default is that of the metric.
         against: another result of the same run.
-        rule: a value that is computed from the hardware of the node.
+        rule: a value that is computed from the hardware of the node, or is typical of it. A typical
+            value has its own tolerance.
         all_cores: whether it is only for results with one thread on each core of the node.
         at_least: the smallest accepted ratio measured ÷ reference.
         at_most: the largest accepted ratio measured ÷ reference.
     """
 
     metric: Name
-    kind: Literal["contract", "published", "derived", "expected"]
+    kind: Kind
     source: Text
     where: Parameters = {}
     system: str | None = None
@@ -129,13 +142,20 @@ class Reference(StrictModel):
             raise ValueError("exactly one of value, against and rule")
         if self.unit is not None and self.value is None:
             raise ValueError("unit: only accepted together with value")
-        if self.rule is not None and self.kind not in ("derived", "contract"):
-            raise ValueError("rule: only accepted if kind is derived or contract")
-        if self.at_least is None and self.at_most is None:
+        if self.rule in TYPICAL:
+            if self.kind != "expected" or self.bounded:
+                raise ValueError(f"{self.rule}: only accepted if kind is expected, without bounds")
+            return self
+        if not self.bounded:
             raise ValueError("at_least, at_most or both")
-        if self.kind == "published" and self.system is None:
-            raise ValueError("system: required if kind is published")
+        if self.kind == "expected" and self.system is None:
+            raise ValueError("system: required if kind is expected, unless rule is a typical value")
         return self
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it has a bound of its own."""
+        return self.at_least is not None or self.at_most is not None
 
     def accepts(self, measured: object) -> bool:
         """Return whether figures with this value of `MEASURED` are compared; None is no value.

@@ -49,14 +49,16 @@ class Suite(StrictModel):
 
     An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
     ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
-    ``practice`` is true for a suite that finds nothing about a machine: it is never offered in
-    place of another suite on a real machine.
+    ``sanity`` is true for a suite that only looks for faults: floors and peers suffice for exit
+    code 0. ``practice`` is true for a suite that finds nothing about a machine: it is never offered
+    in place of another suite on a real machine.
     ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
     """
 
     title: Text
     finds: str = ""
     use: str = ""
+    sanity: bool = False
     practice: bool = False
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     required_metrics: list[Required] = []

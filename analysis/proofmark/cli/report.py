@@ -12,7 +12,7 @@ from proofmark.common.errors import bad_input, nearest
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.progress_lines import say
 from proofmark.common.translation import in_language
-from proofmark.judge.ending import MEANING, ending
+from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_and_write, read_and_judge
 from proofmark.judge.not_accepted import failed_nodes
 from proofmark.report.exports.formats import FORMATS
@@ -69,7 +69,15 @@ def _report(options: Namespace) -> int:
     again = "" if run.plan.imported else acceptance_command(run, run_data.site)
     here = _from_here(run.folder)
     lines = ending(answer, f"{path}", here, again=again, strict=options.strict)
-    print_json({**answer.head(), "exit_code": code, "meaning": MEANING[code], "lines": lines})
+    meaning = answer.headline(strict=options.strict).word
+    print_json(
+        {
+            **answer.head(),
+            "exit_code": code,
+            "meaning": meaning,
+            "lines": lines,
+        }
+    )
     for line in lines:  # the playbook prints stderr
         say(line)
     return 0

@@ -19,7 +19,7 @@ def localized(text: str) -> str:
 WORDS: tuple[str, ...] = (
     # the verdicts, the kinds of references, the origins
     *("PASS", "FAIL", "INVALID", "UNJUDGED"),
-    *("contract", "published", "derived", "baseline", "fleet", "expected", "links", "over time"),
+    *("contract", "expected", "floor", "baseline", "peers", "links", "over time"),
     *("measured", "emulated", "predicted", "imported"),
     # the states of jobs that ended
     *("lost a node", "stopped at its time limit", "cancelled by another user"),

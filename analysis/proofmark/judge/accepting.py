@@ -16,7 +16,6 @@ from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.strict_model import StrictModel
 from proofmark.judge.baseline.changes import capacity_of, node_states
 from proofmark.judge.baseline.circumstances import Circumstances
-from proofmark.judge.ending import MEANING
 from proofmark.judge.judging import read_and_judge
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
@@ -77,6 +76,7 @@ class JudgedFigures(StrictModel):
         origin: of the partition of the run.
         origins: of its figures.
         code: the exit code of its verdict.
+        word: its verdict in a word.
         libraries: the traits of the programs and their libraries, each with its value.
         nodes: the state of its nodes.
         figures: their values, with the columns `COLUMNS`.
@@ -87,6 +87,7 @@ class JudgedFigures(StrictModel):
     origin: str
     origins: list[str]
     code: int
+    word: str
     libraries: tuple[tuple[Message, str], ...]
     nodes: tuple[NodeState, ...]
     figures: Annotated[
@@ -106,6 +107,7 @@ def judged_figures(run: Run) -> JudgedFigures:
         origin=site.partition.origin,
         origins=sorted({each.origin for each in aggregates.records.measurands}),
         code=verdict.exit_code(),
+        word=verdict.headline().word,
         libraries=tuple(about.libraries().items()),
         nodes=node_states(about.traits(), capacities),
         figures=about.values(aggregates, benchmarks_of(run)).select(*COLUMNS),
@@ -131,7 +133,7 @@ def accepted_baseline(
         refuse_predicted("RUN", origin)
     code = judged.code
     if code not in ACCEPTABLE:
-        raise bad_input("RUN", "verdict", MEANING.get(code, ""), "PASS, or UNJUDGED with --reason")
+        raise bad_input("RUN", "verdict", judged.word, "exit code 0, or 4 with --reason")
     if code and not stated.reason:
         raise bad_input("--reason", "", "nothing", "the reason to accept an UNJUDGED run")
     figures = judged.figures.with_columns(run=pl.lit(run))

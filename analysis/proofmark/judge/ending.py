@@ -9,19 +9,12 @@ from pathlib import Path
 
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
-from proofmark.common.translation import N_, _, translated
+from proofmark.common.translation import _, translated
 from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.noise_file import HYPERVISOR, Shares
 
-MEANING = {
-    0: N_("PASS"),
-    1: N_("FAIL"),
-    2: N_("INVALID, or not every step was measured once"),
-    4: N_("UNJUDGED"),
-}
-"""The meaning of each exit code of ``proofmark verdict`` if there is a verdict."""
 MOST = 3
 """The number of figures that the second line names."""
 LONGEST = 160
@@ -42,7 +35,7 @@ def ending(
         again: the command of the acceptance that continues the run; empty if it is not known.
         strict: whether UNJUDGED figures are refused.
     """
-    code = verdict.exit_code(strict=strict)
+    code, first = verdict.exit_code(strict=strict), verdict.headline(strict=strict)
     counts = counts_line(verdict.counts)
     coverage = verdict.coverage
     steps = _("{measured} of {expected} steps measured").format(
@@ -53,7 +46,7 @@ def ending(
     if verdict.imported:
         lacking = f"{lacking}, {_('imported outputs')}"
     return (
-        f"{translated(MEANING[code])}{lacking}: {counts}; {steps}",
+        f"{translated(first.word)}{lacking}: {localized(first.text)}; {counts}; {steps}",
         _("worst: {figures}").format(figures=worst),
         _("report: {report}; next: {command}").format(
             report=report, command=next_command(verdict, code, folder, again)

@@ -14,6 +14,8 @@ from proofmark.judge.fleet.fleet import Distance
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.links.paths import Paths
 from proofmark.judge.references.derived import NOTHING_RATED
+from proofmark.judge.references.judgement import OfCase, ordered_references
+from proofmark.judge.references.typical import Build
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.runs.decisions import SetAside
@@ -21,6 +23,7 @@ from proofmark.runs.files_report import FilesReport
 from proofmark.runs.nodes import Node
 from proofmark.runs.predicted import Expected
 from proofmark.runs.stage_faults import StageFault
+from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.partition import Limit
 from proofmark.site.rated import Rated
@@ -41,6 +44,8 @@ class Evidence:
         family_level: probability that any node is flagged as an outlier on a healthy machine.
         stopped: jobs that ended before their last step, each with the reason.
         rated: the hardware of each node as the inventory states it.
+        judge_expected: whether expected values judge, and with which tolerance.
+        builds: how the program of each case was built.
         hosts: the nodes of the partition.
         places: switches and rack, by host.
         distance: of two nodes; pairs of different distances are not compared with each other.
@@ -65,6 +70,8 @@ class Evidence:
     family_level: float = FAMILY_LEVEL
     stopped: Sequence[Message] = ()
     rated: Rated = NOTHING_RATED
+    judge_expected: JudgeExpected = JUDGE_EXPECTED
+    builds: Mapping[str, Build] = field(default_factory=dict)
     hosts: Sequence[str] = ()
     places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     distance: Distance | None = None
@@ -82,3 +89,10 @@ class Evidence:
     def figures(self) -> Aggregates:
         """The records, grouped by figure."""
         return aggregate(self.records)
+
+    @cached_property
+    def references(self) -> list[OfCase]:
+        """The references that judge: without the expected values if the site wants none."""
+        ordered = ordered_references(self.benchmarks, self.limits)
+        wanted = self.judge_expected.wanted
+        return [each for each in ordered if wanted or each.reference.kind != "expected"]

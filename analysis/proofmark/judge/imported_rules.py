@@ -94,7 +94,7 @@ def _to_compare(record: Record, reference: Reference) -> str:
     """Return the proof without which it is not known whether the reference is for the figure."""
     if reference.mode is not None:
         return MODE
-    if reference.kind == "published":
+    if reference.system is not None:
         return SYSTEM
     if reference.rule is not None:
         return FACTS

@@ -8,6 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from proofmark.cases.reference import MATERIAL
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.telemetry import metrics_of
 from proofmark.common.errors import bad_input
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import coverage
@@ -24,21 +27,20 @@ from proofmark.judge.fleet.fleet import Kinds, measure_fleet
 from proofmark.judge.imported_rules import ImportedRules
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
+from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import (
-    Comparison,
-    Figures,
     Judgement,
     OfCase,
     applying_references,
-    ordered_references,
     uses_all_cores,
 )
+from proofmark.judge.references.measured_references import Figures
 from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.rounds import round_overlaps
 from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.verdict import Verdict
-from proofmark.records.columns import EMULATED
+from proofmark.records.columns import EMULATED, Record
 from proofmark.site.partition import PREDICTED
 
 Judgements = Mapping[int, Sequence[Judgement]]
@@ -84,6 +86,7 @@ def judge(evidence: Evidence) -> Verdict:
     covered = coverage(plan, seen, figures.duplicates, evidence.stopped)
     suite = benchmarks.suites.get(plan.suite)
     required = suite.required_metrics if suite else ()
+    sanity = bool(suite and suite.sanity)
     return _diagnosed(
         evidence,
         Verdict(
@@ -94,13 +97,14 @@ def judge(evidence: Evidence) -> Verdict:
             fleet,
             links=links,
             limits=limit_outcomes(evidence, covered, referred.by_reference),
-            required=tuple(unjudged(required, figures, results, Kinds(facts))),
+            required=tuple(unjudged(required, figures, results, Kinds(facts), sanity)),
             rehearsed=len(fleet.alike) if origins == [EMULATED] else 0,
             over_time=changes,
             slowdowns=slowdowns(figures, benchmarks, plan),
             rounds=round_overlaps(plan, evidence.records.executions),
             lost=against.lost if against else {},
             imported=plan.imported,
+            sanity=sanity,
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
             stage_faults=evidence.stage_faults,
         ),
@@ -155,26 +159,38 @@ def judge_by_references(evidence: Evidence) -> ByReferences:
     The repeats of imported figures are not paired: it is not known which ones ran together.
     """
     figures = evidence.figures
-    comparison = Comparison(Figures(figures), evidence.facts, evidence.rated)
+    comparison = Comparison(
+        Figures(figures),
+        evidence.facts,
+        evidence.rated,
+        evidence.builds,
+        evidence.judge_expected.tolerance,
+    )
     imported = (
         ImportedRules(evidence.benchmarks, evidence.network) if evidence.plan.imported else None
     )
-    references = ordered_references(evidence.benchmarks, evidence.limits)
+    references = evidence.references
     answers = ByReferences()
     for number, applying in applying_references(figures.records, references):
+        material = _material(evidence.benchmarks, figures.records.of_measurand(number))
         for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
             record = figures.record(figure)
             all_cores = uses_all_cores(record, evidence.facts)
             chosen = [each for each in applying if all_cores or not each.reference.all_cores]
             if not chosen:
                 continue
-            value = float(figures.median[figure])
             paired = any(each.reference.against for each in chosen)
-            repeats = figures.repeats(figure) if paired and not imported else {}
+            compared_figure = Figure(
+                record,
+                float(figures.median[figure]),
+                figures.values(figure),
+                figures.repeats(figure) if paired and not imported else {},
+                material,
+            )
             judged: dict[OfCase, Judgement] = {}
             for each in chosen:
                 compared: Callable[[], Judgement] = partial(
-                    comparison.judge, record, value, each.reference, repeats
+                    comparison.judge, compared_figure, each.reference
                 )
                 judged[each] = (
                     imported.judge(record, each.reference, compared) if imported else compared()
@@ -183,6 +199,13 @@ def judge_by_references(evidence: Evidence) -> ByReferences:
             for each, judgement in judged.items():
                 answers.by_reference.setdefault(each, []).append((figure, judgement))
     return answers
+
+
+def _material(benchmarks: Benchmarks, about: Record) -> float:
+    """Return the least change of a figure that matters."""
+    case = benchmarks.cases.get(about.case)
+    metric = metrics_of(case).get(about.metric) if case else None
+    return metric.material_change if metric else MATERIAL
 
 
 def _joined(*parts: Judgements) -> dict[int, tuple[Judgement, ...]]:

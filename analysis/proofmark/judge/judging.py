@@ -17,6 +17,7 @@ from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
+from proofmark.judge.references.typical import builds
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.records.columns import Records
@@ -103,6 +104,8 @@ def evidence_of(run: Run) -> Evidence:
         family_level=partition.family_level,
         stopped=stopped_jobs(run),
         rated=partition.rated_hardware,
+        judge_expected=partition.expected,
+        builds=builds(software, benchmarks),
         hosts=hosts,
         places={host: site.location(host) for host in site.hosts},
         distance=site.distance,

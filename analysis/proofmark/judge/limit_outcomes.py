@@ -20,7 +20,6 @@ from proofmark.judge.references.judgement import (
     OfCase,
     applies,
     applying_references,
-    ordered_references,
 )
 from proofmark.judge.worst_figures import WorstFigure, worst_figure
 from proofmark.plan.plan import Step
@@ -71,8 +70,18 @@ class LimitOutcome:
         return isinstance(self.reference, Limit)
 
     @property
+    def kind(self) -> str:
+        """The kind of the limit or reference."""
+        return self.reference.kind
+
+    @property
     def judged(self) -> int:
-        """The number of figures that are PASS or FAIL by it."""
+        """The number of figures that are PASS or FAIL by it; of a floor, that it would have failed.
+
+        The speed of virtual nodes fails no floor.
+        """
+        if self.kind == "floor":
+            return self.compared
         return self.outcomes.get("PASS", 0) + self.outcomes.get("FAIL", 0)
 
     @property
@@ -103,7 +112,7 @@ class LimitOutcome:
         return {
             "limit": self.name,
             "outcome": self.outcome,
-            "judged": self.compared,
+            "compared": self.compared,
             "not_evaluated": list(self.not_evaluated),
         }
 
@@ -118,7 +127,7 @@ def limit_outcomes(
         covered: the coverage of the plan.
         judged: the figures that each limit applies to.
     """
-    references = ordered_references(evidence.benchmarks, evidence.limits)
+    references = evidence.references
     invalid = _invalid(evidence.figures, references)
     found = []
     for each in references:

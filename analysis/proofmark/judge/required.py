@@ -51,25 +51,35 @@ class _Found:
 
 
 def unjudged(
-    required: Sequence[Required], figures: Aggregates, results: Results, kinds: Kinds
+    required: Sequence[Required],
+    figures: Aggregates,
+    results: Results,
+    kinds: Kinds,
+    sanity: bool = False,
 ) -> Iterator[Message]:
     """Yield each required metric that has neither PASS nor FAIL on a class of nodes, and why.
 
     A class is one on which the case was measured. An emulated figure only has to be valid, because
-    its speed is not that of a real machine.
+    its speed is not that of a real machine. With `sanity` it has to be compared with a floor.
 
     Args:
         required: the required metrics of the suite.
         figures: the figures of the run.
         results: their results.
         kinds: the hardware of the nodes.
+        sanity: whether the suite only looks for faults.
     """
     for each in required:
         for metric in each.metrics:
             for of, found in _classes(each, metric, figures, results, kinds).items():
-                if not found.judged:
+                floor = sanity and any(_compared(each, results) for each in found.figures)
+                if not (found.judged or floor):
                     what = {"case": each.case, "metric": metric, "hardware": f"{of}"}
                     yield Message("required-open", text=_reason(found.figures, results), **what)
+
+
+def _compared(figure: int, results: Results) -> bool:
+    return any(answer.evaluated for answer in results.answers.get(figure, ()))
 
 
 def _classes(

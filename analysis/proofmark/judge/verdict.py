@@ -1,13 +1,15 @@
 """Verdicts: every figure is compared with every reference that applies; the worst outcome counts.
 
 PASS and FAIL are outcomes of a reference. INVALID: the number does not measure what it claims.
-UNJUDGED: no reference applies. All four are counted. Agreement with like nodes is not a PASS.
+UNJUDGED: nothing says how good the figure should be. All four are counted. A floor that is met, and
+agreement with like nodes, are no PASS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,8 +26,18 @@ from proofmark.judge.diagnosis.file_system_faults import FileSystemFault
 from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
 from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.headline import (
+    BASELINE,
+    CONTRACT,
+    EXPECTED,
+    FLOOR,
+    Headline,
+    Judged,
+    headline,
+)
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.links.links import LinkFit
+from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
@@ -64,6 +76,7 @@ class Verdict:
         disagreements: the cases with figures whose repeats disagree.
         crashes: executions that crashed, of steps that another execution measured.
         imported: whether others produced the outputs. No step can be run again.
+        sanity: whether the suite only looks for faults, so that floors and peers suffice.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
             that lack a record because of it are missing in the coverage.
     """
@@ -88,6 +101,7 @@ class Verdict:
     disagreements: tuple[Disagreement, ...] = ()
     crashes: tuple[Crash, ...] = ()
     imported: bool = False
+    sanity: bool = False
     stage_faults: tuple[StageFault, ...] = ()
 
     @property
@@ -130,9 +144,36 @@ class Verdict:
 
         With `strict`, it is 4 instead of 0 if not everything was judged, or not on all nodes.
         """
-        code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed, self.faults)
+        enough = self.rehearsed or (self.sanity and self._checked)
+        code = exit_code(self.counts, self.coverage, self.unmet, bool(enough), self.faults)
         more = self.counts["UNJUDGED"] or self.coverage.not_run or self.degraded
         return 4 if strict and more and not code else code
+
+    def headline(self, *, strict: bool = False) -> Headline:
+        """Return the first words of the verdict."""
+        return headline(self.exit_code(strict=strict), self.kinds, self.unmet)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Judged]:
+        """What each kind of limits judged."""
+        found = self._of_limits(CONTRACT, self.contract) | self._of_limits(EXPECTED, self.limits)
+        if self.baseline:
+            passed, worse = (self.baseline.outcome(each) for each in ("passed", "worse"))
+            found[BASELINE] = Judged(len(self.baseline.compared), len(passed), len(worse))
+        alike, failed = len(self.fleet.alike), len(self.fleet.failed)
+        peers = {PEERS: Judged(alike + failed, alike, failed)}
+        return found | self._of_limits(FLOOR, self.limits) | peers
+
+    def _of_limits(self, kind: str, limits: Iterable[LimitOutcome]) -> dict[str, Judged]:
+        used = [each for each in limits if each.kind == kind and (each.of_contract or each.judged)]
+        failed = sum(each.outcome == "FAIL" for each in used)
+        met = len(used) - failed if kind == FLOOR else sum(each.outcome == "PASS" for each in used)
+        return {kind: Judged(len(used), met, failed)}
+
+    @property
+    def _checked(self) -> bool:
+        """Whether a floor or peers would have shown a fault of any figure."""
+        return any(self.kinds[kind].total for kind in (FLOOR, PEERS))
 
     def of(self, *words: str) -> Iterator[Result]:
         """Yield the results with these verdicts."""
@@ -186,6 +227,7 @@ class Verdict:
         """Return the part of ``verdict.json`` before the results."""
         return {
             "run": self.run,
+            "headline": self.headline().as_json(),
             "counts": dict(self.counts),
             "single_runs": self.results.single_runs,
             "coverage": self.coverage.as_json(),
@@ -261,7 +303,7 @@ def exit_code(
     counts: Mapping[str, int],
     coverage: Measured,
     unmet: Collection[str] = (),
-    rehearsed: int = 0,
+    enough: bool = False,
     faults: Collection[object] = (),
 ) -> int:
     """Return the exit code of a verdict.
@@ -273,7 +315,7 @@ def exit_code(
         counts: the number of results by verdict.
         coverage: the planned and the measured steps.
         unmet: the limits and required metrics that were not judged.
-        rehearsed: the number of emulated figures that are like those of their peers.
+        enough: whether floors and peers suffice, and judged a figure.
         faults: the faults of nodes that no figure has.
     """
     if counts.get("INVALID") or coverage.measured < coverage.expected or coverage.duplicate:
@@ -282,4 +324,4 @@ def exit_code(
         return 1
     if unmet:
         return 4
-    return 0 if counts.get("PASS") or rehearsed else 4
+    return 0 if counts.get("PASS") or enough else 4

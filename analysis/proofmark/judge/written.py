@@ -14,9 +14,8 @@ from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message, Term
 from proofmark.common.strict_model import StrictModel
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.ending import MEANING
 from proofmark.judge.judging import judge_run
-from proofmark.judge.verdict import Verdict, exit_code
+from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.run import Run
 
@@ -26,7 +25,11 @@ _COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged":
 class _Coverage(BaseModel):
     expected: int
     measured: int
-    duplicate: int
+
+
+class _Headline(BaseModel):
+    word: str
+    judged: str
 
 
 class WrittenVerdict(BaseModel):
@@ -34,27 +37,23 @@ class WrittenVerdict(BaseModel):
 
     Attributes:
         run: the id of the run.
+        headline: the verdict in a word, and what judged.
         counts: the number of results by verdict.
-        coverage: the number of planned steps, of measured ones, and of figures measured twice.
-        unmet: the limits and required metrics that were not judged.
-        rehearsed: the number of emulated figures that are like those of their peers.
-        faults: the faults of nodes that no figure has.
+        coverage: the number of planned steps, and of measured ones.
     """
 
     run: str
+    headline: _Headline
     counts: dict[str, int]
     coverage: _Coverage
-    unmet: list[str]
-    rehearsed: int
-    faults: list[str]
 
     @property
     def line(self) -> Message:
         """The verdict with its counts, as in the last lines of an acceptance."""
-        code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed, self.faults)
         return Message(
             "past-verdict",
-            text=Term(MEANING[code]),
+            text=Term(self.headline.word),
+            judged=self.headline.judged,
             **{key: self.counts.get(word, 0) for key, word in _COUNTS.items()},
             measured=self.coverage.measured,
             expected=self.coverage.expected,

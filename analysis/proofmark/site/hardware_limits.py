@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -52,7 +53,7 @@ class Conditions(StrictModel):
 class Typical(StrictModel):
     """A share of a peak that a healthy node reaches, as a public source states it.
 
-    No figure is judged with it. The tolerance is half of the range of the source. If the source has
+    The tolerance is half of the range of the source. If the source has
     one value, the kit adds 0.05 for a node, and 0.1 for a whole system: HPL of one node is better.
     """
 
@@ -111,11 +112,13 @@ class Measured(StrictModel):
         lanes: of the port.
         latency_s: of a small message.
         bytes_per_s: of large messages.
+        tolerance: the part by which a healthy link can be slower with large messages.
     """
 
     lanes: Count
     latency_s: Positive | None = None
     bytes_per_s: Positive | None = None
+    tolerance: Annotated[float, Field(gt=0, lt=0.5)] = 0.1
     system: Sentence
     source: Sentence
     date: Day
@@ -166,13 +169,14 @@ class LinkTable(StrictModel):
 class LinkLimit:
     """The limits of a port: one direction in bytes/s, and the latency of a small message in s.
 
-    The latency is None if no source states it.
+    The latency is None if no source states it, and so is `mpi`, the rate of large messages.
     """
 
     bytes_per_s: float
     source: str
     latency_s: float | None
     latency_source: str
+    mpi: Measured | None = None
 
 
 LANES = (1, 2, 4, 8, 12)
@@ -239,8 +243,15 @@ def link(rate: str, layer: str | None = None) -> LinkLimit | None:
         if row.speed == (match[3] or "") and row.shown_gbit * count == shown:
             source = f"{row.source}, {count} lanes"
             bytes_per_s = count * row.lane_bytes_per_s
-            return LinkLimit(bytes_per_s, source, row.latency_s, row.latency_source)
+            mpi = _large_messages(row.mpi, count)
+            return LinkLimit(bytes_per_s, source, row.latency_s, row.latency_source, mpi)
     return None
+
+
+def _large_messages(rows: Iterable[Measured], lanes: int) -> Measured | None:
+    """Return the slowest of the rates that sources state for so many lanes; None if none does."""
+    rates = [(row.bytes_per_s, row) for row in rows if row.lanes == lanes and row.bytes_per_s]
+    return min(rates, key=lambda each: each[0])[1] if rates else None
 
 
 @lru_cache(maxsize=256)
@@ -248,7 +259,8 @@ def ethernet(megabits: int) -> LinkLimit | None:
     """Return the limit of an Ethernet port of this speed; None if no table has it."""
     for row in links().ethernet:
         if row.megabits == megabits:
-            return LinkLimit(row.bytes_per_s, row.source, row.latency_s, row.latency_source)
+            mpi = next((each for each in row.mpi if each.bytes_per_s), None)
+            return LinkLimit(row.bytes_per_s, row.source, row.latency_s, row.latency_source, mpi)
     return None
 
 

@@ -15,6 +15,7 @@ from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
 from proofmark.site.hardware import CURRENT, Facts, Hardware, Mode, Modes
+from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.rated import Rated
 from proofmark.site.storage import FileSystem, Scratch
 
@@ -80,6 +81,8 @@ class Partition(StrictModel):
         host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated.
         limits: contractual limits of the site.
         rated: the hardware that the vendor states, for the limits that are derived from it.
+        expected: ``off``, or ``tolerance``: the part by which a figure may be below the value that
+            its hardware reaches elsewhere.
     """
 
     hardware: Annotated[
@@ -106,6 +109,7 @@ class Partition(StrictModel):
     host_cpus: HostCpuMap | None = None
     limits: list[Limit] = []
     rated: Rated = Rated()
+    expected: JudgeExpected = JUDGE_EXPECTED
 
     @model_validator(mode="before")
     @classmethod

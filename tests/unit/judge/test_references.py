@@ -99,7 +99,7 @@ class TestUnits:
         self, tmp_path: Path, wrong: dict[str, Any]
     ) -> None:
         kit = make_kit(tmp_path)
-        given = {"metric": "rate", "kind": "derived", "source": "s", "at_least": 1, **wrong}
+        given = {"metric": "rate", "kind": "floor", "source": "s", "at_least": 1, **wrong}
         kit.case(references=[given])
         with pytest.raises(BadInput, match="a unit that converts to MB/s"):
             kit.benchmarks()
@@ -159,7 +159,7 @@ class TestPairs:
 
 
 def reference(**changes: Any) -> Reference:
-    fields = {"metric": "rate", "kind": "derived", "source": "s", "value": 100, "at_least": 0.9}
+    fields = {"metric": "rate", "kind": "floor", "source": "s", "value": 100, "at_least": 0.9}
     return Reference(**{**fields, **changes})
 
 
@@ -278,7 +278,7 @@ class TestKinds:
             {"rule": "rpeak_avx"},
             {"value": None},
             {"value": None, "rule": "rpeak_avx", "unit": "GB/s"},
-            {"value": None, "rule": "rpeak_avx", "kind": "published", "system": "knl"},
+            {"value": None, "rule": "rpeak_avx", "kind": "expected", "system": "knl"},
             {"value": None, "rule": "rpeak"},
         ],
     )

@@ -22,7 +22,7 @@ from proofmark.records.columns import Record, Records
 def judgement(outcome: str, reason: str = "why", ratio: float = 0.85, **changes: Any) -> Judgement:
     """Return a judgement by a reference of 100 whose ratio must be at least 0.9."""
     fields: dict[str, Any] = {
-        "kind": "derived",
+        "kind": "floor",
         "source": "s",
         "outcome": outcome,
         "reason": said(reason),

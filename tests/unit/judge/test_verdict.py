@@ -76,7 +76,7 @@ def invalid(size: int = 1, **changes: Any) -> Record:
 
 
 def reference(**changes: Any) -> Reference:
-    fields = {"metric": "rate", "kind": "derived", "source": "s", "value": 100, "at_least": 0.9}
+    fields = {"metric": "rate", "kind": "floor", "source": "s", "value": 100, "at_least": 0.9}
     return Reference(**{**fields, **changes})
 
 
@@ -124,7 +124,7 @@ class TestReferences:
         "other",
         [
             {"metric": "other"},
-            {"kind": "published", "system": "elsewhere"},
+            {"kind": "expected", "system": "elsewhere"},
             {"where": {"size": 2}},
             {"where": {"colour": "red"}},
             {"where": {"benchmark": "OTHER"}},
@@ -140,7 +140,7 @@ class TestReferences:
     @pytest.mark.parametrize(
         "same",
         [
-            {"kind": "published", "system": "local"},
+            {"kind": "expected", "system": "local"},
             {"where": {"size": 1}},
             {"where": {"benchmark": "FAKE", "placement": ""}},
             {"mode": "current"},

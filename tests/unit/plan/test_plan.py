@@ -278,7 +278,7 @@ class TestDigest:
             {"arguments": ["{size}", "-x"]},
             {"sweep": {"size": [1, 3]}},
             {"timeout": 5},
-            {"references": [{"metric": "rate", "kind": "derived", "source": "s", "value": 1,
+            {"references": [{"metric": "rate", "kind": "floor", "source": "s", "value": 1,
                              "at_least": 1}]},
         ],
     )  # fmt: skip

@@ -270,7 +270,7 @@ def reference_of(record: Record, where: dict[str, Any]) -> Reference:
     return Reference.model_validate(
         {
             "metric": record.metric,
-            "kind": "derived",
+            "kind": "floor",
             "source": "s",
             "value": 1,
             "at_least": 1,

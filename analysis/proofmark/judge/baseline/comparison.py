@@ -92,7 +92,10 @@ class Compared:
             reason = self._too_noisy(place, compared)
         elif self.better[place]:
             reason = joined((reason, Message("improved")))
-        return Judgement(KIND, source, outcome, reason, reference, ratio, least, most)
+        visible = float(self.visible[place])
+        return Judgement(
+            KIND, source, outcome, reason, reference, ratio, least, most, visible=visible
+        )
 
     def _too_noisy(self, place: int, compared: Mapping[str, Term | str]) -> Message:
         """Return that a material change would not be seen, and how many repeats are needed."""

@@ -14,6 +14,7 @@ from typing import Any
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.evidence import Evidence
+from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Scalar
@@ -128,7 +129,7 @@ def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault
     slow: dict[_Measurand, dict[str, bool]] = {}
     for result in results:
         record = result.record
-        limits = [each for each in result.references if each.kind != "fleet" and each.ratio]
+        limits = [each for each in result.references if each.kind != PEERS and each.ratio]
         if record.value is not None and limits:
             missed = any(each.at_least and (each.ratio or 0) < each.at_least for each in limits)
             of_nodes = slow.setdefault(_measurand(result), {})
@@ -155,7 +156,7 @@ def of_servers(faults: Iterable[FileSystemFault], result: Result) -> bool:
 
     It does not explain that a node is slower than its peers.
     """
-    peers = any(each.kind == "fleet" and each.outcome == "FAIL" for each in result.references)
+    peers = any(each.kind == PEERS and each.outcome == "FAIL" for each in result.references)
     return not peers and any(_measurand(result) in fault.measurands for fault in faults)
 
 

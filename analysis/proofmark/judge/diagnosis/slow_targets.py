@@ -8,6 +8,7 @@ from typing import Any
 
 from proofmark.cases.vocabulary import FILE_SYSTEM, STORAGE_TARGET
 from proofmark.common.message import Message
+from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.results import Result
 
 SOURCE = "targets-spread"
@@ -92,7 +93,7 @@ def slow_targets(failed: Iterable[Result]) -> tuple[SlowTarget, ...]:
 
 def _ratio(result: Result) -> float:
     return next(
-        each.ratio for each in result.references if each.kind == "fleet" and each.ratio is not None
+        each.ratio for each in result.references if each.kind == PEERS and each.ratio is not None
     )
 
 

@@ -15,7 +15,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds, like_nodes
-from proofmark.judge.references.judgement import Judgement, Nodes
+from proofmark.judge.references.judgement import PEERS, Judgement, Nodes
 
 Repeats = Mapping[int, tuple[float, ...]]
 """The values of each figure of like nodes, one for each execution."""
@@ -108,4 +108,4 @@ def _judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
         )
     else:
         reason = Message("digits-alike", agreeing=digits.agreeing, nodes=nodes)
-    return Judgement("fleet", source, outcome, reason, digits.value, None, None, None)
+    return Judgement(PEERS, source, outcome, reason, digits.value, None, None, None)

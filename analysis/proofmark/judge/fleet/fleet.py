@@ -23,7 +23,7 @@ from proofmark.judge.fleet.thresholds import (
     fleet_limit,
     level_of_one,
 )
-from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Floats, Measurand, Numbers, Record
 from proofmark.site.node.facts import NodeFacts
 
@@ -285,7 +285,7 @@ def _judgement(figure: FleetFigure, value: float) -> Judgement:
     source, bounds = figure.judgement_parts
     if limit.limit is None:
         return Judgement(
-            "fleet", source, "UNJUDGED", limit.powerless, limit.centre or None, None, None, None
+            PEERS, source, "UNJUDGED", limit.powerless, limit.centre or None, None, None, None
         )
     ratio = value / limit.centre
     reason = figure.reason("alike", ratio)
@@ -298,7 +298,7 @@ def _judgement(figure: FleetFigure, value: float) -> Judgement:
             away = f"{deviation:.1f}"
             reason = figure.reason("off-by", ratio, accepted=accepted, deviation=away)
     outcome = "FAIL" if bad else "UNJUDGED"
-    return Judgement("fleet", source, outcome, reason, limit.centre, ratio, *bounds)
+    return Judgement(PEERS, source, outcome, reason, limit.centre, ratio, *bounds)
 
 
 def like_targets(figures: Aggregates) -> Iterator[Numbers]:

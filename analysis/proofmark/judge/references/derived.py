@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.common.message import Message
-from proofmark.site.hardware_limits import link, processor
+from proofmark.site.hardware_limits import LinkLimit, link, processor
 from proofmark.site.node.clock import TABLE
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.rated import RATED, Rated
@@ -187,6 +187,20 @@ def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | 
     return _channels(rule, filled, min(*speeds, limits.ddr), limits.source)
 
 
+def _active(facts: NodeFacts) -> list[tuple[str, str | None]]:
+    """Return rate and link layer of each active port."""
+    return [
+        (port.rate, port.layer)
+        for port in facts.ports
+        if port.rate and port.state is not None and port.state.endswith("ACTIVE")
+    ]
+
+
+def active_links(facts: NodeFacts) -> list[LinkLimit]:
+    """Return the limits of the active ports of a node that a table has."""
+    return [limit for rate, layer in _active(facts) if (limit := link(rate, layer)) is not None]
+
+
 def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
     text = f"{channels} channels × 8 bytes × {speed} MT/s; {source}"
     return Derived(channels * speed * 8 / 1000, UNIT_OF[rule], text)
@@ -197,12 +211,7 @@ def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | Message:
     stated = rated.link_latency_s if latency else rated.link_bytes_per_s
     if stated is not None:
         return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], rated.source)
-    active = [
-        (port.rate, port.layer)
-        for port in facts.ports
-        if port.rate and port.state is not None and port.state.endswith("ACTIVE")
-    ]
-    limits = [limit for rate, layer in active if (limit := link(rate, layer)) is not None]
+    active, limits = _active(facts), active_links(facts)
     best = max(limits, key=lambda limit: limit.bytes_per_s, default=None)
     if best is None or len(limits) < len(active) or (latency and best.latency_s is None):
         rates = ", ".join(dict.fromkeys(rate for rate, _ in active)) or "no active port"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.cases.reference import Reference
+from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
 from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.common.message import Message
 from proofmark.judge.fleet.critical_values import LEAST_NODES
-from proofmark.judge.references.derived import derive
+from proofmark.judge.references.derived import Derived, derive
 from proofmark.judge.references.judgement import ordered_references
+from proofmark.judge.references.typical import UNKNOWN_BUILD, Setting, builds, typical_value
 from proofmark.plan.selection import selection, selects
 from proofmark.plan.step import Step
 from proofmark.plan.step_names import step_named
@@ -24,6 +26,7 @@ from proofmark.report.words import count
 from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import read_baseline
+from proofmark.software.software import software_of
 
 
 def metric_rows(context: Context) -> list[Row]:
@@ -72,10 +75,14 @@ def _applying(context: Context) -> Iterator[Reference]:
 
 
 def _reference_row(reference: Reference, context: Context) -> Row:
-    bounds = " and ".join(
-        f"{word} {limit:g}"
-        for word, limit in (("at least", reference.at_least), ("at most", reference.at_most))
-        if limit is not None
+    bounds = (
+        "at least 1 - tolerance"
+        if reference.rule in TYPICAL
+        else " and ".join(
+            f"{word} {limit:g}"
+            for word, limit in (("at least", reference.at_least), ("at most", reference.at_most))
+            if limit is not None
+        )
     )
     conditions = [
         f"{name} {value}"
@@ -109,13 +116,20 @@ def _derived(reference: Reference, context: Context) -> str:
         return "(computed from the reports of the nodes)"
     nodes = [context.facts] * len(context.together)
     rated = context.site.partition.rated_hardware
-    found = derive(reference.rule, nodes, context.step.recorded, rated)
+    parameters = context.step.recorded
+    found: Derived | Message
+    if reference.rule in TYPICAL:
+        of_case = builds(software_of(context.run), context.benchmarks)
+        build = of_case.get(context.step.case, UNKNOWN_BUILD)
+        found = typical_value(reference.rule, Setting(nodes, rated, build), parameters)
+    else:
+        found = derive(reference.rule, nodes, parameters, rated)
     return f"({found})" if isinstance(found, str) else f"({found.value:.6g} {found.unit})"
 
 
 def _notes(reference: Reference, context: Context) -> Iterator[str]:
-    if reference.kind == "expected":
-        yield "information: it judges nothing"
+    if reference.kind == "floor":
+        yield "a figure below it is FAIL, and one above it is UNJUDGED"
     if reference.all_cores:
         cores = context.machine.symbols.get("cores") if context.machine else None
         same = cores is None or cores == context.step.threads

@@ -13,7 +13,7 @@ import numpy as np
 
 from proofmark.common.files import write_whole
 from proofmark.common.nodesets import folded, hosts_of, is_name
-from proofmark.judge.ending import MEANING, counts_line
+from proofmark.judge.ending import counts_line
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.exports.formats import Writer
@@ -137,7 +137,7 @@ def _lines(run: Run, verdict: Verdict, state: AcceptedState) -> Iterator[str]:
     yield from _comment("LBNL Node Health Check: the accepted state of nodes. Made by proofmark.")
     yield from _comment(
         f"run {run.id}, site {plan.site}, partition {plan.partition}, suite {plan.suite}: "
-        f"{MEANING[verdict.exit_code()]}: {counts_line(verdict.counts)}"
+        f"{verdict.headline().word}: {counts_line(verdict.counts)}"
     )
     hosts = {host for each in state.checks.values() for host in each}
     yield from _comment(f"nodes with checks: {_count(hosts)}")

@@ -24,7 +24,6 @@ from proofmark.common.files import write_whole_bytes
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import one_line
 from proofmark.common.units import measure
-from proofmark.judge.ending import MEANING
 from proofmark.judge.results import WORDS
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Measurand, Numbers, Records
@@ -111,11 +110,12 @@ def _of_run(run: Run, records: Records, verdict: Verdict) -> Iterator[Family]:
         "run": run.id,
         "suite": run.plan.suite,
         "origin": " ".join(sorted({each.origin for each in records.measurands})),
-        "meaning": MEANING[code],
+        "meaning": verdict.headline().word,
         "version": __version__,
     }
     yield "run_info", "The run that this file describes.", [*info], [(tuple(info.values()), 1)]
-    yield "run_exit_code", "Exit code of proofmark verdict: 0 means PASS.", (), [((), code)]
+    about = "Exit code of proofmark verdict: 0 means that no fault was found."
+    yield "run_exit_code", about, (), [((), code)]
     known = ends(records)
     known = known[~np.isnan(known)]
     if known.size:

@@ -75,7 +75,7 @@ def of_failure(result: Result) -> tuple[str, str]:
     if result.retest:
         return problem, _again([result.retest_reason])
     missed = next((each for each in result.references if each.outcome == "FAIL"), None)
-    if missed and missed.kind == "derived" and "blas_kernel" in record.parameters:
+    if missed and missed.kind == "floor" and "blas_kernel" in record.parameters:
         return problem, _("Compare the kernel of the BLAS with the right one in this report.")
     return problem, _("Compare the settings in the part Provenance with the required ones.")
 

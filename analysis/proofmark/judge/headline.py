@@ -1,0 +1,91 @@
+"""The first words of a verdict: what it is, and which kinds of limits judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from proofmark.cases.reference import Kind
+from proofmark.common.message import Message, joined
+from proofmark.judge.baseline import comparison
+
+CONTRACT, EXPECTED, FLOOR = get_args(Kind)
+BASELINE = comparison.KIND
+PASSING = (CONTRACT, EXPECTED, BASELINE)
+"""The kinds of limits that make a PASS."""
+SANITY = "NO FAULT FOUND"
+"""The word of a verdict without PASS and FAIL: floors and peers show no fault."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one kind of limits judged: limits of the contract and of cases, else figures.
+
+    Attributes:
+        total: of the limits or figures that apply to the run.
+        met: of those that are PASS; of floors and peers, those without a fault.
+        failed: of those that are FAIL.
+    """
+
+    total: int = 0
+    met: int = 0
+    failed: int = 0
+
+    def as_json(self) -> dict[str, int]:
+        """Return the form of ``verdict.json``."""
+        return {"total": self.total, "met": self.met, "failed": self.failed}
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The first words of a verdict.
+
+    Attributes:
+        word: ``PASS``, ``FAIL``, ``INVALID``, ``UNJUDGED`` or `SANITY`.
+        kinds: what each kind of limits judged, by kind; without those that judged nothing.
+    """
+
+    word: str
+    kinds: Mapping[str, Judged]
+
+    @property
+    def text(self) -> Message:
+        """What judged: ``14 of 14 contract limits``."""
+        judged = [
+            Message(f"judged-{kind}", met=of.met, total=of.total) for kind, of in self.kinds.items()
+        ]
+        if not judged:
+            return Message("judged-nothing")
+        if any(kind in PASSING for kind in self.kinds):
+            return joined(judged)
+        return joined([*judged, Message("judged-no-limit")])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "word": self.word,
+            **self.text.as_json("judged"),
+            "kinds": {kind: of.as_json() for kind, of in self.kinds.items()},
+        }
+
+
+def headline(code: int, kinds: Mapping[str, Judged], unmet: Iterable[str]) -> Headline:
+    """Return the first words of a verdict.
+
+    Args:
+        code: its exit code without `strict`.
+        kinds: what each kind of limits judged.
+        unmet: what had to be judged and was not.
+    """
+    used = {kind: of for kind, of in kinds.items() if of.total}
+    passed = any(used[kind].met for kind in PASSING if kind in used)
+    if code in (1, 2):
+        word = {1: "FAIL", 2: "INVALID"}[code]
+    elif code == 0 and passed:
+        word = "PASS"
+    elif used and not (CONTRACT in used and any(unmet)) and not passed:
+        word = SANITY
+    else:
+        word = "UNJUDGED"
+    return Headline(word, used)

@@ -1,0 +1,272 @@
+"""The comparison of one figure with one reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import NamedTuple
+
+from proofmark.cases.reference import TYPICAL, Reference
+from proofmark.common.expressions import render
+from proofmark.common.message import Message, joined
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.text import percent
+from proofmark.common.units import factor
+from proofmark.judge.references.derived import NOTHING_RATED, derive
+from proofmark.judge.references.judgement import Judgement, Nodes, traits
+from proofmark.judge.references.limit_confidence import MOST, beyond, enough_repeats
+from proofmark.judge.references.measured_references import Figures
+from proofmark.judge.references.typical import (
+    UNKNOWN_BUILD,
+    Build,
+    Setting,
+    TypicalValue,
+    typical_value,
+)
+from proofmark.records.columns import VIRTUAL, Record
+from proofmark.site.partition import PREDICTED
+from proofmark.site.rated import Rated
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that is compared.
+
+    Attributes:
+        record: a record of the figure.
+        value: its median, in the unit of `record`.
+        values: its valid values.
+        repeats: its value in each repeat; empty if it is not known which figures ran together.
+        material: the least change that matters, as a part of the value.
+    """
+
+    record: Record
+    value: float
+    values: Sequence[float] = ()
+    repeats: Mapping[int, float] = field(default_factory=dict)
+    material: float = 0.1
+
+
+class _Against(NamedTuple):
+    """What a figure is compared with, in its unit.
+
+    Attributes:
+        value: None if it is not known.
+        name: of the value; the reason if a derived value is not known.
+        source: of the value.
+        repeats: the value in each repeat, if it was measured.
+        tolerance: of a typical value.
+        unheld: the conditions of a typical value that do not hold.
+    """
+
+    value: float | None
+    name: str
+    source: str
+    repeats: Mapping[int, float] = {}
+    tolerance: float | None = None
+    unheld: Sequence[Message] = ()
+
+
+class _Ratios(NamedTuple):
+    """The judged ratio, that of each repeat, the bounds, and whether the repeats are paired."""
+
+    middle: float
+    each: Sequence[float]
+    at_least: float | None
+    at_most: float | None
+    paired: bool
+
+    @property
+    def missed(self) -> bool:
+        low = self.at_least is not None and self.middle < self.at_least
+        return low or (self.at_most is not None and self.middle > self.at_most)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What references are compared with, besides the value of a figure.
+
+    Attributes:
+        figures: the figures of the run, for references that are measured in it.
+        nodes: the hardware of each node, for references that are derived from it.
+        rated: the hardware of each node as the inventory states it.
+        builds: how the program of each case was built.
+        tolerance: the site's tolerance of expected values; None is that of each value.
+    """
+
+    figures: Figures
+    nodes: Nodes
+    rated: Rated = NOTHING_RATED
+    builds: Mapping[str, Build] = field(default_factory=dict)
+    tolerance: float | None = None
+
+    def judge(self, figure: Figure, reference: Reference) -> Judgement:
+        """Return the judgement of a figure by a reference.
+
+        If the reference was measured in several of the same repeats, the median of the ratios
+        within a repeat counts, because the rate of a machine can change from repeat to repeat.
+
+        A figure that misses is FAIL. One that meets a `floor` is UNJUDGED, and so is one that can
+        miss another limit by more than its material change, by the noise of its repeats. An
+        expected value whose conditions do not hold, and a predicted figure, judge nothing. An
+        emulated figure that misses is UNJUDGED, because the speed of a virtual node is not that of
+        a real one.
+        """
+        record = figure.record
+        against = self._against(record, reference)
+        at_least, at_most = reference.at_least, reference.at_most
+        if against.tolerance is not None:
+            at_least = 1 - against.tolerance
+        elif reference.kind == "expected" and self.tolerance is not None:
+            at_least = at_least and 1 - self.tolerance
+            at_most = at_most and 1 + self.tolerance
+        if not against.value:
+            reason = _not_known(against)
+            of = (reference.kind, against.source, "UNJUDGED", reason, against.value)
+            return Judgement(*of, None, at_least, at_most)
+        paired = _paired(figure.repeats, against.repeats)
+        each = paired or tuple(value / against.value for value in figure.values)
+        middle = median(paired) if paired else figure.value / against.value
+        ratios = _Ratios(middle, each, at_least, at_most, bool(paired))
+        unit_value = f"{against.value:.6g} {record.unit}"
+        outcome, reason, visible = self._outcome(
+            figure, reference, ratios, _compared(ratios, against.name, unit_value)
+        )
+        if against.unheld and outcome != "UNJUDGED":
+            reason = Message("conditions-open", text=reason, conditions=joined(against.unheld))
+            outcome = "UNJUDGED"
+        return Judgement(
+            reference.kind,
+            against.source,
+            outcome,
+            reason,
+            against.value,
+            middle,
+            at_least,
+            at_most,
+            tuple(paired),
+            visible,
+        )
+
+    def _outcome(
+        self, figure: Figure, reference: Reference, ratios: _Ratios, text: Message
+    ) -> tuple[str, Message, float | None]:
+        """Return the outcome, its reason, and by how much the true level can miss the limit."""
+        if figure.record.origin == PREDICTED:
+            return "UNJUDGED", text, None
+        if ratios.missed:
+            virtual = figure.record.origin in VIRTUAL
+            return "UNJUDGED" if virtual else "FAIL", text, None
+        if reference.kind == "floor":
+            return "UNJUDGED", Message("floor-met", text=text), None
+        limits = [
+            (limit, least)
+            for limit, least in ((ratios.at_least, True), (ratios.at_most, False))
+            if limit is not None
+        ]
+        found = [
+            (miss, limit, least)
+            for limit, least in limits
+            if (miss := beyond(ratios.each, ratios.middle, limit, least=least)) is not None
+        ]
+        if not found:
+            return "PASS", text, None
+        visible, limit, least = max(found)
+        change = percent(visible)
+        if visible <= figure.material:
+            return "PASS", Message("limit-confidence", text=text, change=change), visible
+        needed = enough_repeats(ratios.each, ratios.middle, limit, figure.material, least=least)
+        reason = Message(
+            "limit-noisy",
+            text=text,
+            change=change,
+            material=percent(figure.material),
+            repeats=f"{needed}" if needed else f"> {MOST}",
+        )
+        return "UNJUDGED", reason, visible
+
+    def _against(self, record: Record, reference: Reference) -> _Against:
+        """Return what a figure is compared with."""
+        source = reference.source
+        if reference.value is not None:
+            times = factor(reference.unit or record.unit, record.unit)
+            assert times is not None  # the units were checked when the cases were read
+            value = reference.value * times
+            return _Against(value, Message(f"figure-{reference.kind}"), source)
+        if reference.rule is not None:
+            return self._by_rule(record, reference)
+        return self._measured(record, reference)
+
+    def _by_rule(self, record: Record, reference: Reference) -> _Against:
+        rule, source = reference.rule, reference.source
+        assert rule is not None
+        hosts = hosts_of(record.node)
+        if unknown := [host for host in hosts if host not in self.nodes]:
+            return _Against(None, Message("hardware-unknown", nodes=folded(unknown)), source)
+        facts = [self.nodes[host] for host in hosts]
+        if rule not in TYPICAL:
+            found = derive(rule, facts, record.parameters, self.rated)
+        else:
+            build = self.builds.get(record.case, UNKNOWN_BUILD)
+            setting = Setting(facts, self.rated, build)
+            found = typical_value(rule, setting, record.parameters)
+        if isinstance(found, Message):
+            return _Against(None, found, source)
+        times = factor(found.unit, record.unit)
+        assert times is not None
+        shown = f"{source}; {found.source}"
+        if not isinstance(found, TypicalValue):
+            return _Against(found.value * times, rule, shown)
+        tolerance = found.tolerance if self.tolerance is None else self.tolerance
+        return _Against(found.value * times, rule, shown, {}, tolerance, found.unheld)
+
+    def _measured(self, record: Record, reference: Reference) -> _Against:
+        against = reference.against
+        assert against is not None
+        measured = self.figures.counterpart(record, against)
+        where = "".join(f" at {key} {value}" for key, value in against.where.items())
+        name = f"{against.metric}{where}"
+        # A step with one thread for each rank does not record the number.
+        known = {"threads": 1, **traits(record)}
+        times = render(against.times, known, file=record.case, key="references.times")
+        if times != 1:
+            name = f"{name} × {times:g}"
+        if measured is None:
+            return _Against(None, name, reference.source)
+        repeats = {repeat: value * times for repeat, value in measured.repeats.items()}
+        return _Against(measured.value * times, name, reference.source, repeats)
+
+
+def _not_known(against: _Against) -> Message:
+    """Return why there is no value to compare with."""
+    if against.value is None and isinstance(against.name, Message):
+        return against.name
+    code = "not-measured" if against.value is None else "reference-zero"
+    return Message(code, name=against.name)
+
+
+def _paired(figure: Mapping[int, float], reference: Mapping[int, float]) -> tuple[float, ...]:
+    """Return figure ÷ reference of each common repeat; empty for fewer than two."""
+    common = sorted(number for number in figure.keys() & reference.keys() if reference[number])
+    if len(common) < 2:
+        return ()
+    return tuple(figure[number] / reference[number] for number in common)
+
+
+def _compared(ratios: _Ratios, name: str, value: str) -> Message:
+    """Return that a ratio meets or misses its bounds."""
+    end = "missed" if ratios.missed else "met"
+    fields = {"ratio": f"{ratios.middle:.3g}", "name": name, "value": value}
+    least, most = (
+        None if bound is None else f"{bound:.4g}" for bound in (ratios.at_least, ratios.at_most)
+    )
+    if least is not None and most is not None:
+        reason = Message(f"bounds-{end}", limit=least, upper=most, **fields)
+    elif least is not None:
+        reason = Message(f"least-{end}", limit=least, **fields)
+    else:
+        reason = Message(f"most-{end}", limit=f"{most}", **fields)
+    if ratios.paired:
+        return Message("of-repeats", repeats=len(ratios.each), text=reason)
+    return reason

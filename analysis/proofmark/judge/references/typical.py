@@ -1,0 +1,189 @@
+"""What healthy hardware of the same kind reaches elsewhere, and whether its conditions hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from proofmark.cases.reference import UNIT_OF, HardwareRule, Rule
+from proofmark.cases.suite import Benchmarks
+from proofmark.common.message import Message, Term
+from proofmark.common.translation import N_
+from proofmark.judge.references.derived import (
+    NOTHING_RATED,
+    OF_SEVERAL,
+    Derived,
+    Scalar,
+    active_links,
+    derive,
+)
+from proofmark.site.hardware_limits import Conditions, processor
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.rated import Rated
+from proofmark.software.software import Package, Software
+
+PEAK: Mapping[Rule, HardwareRule] = {
+    "typical_hpl": "rpeak_nominal",
+    "typical_triad": "memory_bandwidth",
+    "typical_bandwidth": "link_bandwidth",
+}
+"""The rule of the peak of which a typical value is a part."""
+SLOW_BLAS = (None, "reference")
+"""Families of a BLAS that no typical value is for: an unknown one, and that without kernels."""
+STREAMING_RECIPES = ("spack", "easybuild")
+"""Origins whose recipe of STREAM is the kit's: on x86 it checks that stores pass the caches."""
+NO_STREAMING = "~nontemporal"
+X86, DDR = "x86_64", "ddr"
+ANY_BLAS = Term(N_("a tuned one"))
+
+
+@dataclass(frozen=True)
+class Build:
+    """How the program of a case was built, as far as it changes its rate.
+
+    Attributes:
+        blas: the family of its BLAS; None if it has none, or an unknown one.
+        streaming_stores: whether its stores pass the caches on x86; None if it is not known.
+    """
+
+    blas: str | None = None
+    streaming_stores: bool | None = None
+
+
+UNKNOWN_BUILD = Build()
+
+
+@dataclass(frozen=True)
+class TypicalValue(Derived):
+    """What healthy hardware reaches.
+
+    Attributes:
+        tolerance: the part by which a healthy figure can be less.
+        unheld: the conditions of the source that do not hold, or are not known to hold.
+    """
+
+    tolerance: float
+    unheld: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a figure was measured with.
+
+    Attributes:
+        nodes: the facts of each node, at least one.
+        rated: the hardware of each node as the inventory states it.
+        build: of the program.
+    """
+
+    nodes: Sequence[NodeFacts]
+    rated: Rated = NOTHING_RATED
+    build: Build = UNKNOWN_BUILD
+
+
+def builds(software: Software, benchmarks: Benchmarks) -> dict[str, Build]:
+    """Return how the program of each case was built."""
+    return {
+        name: _build(package)
+        for name, case in benchmarks.cases.items()
+        if (package := software.packages.get(case.package))
+    }
+
+
+def _build(package: Package) -> Build:
+    families = {program.blas.family for program in package.programs.values() if program.blas}
+    known = package.origin in STREAMING_RECIPES and package.programs
+    return Build(
+        families.pop() if len(families) == 1 else None,
+        NO_STREAMING not in package.spec if known else None,
+    )
+
+
+class _Share(NamedTuple):
+    """The part of a peak that is typical, the relative tolerance, and where it comes from."""
+
+    ratio: float
+    tolerance: float
+    system: str
+    source: str
+    conditions: Conditions | None = None
+
+
+def typical_value(
+    rule: Rule, setting: Setting, parameters: Mapping[str, Scalar]
+) -> TypicalValue | Message:
+    """Return what healthy nodes like these reach together, or the reason why it is not known.
+
+    Args:
+        rule: a key of `PEAK`.
+        setting: what the figure was measured with.
+        parameters: of the figure.
+    """
+    values: list[float] = []
+    shares: list[_Share] = []
+    unheld: list[Message] = []
+    for facts in setting.nodes:
+        peak = derive(PEAK[rule], [facts], parameters, setting.rated)
+        if isinstance(peak, Message):
+            return peak
+        share = _share(rule, facts, parameters)
+        if isinstance(share, Message):
+            return share
+        values.append(share.ratio * peak.value)
+        shares.append(share)
+        if share.conditions:
+            unheld += _unheld(rule, share.conditions, setting.build, facts)
+            if share.conditions.threads == "part" or not _all_cores(parameters, facts):
+                unheld.append(Message("condition-threads"))
+    first = shares[0]
+    return TypicalValue(
+        OF_SEVERAL.get(PEAK[rule], sum)(values),
+        UNIT_OF[rule],
+        f"{first.ratio:.3g} × {PEAK[rule]}: {first.system}; {first.source}",
+        max(share.tolerance for share in shares),
+        tuple(dict.fromkeys(unheld)),
+    )
+
+
+def _share(rule: Rule, facts: NodeFacts, parameters: Mapping[str, Scalar]) -> _Share | Message:
+    if rule == "typical_bandwidth":
+        best = max(active_links(facts), key=lambda each: each.bytes_per_s, default=None)
+        if best is None or best.mpi is None or best.mpi.bytes_per_s is None:
+            return Message("typical-link", node=facts.hostname)
+        ratio = best.mpi.bytes_per_s / best.bytes_per_s
+        return _Share(ratio, best.mpi.tolerance, best.mpi.system, best.mpi.source)
+    row = processor(facts.cpu_model)
+    found = None if row is None else row.hpl if rule == "typical_hpl" else row.triad
+    if found is None or parameters.get("memory", DDR) != DDR:
+        return Message("typical-processor", processor=facts.cpu_model)
+    about = (found.conditions.system, found.source, found.conditions)
+    return _Share(found.ratio, found.tolerance / found.ratio, *about)
+
+
+def _unheld(
+    rule: Rule, conditions: Conditions, build: Build, facts: NodeFacts
+) -> Iterator[Message]:
+    """Yield the conditions of a source that do not hold, or are not known to hold."""
+    if facts.virtual and conditions.bare_metal is not False:
+        yield Message("condition-virtual", machine=facts.virtual)
+    if rule == "typical_hpl" and (
+        build.blas in SLOW_BLAS or (conditions.blas and build.blas not in conditions.blas)
+    ):
+        of_source = ", ".join(conditions.blas) or ANY_BLAS
+        yield Message("condition-blas", blas=build.blas or "?", source=of_source)
+    if (
+        rule == "typical_triad"
+        and facts.machine == X86
+        and conditions.streaming_stores is not False
+        and not build.streaming_stores
+    ):
+        yield Message("condition-stores")
+
+
+def _all_cores(parameters: Mapping[str, Scalar], facts: NodeFacts) -> bool:
+    """Return whether each core of a node had a thread, by the recorded ranks and threads."""
+    ranks, threads, nodes = (parameters.get(name, 1) for name in ("ranks", "threads", "nodes"))
+    if not all(isinstance(each, int) for each in (ranks, threads, nodes)):
+        return False
+    return int(ranks) * int(threads) == facts.cores * int(nodes)
