@@ -24,6 +24,7 @@ from proofmark.cases.vocabulary import (
     STEP_FILES,
     Braces,
     FileName,
+    KeyFigure,
     Name,
     Scalar,
     Slug,
@@ -123,7 +124,8 @@ class Case(StrictModel):
     ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
     uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
     partition that ``proofmark validate`` checks. ``defaults`` are the values of names that the
-    facts of the partition need not have.
+    facts of the partition need not have. ``key_figures`` are the metrics with which a
+    report begins.
     """
 
     title: Text
@@ -152,9 +154,16 @@ class Case(StrictModel):
     cost: Cost
     timeout: Scalar | None = None
     suites: dict[Slug, Uses] = {}
+    key_figures: dict[KeyFigure, Name] = {}
     metrics: dict[Name, Metric]
     read: ReadBlock
     references: list[Reference] = []
+
+    @model_validator(mode="after")
+    def _key_figures(self) -> Self:
+        if unknown := sorted({*self.key_figures.values()} - self.metrics.keys()):
+            raise ValueError(f"key_figures: metrics of the case: no {', '.join(unknown)}")
+        return self
 
     @model_validator(mode="after")
     def _files(self) -> Self:

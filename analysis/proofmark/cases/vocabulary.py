@@ -60,3 +60,8 @@ Axis = Scalar | list[Scalar]
 Sweep = dict[Name, Axis]
 Parameters = dict[str, Scalar]
 """Values by the name of an axis or of another parameter."""
+
+KeyFigure = Literal[
+    "hpl", "dgemm", "triad", "latency", "bandwidth", "message_rate", "write", "read", "metadata"
+]
+"""The figures with which a report begins. Of a sweep it is the best point, on the worst node."""

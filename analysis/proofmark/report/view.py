@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.common.translation import _
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import (
@@ -18,6 +17,7 @@ from proofmark.report.sections import (
     figure_tables,
     issues,
     launch_commands,
+    main_figures,
     next_steps,
     node_provenance,
     outputs_of_others,
@@ -27,7 +27,7 @@ from proofmark.report.sections import (
     simulation,
     storage_targets,
 )
-from proofmark.report.short.summary import Summary, summary
+from proofmark.report.short.summary import Summary, summary, title
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ def view(run_data: RunData) -> View:
     sections = (
         *outputs_of_others.sections(run_data),
         *simulation.sections(run_data),
+        main_figures.section(run_data),
         *next_steps.sections(run_data),
         issues.section(run_data),
         figure_tables.judged_section(run_data),
@@ -63,7 +64,7 @@ def view(run_data: RunData) -> View:
         *expected_figures.sections(run_data),
         *of_links,
         plots,
-        paper_claims.section(run_data.claims),
+        *paper_claims.sections(run_data.claims),
         peak.section(run_data),
         *faulty_nodes.sections(run_data),
         *storage_targets.sections(run_data),
@@ -74,7 +75,7 @@ def view(run_data: RunData) -> View:
         figure_tables.all_section(run_data),
     )
     return View(
-        _("Acceptance of {system}").format(system=run_data.run.plan.system),
+        title(run_data),
         summary(run_data),
         sections,
         files,

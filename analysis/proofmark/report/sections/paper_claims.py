@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claim_source import WORDS, Answer
-from proofmark.report.page import TITLED, Block, Cell, Fold, Link, Section, Table, table
+from proofmark.report.page import TITLED, Block, Cell, Link, Section, Table, table
 from proofmark.report.words import count
 
 
-def section(answers: Sequence[Answer]) -> Section:
-    """Return the section: a table of the claims on the run's system, the other claims folded."""
+def sections(answers: Sequence[Answer]) -> Iterator[Section]:
+    """Yield the section with the claims on the run's system, if there are any."""
     checked = [answer for answer in answers if not answer.elsewhere]
-    other = [answer for answer in answers if answer.elsewhere]
+    if not checked:
+        return
     tallies = [(word, sum(answer.word == word for answer in checked)) for word in WORDS]
     counts = ", ".join(f"{translated(word)}: {amount}" for word, amount in tallies if amount)
     paragraphs = (
@@ -26,34 +27,14 @@ def section(answers: Sequence[Answer]) -> Section:
         ),
         _("{claims} on this system: {counts}.").format(
             claims=count(len(checked), "claim"), counts=counts
-        )
-        if checked
-        else _("No paper has a claim on this system."),
+        ),
     )
-    tables = (_table(_("Claims on this system"), checked),) if checked else ()
-    folds = (
-        (
-            Fold(
-                _("{claims} on other systems").format(claims=count(len(other), "claim")),
-                Block(items=_items(other)),
-            ),
-        )
-        if other
-        else ()
-    )
+    tables = (_table(_("Claims on this system"), checked),)
     links = (Link("claims.json", _("claims.json, with every value that was compared")),)
-    return Section(
+    yield Section(
         "claims",
         _("Claims of the papers"),
-        (Block(paragraphs=paragraphs, tables=tables, folds=folds, links=links),),
-    )
-
-
-def _items(answers: Sequence[Answer]) -> tuple[str, ...]:
-    return tuple(
-        f"{answer.claim.id}: {translated(answer.claim.statement)} "
-        f"({_(' and ').join(answer.claim.systems)})"
-        for answer in answers
+        (Block(paragraphs=paragraphs, tables=tables, links=links),),
     )
 
 

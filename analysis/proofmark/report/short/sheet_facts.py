@@ -13,8 +13,9 @@ from proofmark.judge.verdict import WORDS
 from proofmark.report.run_data import RunData
 from proofmark.report.short.sheet import Allowance, Part, Party, Sheet, SheetColumn, Tally, clipped
 from proofmark.report.short.sheet_exceptions import exceptions_part, nodes_part
+from proofmark.report.short.sheet_key_figures import key_part
 from proofmark.report.short.sheet_limits import limits_part
-from proofmark.report.short.summary import headline, origin_of, overall, when
+from proofmark.report.short.summary import headline, origin_of, overall, title, when
 from proofmark.report.words import grouped, size_4_digits
 from proofmark.runs.checksums import digest_of_evidence
 
@@ -161,26 +162,31 @@ def sheet(run_data: RunData, sums: Mapping[str, str], allowance: Allowance) -> S
         sums: the SHA-256 of each file of the run by its name, as in ``SHA256SUMS``.
         allowance: the largest number of rows of the parts that can be long.
     """
-    verdict, plan = run_data.verdict, run_data.run.plan
+    verdict = run_data.verdict
     lines = (_("Name"), _("Role"), _("Place, date"), _("Signature"))
     return Sheet(
-        kit=_("Acceptance summary"),
-        title=clipped(_("Acceptance of {system}").format(system=plan.system), LONGEST_TITLE),
+        kit=_("Summary"),
+        title=clipped(title(run_data), LONGEST_TITLE),
         word=overall(verdict),
         sentence=clipped(headline(verdict), LONGEST_SENTENCE),
         tallies=tuple(Tally(word, grouped(verdict.counts[word])) for word in WORDS),
         facts=facts(run_data),
         parts=(
+            key_part(run_data, allowance),
             limits_part(run_data, allowance),
             exceptions_part(run_data, allowance),
             nodes_part(run_data, allowance),
             digests_part(run_data, sums),
         ),
-        signature=_("Signatures"),
-        declaration=_(
+        signature=_("Signatures") if verdict.contract else _("No signatures"),
+        declaration=_("Without a limit of a contract there is nothing to accept and to sign.")
+        if not verdict.contract
+        else _(
             "The parties have read the verdict {word}, the exceptions and the bad nodes on these "
             "pages. The full report and all outputs are in the run {run}."
         ).format(word=translated(overall(verdict)), run=clipped(run_data.run.id, LONGEST_TITLE)),
-        parties=(Party(_("For the customer"), lines), Party(_("For the supplier"), lines)),
+        parties=(Party(_("For the customer"), lines), Party(_("For the supplier"), lines))
+        if verdict.contract
+        else (),
         footer=_("Run {run}").format(run=clipped(run_data.run.id, LONGEST_TITLE)),
     )

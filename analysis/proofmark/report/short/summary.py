@@ -11,7 +11,7 @@ from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.sentences import localized
 from proofmark.common.text import duration
-from proofmark.common.translation import N_, _, ngettext, translated
+from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.run_data import RunData
@@ -20,12 +20,11 @@ from proofmark.report.words import count, grouped, sentence, size_4_digits
 from proofmark.runs.plan_accuracy import time_of_steps
 from proofmark.site.adopted_site import IMPORTED
 
-_WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
 MEANINGS = {
     "PASS": N_("measured, judged, and within every limit"),
     "FAIL": N_("measured, judged, and outside a limit"),
     "INVALID": N_("not a measurement of what was requested; it is never judged"),
-    "UNJUDGED": N_("measured, but no limit or reference judges it"),
+    "UNJUDGED": N_("measured, but no limit says that it is good enough"),
 }
 """The meaning of each verdict; the README has the same words."""
 
@@ -58,9 +57,17 @@ def summary(run_data: RunData) -> Summary:
     return Summary(overall(verdict), headline(verdict), tuple(tallies), _about(run_data))
 
 
+def title(run_data: RunData) -> str:
+    """Return the title: an acceptance needs a limit of the contract."""
+    system = run_data.run.plan.system
+    if run_data.verdict.contract:
+        return _("Acceptance of {system}").format(system=system)
+    return _("Sanity check of {system}").format(system=system)
+
+
 def overall(verdict: Verdict) -> str:
     """Return the verdict of the whole run, which corresponds to the exit code."""
-    return _WORDS_BY_CODE[verdict.exit_code()]
+    return verdict.headline().word
 
 
 def headline(verdict: Verdict) -> str:
@@ -95,16 +102,7 @@ def headline(verdict: Verdict) -> str:
                 failed=failed, figures=count(judged, "judged figure")
             )
         )
-    elif judged:
-        parts.append(
-            ngettext(
-                "the one judged figure is within the limits",
-                "all {count} judged figures are within the limits",
-                judged,
-            ).format(count=judged)
-        )
-    else:
-        parts.append(_("no figure could be judged"))
+    parts.append(localized(verdict.headline().text))
     if verdict.faults:
         parts.append(
             _("{nodes} with a fault that no figure has").format(

@@ -11,6 +11,7 @@ from fpdf.enums import TableBordersLayout, TableHeadingsDisplay
 from fpdf.fonts import FontFace, TTFFont
 
 from proofmark.common.translation import translated
+from proofmark.judge.headline import SANITY
 from proofmark.report.short.fonts import Font, has_hangul, korean, latin, monospaced
 from proofmark.report.short.sheet import Part, Sheet
 from proofmark.report.unbroken import SHORT
@@ -18,12 +19,19 @@ from proofmark.report.unbroken import SHORT
 INK, SOFT, LINE = (22, 25, 29), (86, 94, 104), (190, 197, 204)
 COLOURS = {
     "PASS": (0, 97, 74),
+    SANITY: (60, 60, 60),
     "FAIL": (163, 51, 11),
     "INVALID": (122, 42, 99),
     "UNJUDGED": (74, 85, 96),
 }
 """The colour of each verdict. The word is always printed, so that no colour is needed."""
-DASHES = {"PASS": (0.0, 0.0), "FAIL": (0.0, 0.0), "INVALID": (3.0, 1.5), "UNJUDGED": (0.7, 1.2)}
+DASHES = {
+    "PASS": (0.0, 0.0),
+    SANITY: (0.0, 0.0),
+    "FAIL": (0.0, 0.0),
+    "INVALID": (3.0, 1.5),
+    "UNJUDGED": (0.7, 1.2),
+}
 """Length of the dashes and of the gaps of the frame of each verdict, mm. FAIL has two lines."""
 MARGIN, TOP, BOTTOM = 14.0, 12.0, 13.0
 TEXT, SMALL, LARGE = 7.8, 7.0, 17.0
@@ -265,7 +273,7 @@ def _signatures(document: _Document, sheet: Sheet) -> None:
     _title(document, sheet.signature)
     _paragraphs(document, (sheet.declaration,), "")
     gap, y = 10.0, document.get_y() + 1
-    width = (document.epw - gap * (len(sheet.parties) - 1)) / len(sheet.parties)
+    width = (document.epw - gap * (len(sheet.parties) - 1)) / max(1, len(sheet.parties))
     for number, party in enumerate(sheet.parties):
         x = document.l_margin + number * (width + gap)
         document.set_xy(x, y)

@@ -1,0 +1,216 @@
+"""The figures with which report and summary begin: what the machine reaches, and what judges it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from proofmark.cases.reference import HardwareRule
+from proofmark.cases.telemetry import metrics_of
+from proofmark.cases.vocabulary import RESOLVED_AXES, KeyFigure
+from proofmark.common.nodesets import hosts_of
+from proofmark.common.text import percent
+from proofmark.common.translation import N_, _, translated
+from proofmark.common.units import factor
+from proofmark.judge.headline import BASELINE, CONTRACT, EXPECTED, FLOOR
+from proofmark.judge.references.derived import derive
+from proofmark.judge.references.judgement import PEERS, Judgement
+from proofmark.judge.results import WORDS, Result
+from proofmark.records.columns import Record
+from proofmark.report.run_data import RunData
+from proofmark.report.words import number, pairs
+from proofmark.site.hardware import CURRENT
+
+TITLES: Mapping[str, str] = {
+    "hpl": N_("HPL"),
+    "dgemm": N_("DGEMM of one core"),
+    "triad": N_("Triad"),
+    "latency": N_("Latency"),
+    "bandwidth": N_("Bandwidth of a pair of nodes"),
+    "message_rate": N_("Message rate"),
+    "write": N_("Write"),
+    "read": N_("Read"),
+    "metadata": N_("Files created"),
+}
+PEAKS: Mapping[str, HardwareRule] = {
+    "hpl": "rpeak_nominal",
+    "triad": "memory_bandwidth",
+    "bandwidth": "link_bandwidth",
+}
+"""The hardware limit of which a key figure is stated as a share."""
+_KINDS = (CONTRACT, EXPECTED, BASELINE, FLOOR, PEERS)
+"""The kinds of limits, the first one of which is shown."""
+_WORST = ("INVALID", "FAIL", "UNJUDGED", "PASS")
+
+
+@dataclass(frozen=True)
+class KeyRow:
+    """A key figure of a case in one mode: the best point of its sweep.
+
+    Attributes:
+        key: one of `KeyFigure`.
+        worst: the result of the worst node.
+        middle: the median of all nodes; None if no figure is valid.
+        nodes: the number of nodes or pairs that measured it.
+        share: of the hardware limit, for the worst node; None if that is not known.
+        judgement: by the first of the kinds of limits that has one; None if nothing judges it.
+        word: the worst verdict of all nodes.
+    """
+
+    key: str
+    worst: Result
+    middle: float | None
+    nodes: int
+    share: float | None
+    judgement: Judgement | None
+    word: str
+
+
+@dataclass(frozen=True)
+class KeyTexts:
+    """A key figure in the language of the page.
+
+    Attributes:
+        title: of the figure.
+        about: its case, mode and point.
+        value: of the worst node.
+        node: the worst node; empty for the only one.
+        middle: the median of several nodes, else empty.
+        share: of the hardware limit; empty if it is not known.
+        limit: the accepted values; empty if nothing judges it.
+        kind: of the limit.
+        visible: by how much the true level could miss the limit; empty if that is not known.
+    """
+
+    title: str
+    about: str
+    value: str
+    node: str
+    middle: str
+    share: str
+    limit: str
+    kind: str
+    visible: str
+
+
+def key_texts(row: KeyRow) -> KeyTexts:
+    """Return the texts of a row."""
+    record, judgement = row.worst.record, row.judgement
+    mode = _("mode {mode}").format(mode=record.mode) if record.mode != CURRENT else ""
+    point = pairs(record.parameters)
+    several = row.nodes > 1 and row.middle is not None
+    seen = judgement.visible if judgement else None
+    return KeyTexts(
+        title=translated(TITLES[row.key]),
+        about=", ".join(filter(None, (record.case, mode, record.placement, point))),
+        value="–" if row.middle is None else f"{number(record.value)} {record.unit}",
+        node=record.node if row.nodes > 1 else "",
+        middle=f"{number(row.middle)} {record.unit}" if several else "",
+        share="" if row.share is None else f"{percent(row.share)} %",
+        limit=_bounds(judgement, record.unit) if judgement else "",
+        kind=translated(judgement.kind) if judgement else "",
+        visible="" if seen is None or not math.isfinite(seen) else f"{percent(seen)} %",
+    )
+
+
+def _bounds(judgement: Judgement, unit: str) -> str:
+    of = judgement.value or 0.0
+    bounds = (("≥", judgement.at_least), ("≤", judgement.at_most))
+    known = [f"{sign} {number(bound * of)} {unit}" for sign, bound in bounds if bound is not None]
+    return ", ".join(known) or _("none")
+
+
+def key_rows(run_data: RunData) -> list[KeyRow]:
+    """Return the key figures of a run, in the order of `KeyFigure`."""
+    points: dict[tuple[str, ...], list[int]] = {}
+    records = run_data.verdict.results.aggregates.records
+    for place in range(len(records.measurands)):
+        about = records.of_measurand(place)
+        case = run_data.benchmarks.cases.get(about.case)
+        for key, metric in case.key_figures.items() if case else ():
+            if metric == about.metric:
+                points.setdefault(_group(key, about), []).append(place)
+    order = get_args(KeyFigure)
+    groups = sorted(points.items(), key=lambda item: (order.index(item[0][0]), item[0]))
+    rows = (_best(group[0], numbers, run_data) for group, numbers in groups)
+    return [row for row in rows if row]
+
+
+def not_measured(rows: list[KeyRow]) -> list[str]:
+    """Return the titles of the key figures that the run does not have."""
+    found = {row.key for row in rows}
+    return [translated(TITLES[key]) for key in get_args(KeyFigure) if key not in found]
+
+
+def _group(key: str, about: Record) -> tuple[str, ...]:
+    """Return what the points of one sweep share."""
+    part = [f"{about.parameters[axis]}" for axis in RESOLVED_AXES if axis in about.parameters]
+    return (key, about.case, about.mode, about.placement, *part)
+
+
+def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
+    """Return the best point of a sweep: that with the best median of its nodes."""
+    figures = run_data.verdict.results.aggregates
+    lower = _lower(figures.records.of_measurand(numbers[0]), run_data)
+    medians: dict[int, float] = {}
+    for place in numbers:
+        values = figures.median[(figures.measurand == place) & figures.valid]
+        if len(values):
+            medians[place] = float(np.median(values))
+    if not medians:
+        return _invalid(key, numbers, run_data)
+    chosen = (min if lower else max)(medians, key=medians.__getitem__)
+    places = np.flatnonzero(figures.measurand == chosen)
+    valid = places[figures.valid[places]]
+    values = figures.median[valid]
+    worst = run_data.verdict.results[int(valid[(np.argmax if lower else np.argmin)(values)])]
+    words = {WORDS[each] for each in run_data.verdict.results.verdict[places].tolist()}
+    return KeyRow(
+        key,
+        worst,
+        medians[chosen],
+        len(places),
+        _share(key, worst.record, run_data),
+        next(_judgements(worst), None),
+        next(word for word in _WORST if word in words),
+    )
+
+
+def _invalid(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
+    figures = run_data.verdict.results.aggregates
+    places = np.flatnonzero(np.isin(figures.measurand, numbers))
+    if not len(places):
+        return None
+    worst = run_data.verdict.results[int(places[0])]
+    return KeyRow(key, worst, None, len(places), None, None, "INVALID")
+
+
+def _lower(about: Record, run_data: RunData) -> bool:
+    return metrics_of(run_data.benchmarks.case(about.case))[about.metric].better == "lower"
+
+
+def _share(key: str, record: Record, run_data: RunData) -> float | None:
+    """Return the value of a record over the hardware limit of its nodes."""
+    facts = {each.hostname: each for each in run_data.facts}
+    hosts = hosts_of(record.node)
+    if key not in PEAKS or record.value is None or not facts.keys() >= set(hosts):
+        return None
+    rated = run_data.site.partition.rated_hardware
+    nodes = [facts[host] for host in hosts]
+    limit = derive(PEAKS[key], nodes, record.parameters, rated)
+    if isinstance(limit, str):
+        return None
+    times = factor(record.unit, limit.unit)
+    return record.value * times / limit.value if times else None
+
+
+def _judgements(result: Result) -> Iterator[Judgement]:
+    """Yield the judgements that compared a figure, those of the first kinds first."""
+    for kind in _KINDS:
+        for answer in result.references:
+            if answer.kind == kind and answer.evaluated:
+                yield answer

@@ -1,0 +1,68 @@
+"""The first section of the report: the key figures, and what was not covered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _
+from proofmark.report.key_figures import KeyRow, key_rows, key_texts, not_measured
+from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.run_data import RunData
+from proofmark.report.sections.figure_tables import verdict_cell
+from proofmark.report.words import count
+
+NUMBER = "number"
+
+
+def section(run_data: RunData) -> Section:
+    """Return the key figures with their limits, then what the run does not cover."""
+    rows = key_rows(run_data)
+    caption = _("Key figures")
+    columns = (
+        _("Figure"),
+        Column(_("Worst node"), NUMBER),
+        Column(_("Of the peak"), NUMBER),
+        Column(_("Limit"), NUMBER),
+        Column(_("Would see"), NUMBER),
+        _("Verdict"),
+    )
+    shown = table(caption, columns, map(_cells, rows), kind=TITLED)
+    note = _(
+        "Of each sweep the best point, on its worst node. The peak is that of the hardware: "
+        "nominal Rpeak, memory, link. A limit states its kind. The true level misses it by no more "
+        "than the change that the run would see, with 95 % confidence."
+    )
+    figures = Block(paragraphs=(note,), tables=(shown,)) if rows else Block()
+    scope = Block(titles=(_("Not covered"),), items=tuple(not_covered(run_data, rows)))
+    return Section("key-figures", caption, (figures, scope) if scope.items else (figures,))
+
+
+def _cells(row: KeyRow) -> tuple[Cell, ...]:
+    texts = key_texts(row)
+    middle = _("median {value}").format(value=texts.middle) if texts.middle else ""
+    return (
+        Cell(texts.title, "strong", (texts.about,)),
+        Cell(texts.value, NUMBER, tuple(filter(None, (texts.node, middle)))),
+        Cell(texts.share or "–", NUMBER),
+        Cell(texts.limit or "–", NUMBER, tuple(filter(None, (texts.kind,)))),
+        Cell(texts.visible or "–", NUMBER),
+        verdict_cell(row.word),
+    )
+
+
+def not_covered(run_data: RunData, rows: list[KeyRow]) -> Iterator[str]:
+    """Yield what the run says nothing about: figures, modes, nodes, the proof of imported runs."""
+    verdict = run_data.verdict
+    if missing := not_measured(rows):
+        yield _("Not measured: {figures}.").format(figures=", ".join(missing))
+    if open_ := [key_texts(row).title for row in rows if row.word == "UNJUDGED"]:
+        yield _("Measured, and not judged good enough: {figures}.").format(
+            figures=", ".join(dict.fromkeys(open_))
+        )
+    if left := len(verdict.coverage.not_run):
+        yield _("Other modes: {steps} not run.").format(steps=count(left, "step"))
+    if verdict.degraded:
+        yield localized(verdict.degraded.label)
+    if verdict.imported:
+        yield _("Others produced the outputs. Modes, binding and disturbance are not proved.")
