@@ -70,16 +70,18 @@ class Headline:
         }
 
 
-def headline(code: int, kinds: Mapping[str, Judged], unmet: Iterable[str]) -> Headline:
+def headline(
+    code: int, kinds: Mapping[str, Judged], unmet: Iterable[str], *, passed: bool
+) -> Headline:
     """Return the first words of a verdict.
 
     Args:
         code: its exit code without `strict`.
         kinds: what each kind of limits judged.
         unmet: what had to be judged and was not.
+        passed: whether a figure is PASS.
     """
     used = {kind: of for kind, of in kinds.items() if of.total}
-    passed = any(used[kind].met for kind in PASSING if kind in used)
     if code in (1, 2):
         word = {1: "FAIL", 2: "INVALID"}[code]
     elif code == 0 and passed:

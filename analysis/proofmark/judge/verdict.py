@@ -151,7 +151,8 @@ class Verdict:
 
     def headline(self, *, strict: bool = False) -> Headline:
         """Return the first words of the verdict."""
-        return headline(self.exit_code(strict=strict), self.kinds, self.unmet)
+        code, passed = self.exit_code(strict=strict), bool(self.counts.get("PASS"))
+        return headline(code, self.kinds, self.unmet, passed=passed)
 
     @cached_property
     def kinds(self) -> Mapping[str, Judged]:

@@ -21,6 +21,7 @@ from proofmark.judge.references.derived import derive
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.records.columns import Record
+from proofmark.report.drawing.series import Nominal
 from proofmark.report.run_data import RunData
 from proofmark.report.words import number, pairs
 from proofmark.site.hardware import CURRENT
@@ -30,7 +31,7 @@ TITLES: Mapping[str, str] = {
     "dgemm": N_("DGEMM of one core"),
     "triad": N_("Triad"),
     "latency": N_("Latency"),
-    "bandwidth": N_("Bandwidth of a pair of nodes"),
+    "bandwidth": N_("Bandwidth of two ranks"),
     "message_rate": N_("Message rate"),
     "write": N_("Write"),
     "read": N_("Read"),
@@ -153,8 +154,10 @@ def _group(key: str, about: Record) -> tuple[str, ...]:
 
 
 def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
-    """Return the best point of a sweep: that with the best median of its nodes."""
+    """Return the point of a sweep that the first kind of limits judges, and of several the best."""
     figures = run_data.verdict.results.aggregates
+    ranks = {place: _rank(place, run_data) for place in numbers}
+    numbers = [place for place in numbers if ranks[place] == min(ranks.values())]
     lower = _lower(figures.records.of_measurand(numbers[0]), run_data)
     medians: dict[int, float] = {}
     for place in numbers:
@@ -174,10 +177,20 @@ def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
         worst,
         medians[chosen],
         len(places),
-        _share(key, worst.record, run_data),
+        _share(key, worst.record, nominal(run_data)),
         next(_judgements(worst), None),
         next(word for word in _WORST if word in words),
     )
+
+
+def _rank(measurand: int, run_data: RunData) -> int:
+    """Return the number of the first kind of limits of references that judges a point."""
+    results = run_data.verdict.results
+    places = np.flatnonzero(results.aggregates.measurand == measurand).tolist()
+    kinds = {
+        answer.kind for place in places for answer in results.answers.get(place, ()) if answer.ratio
+    }
+    return min((_KINDS.index(kind) for kind in kinds if kind in _KINDS), default=len(_KINDS))
 
 
 def _invalid(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
@@ -193,19 +206,30 @@ def _lower(about: Record, run_data: RunData) -> bool:
     return metrics_of(run_data.benchmarks.case(about.case))[about.metric].better == "lower"
 
 
-def _share(key: str, record: Record, run_data: RunData) -> float | None:
+def _share(key: str, record: Record, peak: Nominal) -> float | None:
     """Return the value of a record over the hardware limit of its nodes."""
+    limit = peak(record) if key in PEAKS else None
+    return record.value / limit if record.value is not None and limit else None
+
+
+def nominal(run_data: RunData) -> Nominal:
+    """Return the function that gives the hardware limit of a record in its unit."""
     facts = {each.hostname: each for each in run_data.facts}
-    hosts = hosts_of(record.node)
-    if key not in PEAKS or record.value is None or not facts.keys() >= set(hosts):
-        return None
     rated = run_data.site.partition.rated_hardware
-    nodes = [facts[host] for host in hosts]
-    limit = derive(PEAKS[key], nodes, record.parameters, rated)
-    if isinstance(limit, str):
-        return None
-    times = factor(record.unit, limit.unit)
-    return record.value * times / limit.value if times else None
+    cases = run_data.benchmarks.cases
+
+    def of(record: Record) -> float | None:
+        keys = cases[record.case].key_figures if record.case in cases else {}
+        of_metric = (key for key, metric in keys.items() if metric == record.metric)
+        rules = [PEAKS[key] for key in of_metric if key in PEAKS]
+        hosts = hosts_of(record.node)
+        if not rules or not facts.keys() >= set(hosts):
+            return None
+        limit = derive(rules[0], [facts[host] for host in hosts], record.parameters, rated)
+        times = None if isinstance(limit, str) else factor(limit.unit, record.unit)
+        return limit.value * times if times and not isinstance(limit, str) else None
+
+    return of
 
 
 def _judgements(result: Result) -> Iterator[Judgement]:

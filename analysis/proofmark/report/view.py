@@ -67,6 +67,7 @@ def view(run_data: RunData) -> View:
         *paper_claims.sections(run_data.claims),
         peak.section(run_data),
         *faulty_nodes.sections(run_data),
+        *issues.observations(run_data),
         *storage_targets.sections(run_data),
         *of_time,
         *under_load,

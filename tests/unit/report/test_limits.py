@@ -86,7 +86,7 @@ def test_the_table_counts_the_figures_of_each_limit(tmp_path: Path) -> None:
     assert numbers["contract: every size"][2:] == (str(judged - 1), "1", "0", "0")
     sources = [source.partition(":")[0] for source in numbers]
     assert sources[0] == "contract"
-    assert "derived" in sources, "the references of the cases of the suite are in the table"
+    assert "floor" in sources, "the references of the cases of the suite are in the table"
 
 
 def test_like_limits_are_counted_one_by_one(tmp_path: Path) -> None:

@@ -35,11 +35,12 @@ from proofmark.runs.nodes import collect_nodes, nodes_of
 from proofmark.runs.run import Run, benchmarks_of
 
 SECTIONS = [
+    "key-figures",
     "attention",
     "judged",
     "plots",
-    "claims",
     "information",
+    "observations",
     "provenance",
     "commands",
     "all",
@@ -142,7 +143,11 @@ def test_the_sections_and_the_head_of_the_report(good: tuple[Run, Verdict, str])
     page = assert_sound(text)
     assert [each["id"] for each in page.of("section")] == SECTIONS
     head = page.words.partition("Issues")[0]
-    assert "PASS All 4 judged figures are within the limits; 426 figures UNJUDGED." in head
+    assert "NO FAULT FOUND 3 of 3 floors; no contract, no expected value; 430 figures" in head
+    figures = section(text, "key-figures")
+    assert "HPL hpcc, close, blas_kernel right" in figures
+    assert "≥ 24.30 Gflops floor" in figures
+    assert "Not measured: Triad, Latency, Message rate, Files created." in figures
     for word in WORDS:
         assert f"{verdict.counts[word]} {word}" in head
     assert "16 of 16 steps measured, no figure measured twice" in head
@@ -156,7 +161,7 @@ def test_the_report_is_smaller_than_1_5_mb(good: tuple[Run, Verdict, str]) -> No
 
 
 def test_both_blas_kernels_are_compared(good: tuple[Run, Verdict, str]) -> None:
-    words = section(good[2], "attention")
+    words = section(good[2], "observations")
     assert "OpenBLAS 0.3.21 chose PRESCOTT" in words
     assert "as-installed: Prescott right: Zen Gain" in words
     assert "ranks 2 vm 9.602 Gflops 41.29 Gflops 4.30 ×" in words
@@ -169,7 +174,7 @@ def test_a_kernel_that_the_blas_did_not_use_is_reported(tmp_path: Path) -> None:
         outputs[right]["stderr"] = "Core: Prescott\n"
 
     _, text = reported(made_run(tmp_path, change=change))
-    assert "right: ZEN was wanted, the output reports Prescott." in section(text, "attention")
+    assert "right: ZEN was wanted, the output reports Prescott." in section(text, "observations")
 
 
 def test_a_judged_figure_has_reference_ratio_limit_and_source(
@@ -178,7 +183,7 @@ def test_a_judged_figure_has_reference_ratio_limit_and_source(
     words = section(good[2], "judged")
     metric = benchmarks_of(good[0]).case("hpcc").metrics["dgemm_star"]
     assert f"hpcc dgemm_star {metric.what} close, " in words
-    row = r"vm 41\.29 Gflops single run 54\.00 Gflops 0\.765 at least 0\.45 derived: "
+    row = r"vm 41\.29 Gflops single run 54\.00 Gflops 0\.765 at least 0\.45 floor: "
     assert re.search(row, words)
 
 
@@ -208,8 +213,8 @@ def test_only_changed_error_counters_are_shown(
     good: tuple[Run, Verdict, str], troubled: tuple[Run, Verdict, str]
 ) -> None:
     changed = "information processes were killed because memory ran out vm vmstat/oom_kill – 0 2"
-    assert changed in section(troubled[2], "attention")
-    assert "Error counters that changed" not in section(good[2], "attention")
+    assert changed in section(troubled[2], "observations")
+    assert "Error counters that changed" not in good[2]
 
 
 def test_machine_check_exceptions_are_marked_as_invalid(tmp_path: Path) -> None:
@@ -239,10 +244,8 @@ def test_a_run_without_issues_reports_that(tmp_path: Path) -> None:
         gather(run, replace(verdict, results=results_of([each.record for each in others]))),
         software=provided.model_copy(update={"packages": {"hpcc": package}}),
     )
-    (attention, *_) = view(run_data).sections
-    assert attention.blocks[0].paragraphs == (
-        "No failure, no finding, and no changed error counter.",
-    )
+    (attention,) = (each for each in view(run_data).sections if each.id == "attention")
+    assert attention.blocks[0].paragraphs == ("None.",)
 
 
 def test_the_report_has_every_command_and_how_to_repeat_it(good: tuple[Run, Verdict, str]) -> None:
@@ -393,7 +396,7 @@ def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     verdict, text = reported(run)
     page = assert_sound(text)
     assert overall(verdict) == "INVALID"
-    assert "16 of 16 steps not measured; no figure could be judged." in page.words
+    assert "16 of 16 steps not measured; nothing was judged." in page.words
     assert "unknown: no provenance was collected" in page.words
     assert "1 of 1 node without provenance in nodes/." in page.words
 
@@ -430,15 +433,15 @@ def verdict_of(**counts: int) -> Verdict:
 @pytest.mark.parametrize(
     ("counts", "word", "sentence"),
     [
-        ({"PASS": 1}, "PASS", "The one judged figure is within the limits."),
-        ({"PASS": 3, "FAIL": 1}, "FAIL", "1 of 4 judged figures outside the limits."),
+        ({"PASS": 1}, "PASS", "Nothing was judged."),
+        ({"PASS": 3, "FAIL": 1}, "FAIL", "1 of 4 judged figures outside the limits; nothing was judged."),
         (
             {"PASS": 1, "INVALID": 1},
             "INVALID",
             "1 figure INVALID (not a measurement of what was requested); "
-            "the one judged figure is within the limits.",
+            "nothing was judged.",
         ),
-        ({"UNJUDGED": 2}, "UNJUDGED", "No figure could be judged; 2 figures UNJUDGED."),
+        ({"UNJUDGED": 2}, "UNJUDGED", "Nothing was judged; 2 figures UNJUDGED."),
     ],
 )
 def test_the_headline_gives_the_reason_for_the_verdict(

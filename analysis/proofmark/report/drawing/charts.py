@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from proofmark.common.translation import ENGLISH, _, language
-from proofmark.report.drawing.series import PlotPoint, Sample, Series
+from proofmark.common.translation import ENGLISH, N_, _, language, translated
+from proofmark.judge.headline import CONTRACT, EXPECTED, FLOOR
+from proofmark.report.drawing.series import NOMINAL, PlotPoint, Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
 from proofmark.report.short.fonts import korean
 from proofmark.report.words import count, number
@@ -111,6 +112,16 @@ def sheet() -> tuple[Figure, Axes]:
     return figure, axes
 
 
+LIMIT_NAMES = {
+    CONTRACT: N_("limit of the contract"),
+    EXPECTED: N_("expected value"),
+    FLOOR: N_("floor"),
+    NOMINAL: N_("peak of the hardware"),
+}
+LIMIT_MARKS = dict(zip(LIMIT_NAMES, ("_", "+", "1", "x"), strict=True))
+"""The mark of matplotlib for each kind of limit."""
+
+
 @dataclass(frozen=True)
 class Labels:
     """The title of a plot, and quantity and unit of its axes."""
@@ -143,15 +154,35 @@ def draw_over_bytes(
         if low != high:
             axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
     points = [point for line in drawn for point in line.points]
+    bounds = draw_limits(axes, drawn)
     _scale_bytes(axes, [point.x for point in points])
-    _scale_log(axes, [bound for point in points for bound in (point.low, point.high)])
+    _scale_log(axes, [*(end for point in points for end in (point.low, point.high)), *bounds])
     axes.set_xlabel(labels.x)
     axes.set_title(labels.y, loc="left")
-    if any(line.label for line in drawn):
+    if any(line.label for line in drawn) or bounds:
         figure.legend(loc="outside upper left", ncols=2, frameon=False, borderaxespad=0.2)
     zeros = sum(len(line.points) for line in lines) - sum(len(line.points) for line in positive)
     text = _described(drawn, labels.y, len(drawable) - len(drawn), zeros)
     return [Drawing(name, labels.title, text, figure, samples)]
+
+
+def draw_limits(axes: Axes, lines: Sequence[Series]) -> list[float]:
+    """Draw a mark at each limit, a kind of mark for each kind of limit; return their values."""
+    drawn: list[float] = []
+    for kind, marker in LIMIT_MARKS.items():
+        found = dict.fromkeys(
+            (point.x, bound)
+            for line in lines
+            for point in line.points
+            for name, bound in point.limits
+            if name == kind and bound > 0
+        )
+        if found:
+            x, y = zip(*found, strict=True)
+            label = translated(LIMIT_NAMES[kind])
+            axes.plot(x, y, marker, color=INK, markersize=9, markeredgewidth=1.6, label=label)
+            drawn += y
+    return drawn
 
 
 def _positive(line: Series) -> tuple[PlotPoint, ...]:
@@ -210,7 +241,7 @@ class Bars:
 
 
 def draw_bars(
-    groups: Sequence[str], series: Sequence[Bars], y_label: str, level: tuple[str, float] | None
+    groups: Sequence[str], series: Sequence[Bars], y_label: str, levels: Sequence[tuple[str, float]]
 ) -> Figure:
     """Return a figure of bars that begin at 0, each labelled with its value.
 
@@ -218,7 +249,7 @@ def draw_bars(
         groups: labels of the groups on the x axis.
         series: the bars of one colour each.
         y_label: quantity and unit.
-        level: label and value of a horizontal line; None for no line.
+        levels: label and value of each horizontal line.
     """
     figure, axes = sheet()
     width = 0.8 / len(series)
@@ -232,8 +263,7 @@ def draw_bars(
             x, y, width * 0.92, label=one.label, color=colour, hatch=hatch, edgecolor=PAPER
         )
         axes.bar_label(drawn, [number(value, 3) for value in y], padding=2, fontsize=8.5)
-    if level:
-        name, value = level
+    for name, value in levels:
         axes.axhline(value, color=INK, linestyle=(0, (4, 3)), linewidth=1.0)
         position = (len(groups) - 0.5, value)
         axes.annotate(
@@ -242,7 +272,7 @@ def draw_bars(
     axes.set_xticks(range(len(groups)), groups)
     axes.set_xlim(-0.5, len(groups) - 0.5)
     heights = [value for one in series for value in one.values if value is not None]
-    axes.set_ylim(0, 1.12 * max([*heights, level[1] if level else 0]))
+    axes.set_ylim(0, 1.12 * max([*heights, *(value for _, value in levels)]))
     axes.tick_params(axis="x", length=0)
     axes.yaxis.set_major_formatter(FuncFormatter(number_label))
     axes.set_title(y_label, loc="left")

@@ -15,7 +15,16 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from proofmark.common.translation import _
 from proofmark.report.drawing.chart import Axis, Chart, Panel, expected_x
-from proofmark.report.drawing.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
+from proofmark.report.drawing.charts import (
+    COLOURS,
+    DASHES,
+    INK,
+    MARKERS,
+    PAPER,
+    Drawing,
+    Style,
+    draw_limits,
+)
 from proofmark.report.drawing.series import Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
 from proofmark.report.plot import PlotContext
@@ -133,8 +142,10 @@ def _draw(
             textcoords="offset points",
             fontsize=8,
         )
+    bounds_of = [] if chart.signed else draw_limits(axes, panel.lines)
     _scale_x(axes, chart.x, positions)
-    _scale_y(axes, chart, [point.y for line in panel.lines for point in line.points])
+    values = [point.y for line in panel.lines for point in line.points]
+    _scale_y(axes, chart, [*values, *bounds_of])
     axes.set_xlabel(chart.x.label)
     unit = panel.y or chart.y.label
     axes.set_title(f"{panel.title} – {unit}" if panel.title else unit, loc="left")
@@ -194,6 +205,7 @@ def scaled(lines: Sequence[Series], factor: Callable[[float], float]) -> list[Se
                     point.y * factor(point.x),
                     point.low * factor(point.x),
                     point.high * factor(point.x),
+                    tuple((kind, bound * factor(point.x)) for kind, bound in point.limits),
                 )
                 for point in line.points
             ),

@@ -15,19 +15,26 @@ from proofmark.records.columns import Record
 from proofmark.report.words import visible
 
 Scalar = str | int | float
+Limit = tuple[str, float]
+"""The kind of a limit, or `NOMINAL`, and its value."""
+NOMINAL = "nominal"
+"""The kind of the peak of the hardware."""
+Nominal = Callable[[Record], float | None]
+"""Returns the peak of the hardware in the unit of a record; None if it is not known."""
 
 
 @dataclass(frozen=True)
 class Sample:
     """One figure of the run: the median, the least and the greatest of its repeats.
 
-    The value of `record` is the median too.
+    The value of `record` is the median too. `limits` are in its unit, each with its kind.
     """
 
     record: Record
     value: float
     low: float
     high: float
+    limits: tuple[Limit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,7 @@ class PlotPoint:
     y: float
     low: float
     high: float
+    limits: tuple[Limit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,13 +60,29 @@ MANY = 64
 """The largest number of nodes with a sample each; more nodes share one sample with a range."""
 
 
-def samples_of(results: Results, wanted: Callable[[Record], bool] = lambda _: True) -> list[Sample]:
+def samples_of(
+    results: Results,
+    wanted: Callable[[Record], bool] = lambda _: True,
+    nominal: Nominal = lambda _: None,
+) -> list[Sample]:
     """Return a sample of each valid result whose record is `wanted`; INVALID is not drawn."""
-    return list(_samples(results.aggregates, wanted))
+    return list(_samples(results, wanted, nominal))
 
 
-def _samples(standing: Aggregates, wanted: Callable[[Record], bool]) -> Iterator[Sample]:
+def _limits(results: Results, figure: int, record: Record, nominal: Nominal) -> tuple[Limit, ...]:
+    """Return the limits that judge a figure, and the peak of its hardware."""
+    peak = nominal(record)
+    answers = results.answers.get(figure, ())
+    bounds = ((each.kind, each.value, each.at_least or each.at_most) for each in answers)
+    found = [(kind, value * bound) for kind, value, bound in bounds if value and bound]
+    return (*found, *([(NOMINAL, peak)] if peak else []))
+
+
+def _samples(
+    results: Results, wanted: Callable[[Record], bool], nominal: Nominal
+) -> Iterator[Sample]:
     """Yield the samples of `wanted` figures; more than `MANY` like nodes share one sample."""
+    standing: Aggregates = results.aggregates
     chosen = np.flatnonzero(standing.about(wanted) & standing.valid)
     alike: dict[int, list[int]] = {}
     measurands = standing.measurand[chosen].tolist()
@@ -70,8 +94,13 @@ def _samples(standing: Aggregates, wanted: Callable[[Record], bool]) -> Iterator
         if len(figures) <= MANY:
             for figure in figures:
                 record = standing.record(figure)
+                bounds = _limits(results, figure, record, nominal)
                 yield Sample(
-                    record, float(standing.median[figure]), float(low[figure]), float(high[figure])
+                    record,
+                    float(standing.median[figure]),
+                    float(low[figure]),
+                    float(high[figure]),
+                    bounds,
                 )
             continue
         values = standing.median[figures]
@@ -80,8 +109,10 @@ def _samples(standing: Aggregates, wanted: Callable[[Record], bool]) -> Iterator
             names[nodes.tobytes()] = folded(standing.records.nodes[node] for node in nodes)
         middle = float(np.median(values))
         name = names[nodes.tobytes()]
-        merged = replace(standing.record(figures[0]), node=name, value=middle)
-        yield Sample(merged, middle, float(low[figures].min()), float(high[figures].max()))
+        first = standing.record(figures[0])
+        bounds = _limits(results, figures[0], first, nominal)
+        ends = float(low[figures].min()), float(high[figures].max())
+        yield Sample(replace(first, node=name, value=middle), middle, *ends, bounds)
 
 
 def parameter(record: Record, name: str) -> float | None:
@@ -160,17 +191,21 @@ def lines_by_label(
 def plot_points_of(samples: Iterable[Sample], x: Measure, factor: Measure) -> tuple[PlotPoint, ...]:
     """Return a point for each value of `x`: the median and the range of its samples."""
     groups: dict[float, list[tuple[float, float, float]]] = {}
+    limits: dict[float, dict[str, float]] = {}
     for sample in samples:
         position, scale = x(sample.record), factor(sample.record)
         if position is not None and scale is not None:
             triple = (sample.value * scale, sample.low * scale, sample.high * scale)
             groups.setdefault(position, []).append(triple)
+            for kind, bound in sample.limits:
+                limits.setdefault(position, {}).setdefault(kind, bound * scale)
     return tuple(
         PlotPoint(
             position,
             median(value for value, _, _ in triples),
             min(low for _, low, _ in triples),
             max(high for _, _, high in triples),
+            tuple(limits.get(position, {}).items()),
         )
         for position, triples in sorted(groups.items())
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proofmark.common.translation import N_, _
+from proofmark.common.translation import N_, _, translated
+from proofmark.judge.headline import CONTRACT, EXPECTED
 from proofmark.records.read import Record
-from proofmark.report.drawing.charts import Bars, Drawing, draw_bars
+from proofmark.report.drawing.charts import LIMIT_NAMES, Bars, Drawing, draw_bars
 from proofmark.report.drawing.series import Sample, Series, lines_by_settings, parameter
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.plot import Plot, PlotContext
@@ -42,6 +43,18 @@ def _rates(samples: Sequence[Sample]) -> dict[str, float]:
     return rates
 
 
+def _limits(samples: Sequence[Sample]) -> list[tuple[str, float]]:
+    """Return the contract limits and expected values of HPL in GFlop/s, each with its name."""
+    found = {
+        (kind, bound * factor)
+        for sample in samples
+        if sample.record.metric in HPL and (factor := gigaflops(sample.record))
+        for kind, bound in sample.limits
+        if kind in (CONTRACT, EXPECTED)
+    }
+    return [(f"{translated(LIMIT_NAMES[kind])} {number(bound)}", bound) for kind, bound in found]
+
+
 class BlasKernels(Plot):
     """Bars of HPL Rmax and of DGEMM × ranks for each kernel that the BLAS used."""
 
@@ -71,16 +84,14 @@ class BlasKernels(Plot):
             Bars("DGEMM × ranks", [dgemm.get(choice) for choice in choices]),
         ]
         peak = context.peak_gflops
-        level = (
-            None
-            if peak is None
-            else (_("Rpeak nominal {rate} (information)").format(rate=number(peak)), peak)
-        )
+        levels = _limits(samples)
+        if peak is not None:
+            levels.append((_("Rpeak nominal {rate} (information)").format(rate=number(peak)), peak))
         text = sentence(
             f"{group.replace(chr(10), ', ')}: HPL {number(hpl.get(choice))} GFlop/s, "
             f"DGEMM × ranks {number(dgemm.get(choice))} GFlop/s"
             for group, choice in zip(groups, choices, strict=True)
         )
-        figure = draw_bars(groups, series, _("rate in GFlop/s"), level)
+        figure = draw_bars(groups, series, _("rate in GFlop/s"), levels)
         title = _("HPL and DGEMM by the kernel of the BLAS")
         return [Drawing("blas-kernel", title, text, figure, samples)]

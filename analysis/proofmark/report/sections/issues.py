@@ -43,18 +43,27 @@ def section(run_data: RunData) -> Section:
         *limits.idle(run_data),
         *_not_run(run_data),
         *_stopped(run_data),
+        *_counters(run_data, invalid=True),
+        *disagreements.blocks(run_data),
+    ]
+    none = Block(paragraphs=(_("None."),))
+    return Section("attention", _("Issues"), tuple(blocks) or (none,))
+
+
+def observations(run_data: RunData) -> Iterator[Section]:
+    """Yield the section with what was noticed and is no issue, if there is anything."""
+    blocks = [
         *_other_modes(run_data),
         *_findings(run_data),
         *blas_kernels.blocks(run_data),
-        *_counters(run_data),
-        *disagreements.blocks(run_data),
+        *_counters(run_data, invalid=False),
         *_disturbed_executions(run_data),
         *_rounds(run_data),
         *_disturbances(run_data),
         *_no_provenance(run_data),
     ]
-    none = Block(paragraphs=(_("No failure, no finding, and no changed error counter."),))
-    return Section("attention", _("Issues"), tuple(blocks) or (none,))
+    if blocks:
+        yield Section("observations", _("Observations"), tuple(blocks))
 
 
 def _failures(run_data: RunData) -> Iterator[Block]:
@@ -237,10 +246,11 @@ def _findings(run_data: RunData) -> Iterator[Block]:
         yield Block(titles=(_("Findings about the software"),), items=tuple(findings))
 
 
-def _counters(run_data: RunData) -> Iterator[Block]:
+def _counters(run_data: RunData, *, invalid: bool) -> Iterator[Block]:
+    """Yield the changed counters that make figures INVALID, or the others."""
     rows = [
         (
-            verdict_cell("INVALID") if change.invalid else Cell(_("information")),
+            verdict_cell("INVALID") if invalid else Cell(_("information")),
             Cell(localized(change.meaning), "strong"),
             node.host,
             Cell(change.name, "code"),
@@ -251,6 +261,7 @@ def _counters(run_data: RunData) -> Iterator[Block]:
         for node in run_data.nodes
         for job in node.jobs
         for change in job.provenance.changes
+        if change.invalid == invalid
     ]
     if not rows:
         return
@@ -264,10 +275,10 @@ def _counters(run_data: RunData) -> Iterator[Block]:
         Column(_("After"), "number"),
     )
     caption = _("Error counters that changed while the benchmarks ran")
-    invalid = _("INVALID: figures that were measured on this node at that time are not valid.")
+    effect = _("INVALID: figures that were measured on this node at that time are not valid.")
     yield Block(
         titles=(caption,),
-        paragraphs=(invalid,) if any(row[0].kind for row in rows) else (),
+        paragraphs=(effect,) if invalid else (),
         tables=(
             table(caption, columns, rows, kind=TITLED, rest=_("The complete list is in nodes/.")),
         ),

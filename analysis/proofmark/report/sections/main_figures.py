@@ -29,9 +29,9 @@ def section(run_data: RunData) -> Section:
     )
     shown = table(caption, columns, map(_cells, rows), kind=TITLED)
     note = _(
-        "Of each sweep the best point, on its worst node. The peak is that of the hardware: "
-        "nominal Rpeak, memory, link. A limit states its kind. The true level misses it by no more "
-        "than the change that the run would see, with 95 % confidence."
+        "Of each sweep the point that a limit judges, else the best, on its worst node. The peak "
+        "is that of the hardware: nominal Rpeak, memory, link. A limit states its kind. The true "
+        "level misses it by no more than the change that the run would see, with 95 % confidence."
     )
     figures = Block(paragraphs=(note,), tables=(shown,)) if rows else Block()
     scope = Block(titles=(_("Not covered"),), items=tuple(not_covered(run_data, rows)))

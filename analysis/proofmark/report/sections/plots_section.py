@@ -19,6 +19,7 @@ from proofmark.report import predictions
 from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
+from proofmark.report.key_figures import nominal
 from proofmark.report.page import Block, Link, Picture, Section, table
 from proofmark.report.plot import Plot, PlotContext, plots, shows
 from proofmark.report.run_data import RunData
@@ -45,7 +46,7 @@ def section(run_data: RunData) -> tuple[Section, Files]:
         machine=machine_of(run_data.run),
         missing_steps=_missing_steps(run_data),
     )
-    samples = samples_of(run_data.verdict.results, _is_plotted)
+    samples = samples_of(run_data.verdict.results, _is_plotted, nominal(run_data))
     folder = run_data.run.files.plots.name
     pictures: list[Picture] = []
     files: Files = {}
