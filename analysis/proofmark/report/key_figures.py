@@ -77,7 +77,8 @@ class KeyTexts:
 
     Attributes:
         title: of the figure.
-        about: its case, mode and point.
+        case: its case, mode and placement.
+        point: of the sweep.
         value: of the worst node.
         node: the worst node; empty for the only one.
         middle: the median of several nodes, else empty.
@@ -88,7 +89,8 @@ class KeyTexts:
     """
 
     title: str
-    about: str
+    case: str
+    point: str
     value: str
     node: str
     middle: str
@@ -102,12 +104,12 @@ def key_texts(row: KeyRow) -> KeyTexts:
     """Return the texts of a row."""
     record, judgement = row.worst.record, row.judgement
     mode = _("mode {mode}").format(mode=record.mode) if record.mode != CURRENT else ""
-    point = pairs(record.parameters)
     several = row.nodes > 1 and row.middle is not None
     seen = judgement.visible if judgement else None
     return KeyTexts(
         title=translated(TITLES[row.key]),
-        about=", ".join(filter(None, (record.case, mode, record.placement, point))),
+        case=", ".join(filter(None, (record.case, mode, record.placement))),
+        point=pairs(record.parameters),
         value="–" if row.middle is None else f"{number(record.value)} {record.unit}",
         node=record.node if row.nodes > 1 else "",
         middle=f"{number(row.middle)} {record.unit}" if several else "",

@@ -42,7 +42,7 @@ def _cells(row: KeyRow) -> tuple[Cell, ...]:
     texts = key_texts(row)
     middle = _("median {value}").format(value=texts.middle) if texts.middle else ""
     return (
-        Cell(texts.title, "strong", (texts.about,)),
+        Cell(texts.title, "strong", tuple(filter(None, (texts.case, texts.point)))),
         Cell(texts.value, NUMBER, tuple(filter(None, (texts.node, middle)))),
         Cell(texts.share or "–", NUMBER),
         Cell(texts.limit or "–", NUMBER, tuple(filter(None, (texts.kind,)))),

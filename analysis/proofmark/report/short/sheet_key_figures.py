@@ -35,7 +35,7 @@ def key_part(run_data: RunData, allowance: Allowance) -> Part:
 def _row(row: KeyRow, most: int) -> tuple[str, ...]:
     texts = key_texts(row)
     return (
-        clipped(f"{texts.title}, {texts.about}", most // 2),
+        clipped(f"{texts.title}, {texts.case}", most // 2),
         clipped(", ".join(filter(None, (texts.value, texts.node))), most // 2),
         texts.share or "–",
         clipped(" ".join(filter(None, (texts.kind, texts.limit))) or "–", most // 2),
