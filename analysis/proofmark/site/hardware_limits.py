@@ -25,6 +25,7 @@ def _pattern(text: str) -> str:
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
+Tolerance = Annotated[float, Field(gt=0, lt=0.5)]
 Sentence = Annotated[str, Field(min_length=1)]
 Day = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}){0,2}$")]
 """The date of a source: a year, a month or a day of ISO 8601."""
@@ -40,6 +41,8 @@ class Conditions(StrictModel):
         threads: ``cores`` if each core had one thread, ``part`` if some cores had none.
         streaming_stores: whether the stores passed the caches.
         blas: the libraries that reach the figure.
+        nodes: of the largest run of HPL. More nodes can be slower.
+        tcp: whether messages between nodes passed TCP. HPL over TCP reaches half of the figure.
     """
 
     system: Sentence
@@ -47,17 +50,22 @@ class Conditions(StrictModel):
     threads: Literal["cores", "part"] | None = None
     streaming_stores: bool | None = None
     blas: tuple[Blas, ...] = ()
+    nodes: Count | None = None
+    tcp: bool | None = None
 
 
 class Typical(StrictModel):
     """A share of a peak that a healthy node reaches, as a public source states it.
 
-    No figure is judged with it. The tolerance is half of the range of the source. If the source has
-    one value, the kit adds 0.05 for a node, and 0.1 for a whole system: HPL of one node is better.
+    A healthy machine under these conditions reaches ``ratio`` - ``tolerance`` or more. HPL does so
+    with a matrix that fills most of the memory. The tolerance is half of the range of the sources.
+    If there is one value, the kit adds 0.05 for HPL of a node, and 0.1 for HPL of a whole system,
+    because HPL of one node is better. For Triad it adds 0.1: two sites with Broadwell, the same
+    memory and streaming stores differ by 0.07 (0.775 and 0.846).
     """
 
     ratio: Annotated[float, Field(gt=0, lt=1.5)]
-    tolerance: Annotated[float, Field(gt=0, lt=0.5)]
+    tolerance: Tolerance
     conditions: Conditions
     source: Sentence
     date: Day
@@ -109,13 +117,20 @@ class Measured(StrictModel):
 
     Attributes:
         lanes: of the port.
-        latency_s: of a small message.
-        bytes_per_s: of large messages.
+        latency_s: of a small message. It has no tolerance: hops and processors change it by half.
+        bytes_per_s: of messages of 1 MiB or more, many of them under way (osu_bw).
+        tolerance: a share of the data rate of the port. Healthy ports reach the share of this
+            source less the tolerance, or more. If the source has no range, the kit takes 0.1.
+        bare_metal: whether the nodes were real, not virtual.
+        tcp: whether the messages passed TCP.
     """
 
     lanes: Count
     latency_s: Positive | None = None
     bytes_per_s: Positive | None = None
+    tolerance: Tolerance = 0.1
+    bare_metal: bool
+    tcp: bool = False
     system: Sentence
     source: Sentence
     date: Day
