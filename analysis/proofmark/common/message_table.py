@@ -35,6 +35,8 @@ MESSAGES: Mapping[str, str] = {
     "conditions-open": "{text}; it does not judge: {conditions}",
     "condition-virtual": "the source is about real nodes, and this one is virtual ({machine})",
     "condition-threads": "the source has one thread on each core",
+    "condition-tcp": "the messages of the source did not pass TCP; whether these did is not known",
+    "condition-nodes": "the source has {source} nodes at most, the run has {nodes}",
     "condition-blas": "the BLAS of the source is {source}, and that of the program is {blas}",
     "condition-stores": "the stores of the source pass the caches, those of the program are not "
     "known to",

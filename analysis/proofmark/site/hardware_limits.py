@@ -26,6 +26,7 @@ def _pattern(text: str) -> str:
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
+Tolerance = Annotated[float, Field(gt=0, lt=0.5)]
 Sentence = Annotated[str, Field(min_length=1)]
 Day = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}){0,2}$")]
 """The date of a source: a year, a month or a day of ISO 8601."""
@@ -41,6 +42,8 @@ class Conditions(StrictModel):
         threads: ``cores`` if each core had one thread, ``part`` if some cores had none.
         streaming_stores: whether the stores passed the caches.
         blas: the libraries that reach the figure.
+        nodes: of the largest run of HPL. More nodes can be slower.
+        tcp: whether messages between nodes passed TCP. HPL over TCP reaches half of the figure.
     """
 
     system: Sentence
@@ -48,17 +51,22 @@ class Conditions(StrictModel):
     threads: Literal["cores", "part"] | None = None
     streaming_stores: bool | None = None
     blas: tuple[Blas, ...] = ()
+    nodes: Count | None = None
+    tcp: bool | None = None
 
 
 class Typical(StrictModel):
     """A share of a peak that a healthy node reaches, as a public source states it.
 
-    The tolerance is half of the range of the source. If the source has
-    one value, the kit adds 0.05 for a node, and 0.1 for a whole system: HPL of one node is better.
+    A healthy machine under these conditions reaches ``ratio`` - ``tolerance`` or more. HPL does so
+    with a matrix that fills most of the memory. The tolerance is half of the range of the sources.
+    If there is one value, the kit adds 0.05 for HPL of a node, and 0.1 for HPL of a whole system,
+    because HPL of one node is better. For Triad it adds 0.1: two sites with Broadwell, the same
+    memory and streaming stores differ by 0.07 (0.775 and 0.846).
     """
 
     ratio: Annotated[float, Field(gt=0, lt=1.5)]
-    tolerance: Annotated[float, Field(gt=0, lt=0.5)]
+    tolerance: Tolerance
     conditions: Conditions
     source: Sentence
     date: Day
@@ -110,15 +118,20 @@ class Measured(StrictModel):
 
     Attributes:
         lanes: of the port.
-        latency_s: of a small message.
-        bytes_per_s: of large messages.
-        tolerance: the part by which a healthy link can be slower with large messages.
+        latency_s: of a small message. It has no tolerance: hops and processors change it by half.
+        bytes_per_s: of messages of 1 MiB or more, many of them under way (osu_bw).
+        tolerance: a share of the data rate of the port. Healthy ports reach the share of this
+            source less the tolerance, or more. If the source has no range, the kit takes 0.1.
+        bare_metal: whether the nodes were real, not virtual.
+        tcp: whether the messages passed TCP.
     """
 
     lanes: Count
     latency_s: Positive | None = None
     bytes_per_s: Positive | None = None
-    tolerance: Annotated[float, Field(gt=0, lt=0.5)] = 0.1
+    tolerance: Tolerance = 0.1
+    bare_metal: bool
+    tcp: bool = False
     system: Sentence
     source: Sentence
     date: Day
@@ -248,9 +261,14 @@ def link(rate: str, layer: str | None = None) -> LinkLimit | None:
     return None
 
 
-def _large_messages(rows: Iterable[Measured], lanes: int) -> Measured | None:
-    """Return the slowest of the rates that sources state for so many lanes; None if none does."""
-    rates = [(row.bytes_per_s, row) for row in rows if row.lanes == lanes and row.bytes_per_s]
+def _large_messages(rows: Iterable[Measured], lanes: int = 0) -> Measured | None:
+    """Return the slowest of the rates that sources state for so many lanes; None if none does.
+
+    0 is any number of lanes. TCP is left out. Real nodes come before virtual ones.
+    """
+    known = [row for row in rows if not row.tcp and lanes in (0, row.lanes)]
+    real = [row for row in known if row.bare_metal] or known
+    rates = [(row.bytes_per_s, row) for row in real if row.bytes_per_s]
     return min(rates, key=lambda each: each[0])[1] if rates else None
 
 
@@ -259,7 +277,7 @@ def ethernet(megabits: int) -> LinkLimit | None:
     """Return the limit of an Ethernet port of this speed; None if no table has it."""
     for row in links().ethernet:
         if row.megabits == megabits:
-            mpi = next((each for each in row.mpi if each.bytes_per_s), None)
+            mpi = _large_messages(row.mpi)
             return LinkLimit(row.bytes_per_s, row.source, row.latency_s, row.latency_source, mpi)
     return None
 

@@ -148,6 +148,12 @@ def test_mpi_is_never_faster_than_the_port() -> None:
     assert measured
     for each, row in measured:
         assert each.bytes_per_s and each.bytes_per_s <= each.lanes * row.lane_bytes_per_s
-        assert each.latency_s and each.latency_s >= row.latency_s
+        assert each.latency_s is None or each.latency_s >= row.latency_s
+        assert each.bytes_per_s / each.lanes / row.lane_bytes_per_s - each.tolerance > 0.7
     for port in links().ethernet:
         assert all((each.bytes_per_s or 0) <= port.bytes_per_s for each in port.mpi)
+
+
+def test_a_virtual_machine_is_marked() -> None:
+    for row in lanes():
+        assert all(each.bare_metal is not each.system.startswith("Azure") for each in row.mpi)

@@ -200,11 +200,37 @@ def test_the_hbm_of_a_xeon_max_is_in_the_table() -> None:
 
 
 def test_each_typical_figure_has_its_conditions() -> None:
-    typical = [row.triad for row in ROWS if row.triad], [row.hpl for row in ROWS if row.hpl]
-    assert all(typical)
-    for each in chain(*typical):
-        assert each.ratio + each.tolerance < 1.1
+    """HPL can be above the nominal peak: the boost of Zen 4, and the turbo of Ivy Bridge."""
+    triad = [row.triad for row in ROWS if row.triad]
+    hpl = [row.hpl for row in ROWS if row.hpl]
+    assert triad and hpl
+    assert all(each.ratio < 0.9 for each in triad)
+    assert all(each.ratio < 1.02 for each in hpl)
+    for each in chain(triad, hpl):
+        assert each.ratio - each.tolerance > 0.45
         assert each.source and each.date and each.conditions.system
+
+
+def test_a_triad_above_three_quarters_of_the_peak_has_streaming_stores() -> None:
+    """Stores through the caches of x86-64 move 4/3 of the bytes that STREAM counts."""
+    for row in ROWS:
+        if row.triad and row.architecture in (
+            "broadwell",
+            "haswell",
+            "zen",
+            "zen2",
+            "zen3",
+            "zen4",
+        ):
+            assert row.triad.conditions.streaming_stores
+
+
+def test_hpl_of_a_node_and_of_a_system_states_what_it_needs() -> None:
+    for row in ROWS:
+        if row.hpl:
+            stated = row.hpl.conditions
+            assert stated.nodes or stated.tcp is False
+            assert stated.blas or "Xeon" not in row.name
 
 
 @pytest.mark.parametrize(

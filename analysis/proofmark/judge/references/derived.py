@@ -187,7 +187,7 @@ def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | 
     return _channels(rule, filled, min(*speeds, limits.ddr), limits.source)
 
 
-def _active(facts: NodeFacts) -> list[tuple[str, str | None]]:
+def active_ports(facts: NodeFacts) -> list[tuple[str, str | None]]:
     """Return rate and link layer of each active port."""
     return [
         (port.rate, port.layer)
@@ -198,7 +198,9 @@ def _active(facts: NodeFacts) -> list[tuple[str, str | None]]:
 
 def active_links(facts: NodeFacts) -> list[LinkLimit]:
     """Return the limits of the active ports of a node that a table has."""
-    return [limit for rate, layer in _active(facts) if (limit := link(rate, layer)) is not None]
+    return [
+        limit for rate, layer in active_ports(facts) if (limit := link(rate, layer)) is not None
+    ]
 
 
 def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
@@ -211,7 +213,7 @@ def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | Message:
     stated = rated.link_latency_s if latency else rated.link_bytes_per_s
     if stated is not None:
         return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], rated.source)
-    active, limits = _active(facts), active_links(facts)
+    active, limits = active_ports(facts), active_links(facts)
     best = max(limits, key=lambda limit: limit.bytes_per_s, default=None)
     if best is None or len(limits) < len(active) or (latency and best.latency_s is None):
         rates = ", ".join(dict.fromkeys(rate for rate, _ in active)) or "no active port"

@@ -16,9 +16,10 @@ from proofmark.judge.references.derived import (
     Derived,
     Scalar,
     active_links,
+    active_ports,
     derive,
 )
-from proofmark.site.hardware_limits import Conditions, processor
+from proofmark.site.hardware_limits import ETHERNET, Conditions, processor
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.rated import Rated
 from proofmark.software.software import Package, Software
@@ -105,9 +106,8 @@ class _Share(NamedTuple):
 
     ratio: float
     tolerance: float
-    system: str
     source: str
-    conditions: Conditions | None = None
+    conditions: Conditions
 
 
 def typical_value(
@@ -132,15 +132,14 @@ def typical_value(
             return share
         values.append(share.ratio * peak.value)
         shares.append(share)
-        if share.conditions:
-            unheld += _unheld(rule, share.conditions, setting.build, facts)
-            if share.conditions.threads == "part" or not _all_cores(parameters, facts):
-                unheld.append(Message("condition-threads"))
+        unheld += _unheld(rule, share.conditions, setting, facts)
+        if rule != "typical_bandwidth" and not _all_cores(share.conditions, parameters, facts):
+            unheld.append(Message("condition-threads"))
     first = shares[0]
     return TypicalValue(
         OF_SEVERAL.get(PEAK[rule], sum)(values),
         UNIT_OF[rule],
-        f"{first.ratio:.3g} × {PEAK[rule]}: {first.system}; {first.source}",
+        f"{first.ratio:.3g} × {PEAK[rule]}: {first.conditions.system}; {first.source}",
         max(share.tolerance for share in shares),
         tuple(dict.fromkeys(unheld)),
     )
@@ -151,22 +150,27 @@ def _share(rule: Rule, facts: NodeFacts, parameters: Mapping[str, Scalar]) -> _S
         best = max(active_links(facts), key=lambda each: each.bytes_per_s, default=None)
         if best is None or best.mpi is None or best.mpi.bytes_per_s is None:
             return Message("typical-link", node=facts.hostname)
-        ratio = best.mpi.bytes_per_s / best.bytes_per_s
-        return _Share(ratio, best.mpi.tolerance, best.mpi.system, best.mpi.source)
+        mpi, ratio = best.mpi, best.mpi.bytes_per_s / best.bytes_per_s
+        conditions = Conditions(system=mpi.system, bare_metal=mpi.bare_metal, tcp=False)
+        return _Share(ratio, mpi.tolerance / ratio, mpi.source, conditions)
     row = processor(facts.cpu_model)
     found = None if row is None else row.hpl if rule == "typical_hpl" else row.triad
     if found is None or parameters.get("memory", DDR) != DDR:
         return Message("typical-processor", processor=facts.cpu_model)
-    about = (found.conditions.system, found.source, found.conditions)
-    return _Share(found.ratio, found.tolerance / found.ratio, *about)
+    return _Share(found.ratio, found.tolerance / found.ratio, found.source, found.conditions)
 
 
 def _unheld(
-    rule: Rule, conditions: Conditions, build: Build, facts: NodeFacts
+    rule: Rule, conditions: Conditions, setting: Setting, facts: NodeFacts
 ) -> Iterator[Message]:
     """Yield the conditions of a source that do not hold, or are not known to hold."""
+    build, nodes = setting.build, len(setting.nodes)
     if facts.virtual and conditions.bare_metal is not False:
         yield Message("condition-virtual", machine=facts.virtual)
+    if nodes > 1 and conditions.tcp is not True and _only_ethernet(facts):
+        yield Message("condition-tcp")
+    if rule == "typical_hpl" and nodes > 1 and nodes > (conditions.nodes or nodes):
+        yield Message("condition-nodes", nodes=nodes, source=conditions.nodes or nodes)
     if rule == "typical_hpl" and (
         build.blas in SLOW_BLAS or (conditions.blas and build.blas not in conditions.blas)
     ):
@@ -181,8 +185,15 @@ def _unheld(
         yield Message("condition-stores")
 
 
-def _all_cores(parameters: Mapping[str, Scalar], facts: NodeFacts) -> bool:
-    """Return whether each core of a node had a thread, by the recorded ranks and threads."""
+def _only_ethernet(facts: NodeFacts) -> bool:
+    """Return whether messages can pass TCP: no active port is of another layer than Ethernet."""
+    return all(layer == ETHERNET for _, layer in active_ports(facts))
+
+
+def _all_cores(conditions: Conditions, parameters: Mapping[str, Scalar], facts: NodeFacts) -> bool:
+    """Return whether each core had a thread, here by the recorded ranks and at the source."""
+    if conditions.threads == "part":
+        return False
     ranks, threads, nodes = (parameters.get(name, 1) for name in ("ranks", "threads", "nodes"))
     if not all(isinstance(each, int) for each in (ranks, threads, nodes)):
         return False
