@@ -20,7 +20,7 @@ SANITY = "NO FAULT FOUND"
 
 @dataclass(frozen=True)
 class Judged:
-    """What one kind of limits judged: limits of the contract and of cases, else figures.
+    """What one kind of limits judged: limits of the contract and floors, else figures.
 
     Attributes:
         total: of the limits or figures that apply to the run.
