@@ -76,7 +76,7 @@ def invalid(size: int = 1, **changes: Any) -> Record:
 
 
 def reference(**changes: Any) -> Reference:
-    fields = {"metric": "rate", "kind": "floor", "source": "s", "value": 100, "at_least": 0.9}
+    fields = {"metric": "rate", "kind": "contract", "source": "s", "value": 100, "at_least": 0.9}
     return Reference(**{**fields, **changes})
 
 
