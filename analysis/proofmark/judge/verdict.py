@@ -151,8 +151,7 @@ class Verdict:
 
     def headline(self, *, strict: bool = False) -> Headline:
         """Return the first words of the verdict."""
-        code, passed = self.exit_code(strict=strict), bool(self.counts.get("PASS"))
-        return headline(code, self.kinds, self.unmet, passed=passed)
+        return headline(self.exit_code(strict=strict), self.kinds)
 
     @cached_property
     def kinds(self) -> Mapping[str, Judged]:

@@ -101,7 +101,7 @@ class TestUnits:
         self, tmp_path: Path, wrong: dict[str, Any]
     ) -> None:
         kit = make_kit(tmp_path)
-        given = {"metric": "rate", "kind": "contract", "source": "s", "at_least": 1, **wrong}
+        given = {"metric": "rate", "kind": "floor", "source": "s", "at_least": 1, **wrong}
         kit.case(references=[given])
         with pytest.raises(BadInput, match="a unit that converts to MB/s"):
             kit.benchmarks()
@@ -163,8 +163,10 @@ class TestPairs:
 
 
 def reference(**changes: Any) -> Reference:
-    fields = {"metric": "rate", "kind": "contract", "source": "s", "value": 100, "at_least": 0.9}
-    return Reference(**{**fields, **changes})
+    """Return an expected value of 100 that makes a PASS from 90 on, with `changes`."""
+    kind = {"kind": "expected", "system": "local"}
+    fields = {"metric": "rate", "source": "s", "value": 100, "at_least": 0.9}
+    return Reference(**{**kind, **fields, **changes})
 
 
 class TestDerived:
@@ -223,7 +225,9 @@ class TestDerived:
         assert why in reason
         unit = UNIT_OF[rule]
         given = reference(value=None, rule=rule)
-        judgement = Comparison(figures([]), {"n1": node}).judge(Figure(record(unit=unit), 1.0), given)
+        judgement = Comparison(figures([]), {"n1": node}).judge(
+            Figure(record(unit=unit), 1.0), given
+        )
         assert (judgement.outcome, judgement.reason) == ("UNJUDGED", reason)
 
     def test_a_node_of_unknown_hardware_is_unjudged(self) -> None:

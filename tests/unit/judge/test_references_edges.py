@@ -61,7 +61,7 @@ class TestLimits:
         found = judgement(record(value=value), at_least=0.9, at_most=1.1)
         assert found.outcome == outcome
         assert found.reason == (
-            f"{value / 100:.3g} × the contract figure (100 MB/s) {verb} at least 0.9 and at most 1.1"
+            f"{value / 100:.3g} × the expected figure (100 MB/s) {verb} at least 0.9 and at most 1.1"
         )
 
     @pytest.mark.parametrize(
