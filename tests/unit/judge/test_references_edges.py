@@ -60,9 +60,8 @@ class TestLimits:
     def test_the_outcome_and_the_reason_agree(self, value: float, outcome: str, verb: str) -> None:
         found = judgement(record(value=value), at_least=0.9, at_most=1.1)
         assert found.outcome == outcome
-        assert found.reason == (
-            f"{value / 100:.3g} × the expected figure (100 MB/s) {verb} at least 0.9 and at most 1.1"
-        )
+        ratio = f"{value / 100:.3g} × the expected figure (100 MB/s)"
+        assert found.reason == (f"{ratio} {verb} at least 0.9 and at most 1.1")
 
     @pytest.mark.parametrize(
         ("origin", "outcome"), [("predicted", "UNJUDGED"), ("measured", "FAIL")]
