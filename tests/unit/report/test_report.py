@@ -433,13 +433,16 @@ def verdict_of(**counts: int) -> Verdict:
 @pytest.mark.parametrize(
     ("counts", "word", "sentence"),
     [
-        ({"PASS": 1}, "PASS", "Nothing was judged."),
-        ({"PASS": 3, "FAIL": 1}, "FAIL", "1 of 4 judged figures outside the limits; nothing was judged."),
+        ({"PASS": 1}, "UNJUDGED", "Nothing was judged."),
+        (
+            {"PASS": 3, "FAIL": 1},
+            "FAIL",
+            "1 of 4 judged figures outside the limits; nothing was judged.",
+        ),
         (
             {"PASS": 1, "INVALID": 1},
             "INVALID",
-            "1 figure INVALID (not a measurement of what was requested); "
-            "nothing was judged.",
+            "1 figure INVALID (not a measurement of what was requested); nothing was judged.",
         ),
         ({"UNJUDGED": 2}, "UNJUDGED", "Nothing was judged; 2 figures UNJUDGED."),
     ],
