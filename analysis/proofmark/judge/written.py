@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,6 +15,7 @@ from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message, Term
 from proofmark.common.strict_model import StrictModel
 from proofmark.judge.claims_of_runs import answers_of
+from proofmark.judge.headline import Headline, Judged
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_verdict
@@ -29,7 +31,7 @@ class _Coverage(BaseModel):
 
 class _Headline(BaseModel):
     word: str
-    judged: str
+    kinds: dict[Literal["contract", "expected", "baseline", "floor", "peers"], Judged]
 
 
 class WrittenVerdict(BaseModel):
@@ -53,7 +55,7 @@ class WrittenVerdict(BaseModel):
         return Message(
             "past-verdict",
             text=Term(self.headline.word),
-            judged=self.headline.judged,
+            judged=Headline(self.headline.word, dict(self.headline.kinds)).text,
             **{key: self.counts.get(word, 0) for key, word in _COUNTS.items()},
             measured=self.coverage.measured,
             expected=self.coverage.expected,
