@@ -586,8 +586,8 @@ def test_the_exit_code_of_unmet_requirements() -> None:
     assert exit_code({"PASS": 1}, covered, ["x"]) == 4
     assert exit_code({"FAIL": 1}, covered, ["x"]) == 1
     assert exit_code({}, covered) == 4
-    assert exit_code({}, covered, (), 1) == 0
-    assert exit_code({}, covered, ["x"], 1) == 4
+    assert exit_code({}, covered, (), enough=True) == 0
+    assert exit_code({}, covered, ["x"], enough=True) == 4
 
 
 def test_the_declared_clock_and_units_are_rated() -> None:

@@ -65,7 +65,7 @@ def tabled(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
     monkeypatch.setattr("proofmark.judge.references.typical.processor", lambda _: changed)
 
 
-def conditions(**stated: Any) -> Any:
+def conditions(**stated: Any) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("tabled", [stated], indirect=True)
 
 
@@ -89,7 +89,8 @@ class TestValue:
         found = typical_value(rule, Setting([node], build=TUNED), ALL_CORES)
         assert isinstance(found, TypicalValue) and not isinstance(peak, Message)
         assert found.value == pytest.approx(RATIO * peak.value)
-        assert (found.unit, found.tolerance) == (UNITS[rule], pytest.approx(TOLERANCE / RATIO))
+        assert found.unit == UNITS[rule]
+        assert found.tolerance == pytest.approx(TOLERANCE / RATIO)
         assert found.source == f"0.8 × {PEAK[rule]}: a healthy machine; a guide"
         assert found.unheld == ()
 
@@ -292,7 +293,8 @@ class TestJudgement:
         self, node: NodeFacts, rule: Rule, build: Build, share: float
     ) -> None:
         found = judged(rule, node, share, build=build)
-        assert (found.outcome, found.ratio) == ("UNJUDGED", pytest.approx(share))
+        assert found.outcome == "UNJUDGED"
+        assert found.ratio == pytest.approx(share)
         assert found.reason.code == "conditions-open"
         assert "; it does not judge: " in found.reason
 
