@@ -108,6 +108,17 @@ EXPECTED = {
     r"'PASS' before, 'UNJUDGED' after": "docs/design/references.md: peers do not accept",
     r"/verdict\.json/results/\d+/(?:references/\d+/)?reason: '(.*)' before, "
     r"'like its peers: \1' after": "docs/design/references.md: peers do not accept",
+    r"/verdict\.json/(headline|results/\d+/references/\d+/visible): new": (
+        "docs/verdict.md: what judged, and the change that would be seen"
+    ),
+    r"/verdict\.json/results/\d+/references/\d+/kind: "
+    r"('derived' before, 'floor'|'fleet' before, 'peers') after": (
+        "docs/verdict.md: the kinds of limits"
+    ),
+    r"/verdict\.json/results/\d+/(?:references/\d+/)?reason: '([^;]*)((?:; .*)?)' before, "
+    r"'\1: only a floor, below which something is broken(\2|; .*)' after": (
+        "docs/verdict.md: a floor makes no PASS"
+    ),
     r"/verdict\.json/claims/\d+/sentence: 'measured on (.*)' before, "
     r"'the figures are of \1' after": "docs/design/twin.md: the figures may be predicted",
 }

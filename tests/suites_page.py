@@ -94,6 +94,8 @@ def sections() -> Iterator[str]:
         yield ""
         yield from _wrapped(f"- **Finds:** {suite.finds}")
         yield from _wrapped(f"- **Use it:** {suite.use}")
+        if suite.sanity:
+            yield "- **Verdict:** floors and peers suffice for exit code 0: NO FAULT FOUND."
         yield from _wrapped(f"- **Cases:** {_listed(_common(name))}")
         for each in suite.alternatives:
             origins = ", ".join(f"`{origin}`" for origin in each.origins)

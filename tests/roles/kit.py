@@ -65,7 +65,12 @@ read:
     require: {the end: done}
     expects: [rate]
 references:
-  - {metric: rate, kind: floor, value: 90, at_least: 0.9, source: the output of the case}
+  - metric: rate
+    kind: contract
+    value: 90
+    unit: MB/s
+    at_least: 0.9
+    source: the output of the case
 """
 SUITES = """
 suites:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -30,8 +30,8 @@ from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.inventory import Site
 from proofmark.software.software import software_of
 
-ACCEPTABLE: Mapping[int, Literal["PASS", "UNJUDGED"]] = {0: "PASS", 4: "UNJUDGED"}
-"""The exit codes of verdicts that can be accepted; the second one only with a reason."""
+ACCEPTABLE = (0, 4)
+"""The exit codes of verdicts that can be accepted; other words than PASS only with a reason."""
 
 
 def _as_table(value: Any) -> pl.DataFrame:
@@ -133,9 +133,12 @@ def accepted_baseline(
         refuse_predicted("RUN", origin)
     code = judged.code
     if code not in ACCEPTABLE:
-        raise bad_input("RUN", "verdict", judged.word, "exit code 0, or 4 with --reason")
-    if code and not stated.reason:
-        raise bad_input("--reason", "", "nothing", "the reason to accept an UNJUDGED run")
+        raise bad_input(
+            "RUN", "verdict", judged.word, "PASS, or another one without a fault and with --reason"
+        )
+    verdict: Literal["PASS", "UNJUDGED"] = "PASS" if judged.word == "PASS" else "UNJUDGED"
+    if verdict != "PASS" and not stated.reason:
+        raise bad_input("--reason", "", "nothing", "the reason to accept a run that is no PASS")
     figures = judged.figures.with_columns(run=pl.lit(run))
     origin = _origin(set(figures["origin"].unique()), stated)
     hosts = {host for state in judged.nodes for host in hosts_of(state.nodes)}
@@ -146,7 +149,7 @@ def accepted_baseline(
         accepted=stated.when,
         signer=stated.signer,
         checksums=stated.checksums,
-        verdict=ACCEPTABLE[code],
+        verdict=verdict,
         reason=stated.reason,
         libraries=judged.libraries,
     )

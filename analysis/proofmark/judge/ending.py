@@ -158,8 +158,8 @@ def _nothing_worse(verdict: Verdict) -> str:
     left = len(verdict.coverage.not_run)
     unjudged = verdict.counts["UNJUDGED"]
     parts = [
-        _("no figure failed") if verdict.counts["PASS"] else _("no figure was judged"),
-        *([_("figures without a limit: {count}").format(count=unjudged)] if unjudged else []),
+        _("no figure failed") if verdict.headline().kinds else _("no figure was judged"),
+        *([_("UNJUDGED figures: {count}").format(count=unjudged)] if unjudged else []),
         *([_("steps of another mode: {count}").format(count=left)] if left else []),
     ]
     return "; ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -20,7 +20,7 @@ SANITY = "NO FAULT FOUND"
 
 @dataclass(frozen=True)
 class Judged:
-    """What one kind of limits judged: limits of the contract and of cases, else figures.
+    """What one kind of limits judged: limits of the contract and floors, else figures.
 
     Attributes:
         total: of the limits or figures that apply to the run.
@@ -70,23 +70,18 @@ class Headline:
         }
 
 
-def headline(
-    code: int, kinds: Mapping[str, Judged], unmet: Iterable[str], *, passed: bool
-) -> Headline:
-    """Return the first words of a verdict.
+def headline(code: int, kinds: Mapping[str, Judged]) -> Headline:
+    """Return the first words of a verdict with this exit code, by what each kind judged.
 
-    Args:
-        code: its exit code without `strict`.
-        kinds: what each kind of limits judged.
-        unmet: what had to be judged and was not.
-        passed: whether a figure is PASS.
+    An acceptance that lacks something is UNJUDGED, not `SANITY`, if a limit could have accepted it.
     """
     used = {kind: of for kind, of in kinds.items() if of.total}
+    accepting = [of for kind, of in used.items() if kind in PASSING]
     if code in (1, 2):
         word = {1: "FAIL", 2: "INVALID"}[code]
-    elif code == 0 and passed:
+    elif code == 0 and any(of.met for of in accepting):
         word = "PASS"
-    elif used and not (CONTRACT in used and any(unmet)) and not passed:
+    elif used and (code == 0 or not accepting):
         word = SANITY
     else:
         word = "UNJUDGED"

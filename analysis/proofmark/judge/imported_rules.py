@@ -67,7 +67,8 @@ class ImportedRules:
         if judgement.outcome != "PASS" or not missing:
             return judgement
         reason = joined((REASONS[missing], judgement.reason))
-        return replace(judgement, outcome="UNJUDGED", reason=reason, ratio=None, ratios=())
+        without = replace(judgement, ratio=None, ratios=(), visible=None)
+        return replace(without, outcome="UNJUDGED", reason=reason)
 
     def _to_pass(self, record: Record) -> str:
         """Return the proof that a PASS of a figure lacks, or an empty string.

@@ -24,7 +24,6 @@ from proofmark.judge.references.judgement import (
 from proofmark.judge.worst_figures import WorstFigure, worst_figure
 from proofmark.plan.plan import Step
 from proofmark.plan.selection import possible_steps
-from proofmark.site.partition import Limit
 
 Judged = Mapping[OfCase, Sequence[tuple[int, Judgement]]]
 """The figures to which a reference applies, each with its judgement."""
@@ -42,8 +41,8 @@ class LimitOutcome:
         compared: the number of figures that were compared with it.
         invalid: the number of INVALID figures that it would judge.
         worst: its worst figure; None if none was compared.
-        not_evaluated: why it was not compared with other planned figures, with their nodes; empty
-            for a reference of a case.
+        not_evaluated: why it did not judge other planned figures, with their nodes; empty for a
+            reference that is no limit of the contract.
     """
 
     of: OfCase
@@ -67,7 +66,7 @@ class LimitOutcome:
     @property
     def of_contract(self) -> bool:
         """Whether it is a limit of the contract."""
-        return isinstance(self.reference, Limit)
+        return self.kind == "contract"
 
     @property
     def kind(self) -> str:
@@ -132,7 +131,7 @@ def limit_outcomes(
     found = []
     for each in references:
         steps = possible_steps(each.reference, each.case, evidence.plan, evidence.benchmarks)
-        contract = isinstance(each.reference, Limit)
+        contract = each.reference.kind == "contract"
         if not steps and not contract:
             continue
         judgements = judged.get(each, ())
@@ -168,7 +167,7 @@ def _open(
     covered: Coverage,
     judgements: Sequence[tuple[int, Judgement]],
 ) -> Iterator[Message]:
-    """Yield why a limit was not compared with planned figures, each reason with its nodes.
+    """Yield why a limit did not judge planned figures, each reason with its nodes.
 
     Args:
         of: the limit.
@@ -180,7 +179,7 @@ def _open(
     figures = evidence.figures
     hosts: dict[Message, set[str]] = {}
     for figure, answer in judgements:
-        if not answer.evaluated:
+        if answer.outcome == "UNJUDGED":
             node = figures.records.nodes[figures.node[figure]]
             reason = answer.reason.without_nodes([node])
             hosts.setdefault(reason, set()).update(hosts_of(node))

@@ -13,6 +13,7 @@ from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds
+from proofmark.judge.headline import FLOOR
 from proofmark.judge.references.judgement import traits
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import VIRTUAL
@@ -72,14 +73,15 @@ def unjudged(
     for each in required:
         for metric in each.metrics:
             for of, found in _classes(each, metric, figures, results, kinds).items():
-                floor = sanity and any(_compared(each, results) for each in found.figures)
+                floor = sanity and any(_with_floor(each, results) for each in found.figures)
                 if not (found.judged or floor):
                     what = {"case": each.case, "metric": metric, "hardware": f"{of}"}
                     yield Message("required-open", text=_reason(found.figures, results), **what)
 
 
-def _compared(figure: int, results: Results) -> bool:
-    return any(answer.evaluated for answer in results.answers.get(figure, ()))
+def _with_floor(figure: int, results: Results) -> bool:
+    answers = results.answers.get(figure, ())
+    return any(answer.evaluated and answer.kind == FLOOR for answer in answers)
 
 
 def _classes(

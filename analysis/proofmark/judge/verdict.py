@@ -7,7 +7,7 @@ agreement with like nodes, are no PASS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -151,25 +151,29 @@ class Verdict:
 
     def headline(self, *, strict: bool = False) -> Headline:
         """Return the first words of the verdict."""
-        code, passed = self.exit_code(strict=strict), bool(self.counts.get("PASS"))
-        return headline(code, self.kinds, self.unmet, passed=passed)
+        return headline(self.exit_code(strict=strict), self.kinds)
 
     @cached_property
     def kinds(self) -> Mapping[str, Judged]:
         """What each kind of limits judged."""
-        found = self._of_limits(CONTRACT, self.contract) | self._of_limits(EXPECTED, self.limits)
+        found = {CONTRACT: self._of_limits(CONTRACT)}
+        outcomes = [each.outcomes for each in self.limits if each.kind == EXPECTED]
+        alike, off = (sum(each.get(word, 0) for each in outcomes) for word in ("PASS", "FAIL"))
+        found[EXPECTED] = Judged(alike + off, alike, off)
         if self.baseline:
             passed, worse = (self.baseline.outcome(each) for each in ("passed", "worse"))
-            found[BASELINE] = Judged(len(self.baseline.compared), len(passed), len(worse))
+            met = np.setdiff1d(passed, worse)
+            found[BASELINE] = Judged(len(self.baseline.compared), len(met), len(worse))
         alike, failed = len(self.fleet.alike), len(self.fleet.failed)
         peers = {PEERS: Judged(alike + failed, alike, failed)}
-        return found | self._of_limits(FLOOR, self.limits) | peers
+        return found | {FLOOR: self._of_limits(FLOOR)} | peers
 
-    def _of_limits(self, kind: str, limits: Iterable[LimitOutcome]) -> dict[str, Judged]:
-        used = [each for each in limits if each.kind == kind and (each.of_contract or each.judged)]
+    def _of_limits(self, kind: str) -> Judged:
+        of_kind = [each for each in self.limits if each.kind == kind]
+        used = [each for each in of_kind if each.judged or (each.of_contract and each.steps)]
         failed = sum(each.outcome == "FAIL" for each in used)
         met = len(used) - failed if kind == FLOOR else sum(each.outcome == "PASS" for each in used)
-        return {kind: Judged(len(used), met, failed)}
+        return Judged(len(used), met, failed)
 
     @property
     def _checked(self) -> bool:

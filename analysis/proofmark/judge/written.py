@@ -5,8 +5,9 @@ from __future__ import annotations
 import filecmp
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_bytes
@@ -14,12 +15,17 @@ from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message, Term
 from proofmark.common.strict_model import StrictModel
 from proofmark.judge.claims_of_runs import answers_of
+from proofmark.judge.headline import FLOOR, PASSING, Headline, Judged
 from proofmark.judge.judging import judge_run
+from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.run import Run
 
 _COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged": "UNJUDGED"}
+
+
+Kind = Annotated[str, Field(pattern=f"^({'|'.join((*PASSING, FLOOR, PEERS))})$")]
 
 
 class _Coverage(BaseModel):
@@ -29,7 +35,7 @@ class _Coverage(BaseModel):
 
 class _Headline(BaseModel):
     word: str
-    judged: str
+    kinds: dict[Kind, Judged]
 
 
 class WrittenVerdict(BaseModel):
@@ -53,7 +59,7 @@ class WrittenVerdict(BaseModel):
         return Message(
             "past-verdict",
             text=Term(self.headline.word),
-            judged=self.headline.judged,
+            judged=Headline(self.headline.word, self.headline.kinds).text,
             **{key: self.counts.get(word, 0) for key, word in _COUNTS.items()},
             measured=self.coverage.measured,
             expected=self.coverage.expected,

@@ -26,7 +26,7 @@ class JudgeExpected(StrictModel):
     @classmethod
     def _off(cls, given: Any) -> Any:
         # YAML 1.1 reads off as false.
-        return {"wanted": False} if given in (OFF, False) else given
+        return {"wanted": False} if given == OFF or given is False else given
 
     @model_validator(mode="after")
     def _one(self) -> Self:

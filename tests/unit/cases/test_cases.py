@@ -142,7 +142,10 @@ def test_a_case_that_cannot_work_is_refused(
         ({}, "exactly one of value, against and rule"),
         ({"value": 1, "against": {"metric": "rate"}}, "exactly one of value, against and rule"),
         ({"value": 1, "at_least": None}, "at_least, at_most or both"),
-        ({"value": 1, "kind": "expected"}, "system: required if kind is published"),
+        (
+            {"value": 1, "kind": "expected"},
+            "system: required if kind is expected, unless rule is a typical value",
+        ),
         ({"value": float("nan")}, "references.0.value: found nan"),
         ({"value": 0}, "references.0.value: found 0"),
         ({"value": 1, "at_most": -1}, "references.0.at_most: found -1"),

@@ -58,7 +58,7 @@ def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int,
 
 
 def judgeable(kit: Kit, value: float = 100) -> None:
-    reference = {"metric": "rate", "kind": "floor", "source": "s", "at_least": 1}
+    reference = {"metric": "rate", "kind": "contract", "source": "s", "unit": "MB/s", "at_least": 1}
     kit.case(references=[{**reference, "value": value, "where": {"size": 1}}])
 
 

@@ -53,7 +53,7 @@ def test_digits_are_compared_without_a_ratio_or_a_limit(tmp_path: Path) -> None:
         for each in judgements:
             reason = Message("digits-alike", agreeing=5, nodes=5)
             assert each == Judgement(
-                "fleet", SOURCE, "UNJUDGED", reason, each.value, None, None, None
+                "peers", SOURCE, "UNJUDGED", reason, each.value, None, None, None
             )
             assert each.value is not None
 
@@ -70,7 +70,7 @@ def test_wrong_digits_are_listed_once_and_counted(tmp_path: Path) -> None:
         digits="0.00173580031",
     )
     assert wrong == Judgement(
-        "fleet",
+        "peers",
         SOURCE,
         "FAIL",
         reason,

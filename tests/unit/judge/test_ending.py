@@ -11,7 +11,7 @@ from tests.fixtures.messages import disturbed, said
 
 from proofmark.common.message import NOTHING
 from proofmark.judge.coverage import Coverage, Uncovered
-from proofmark.judge.ending import LONGEST, MEANING, ending
+from proofmark.judge.ending import LONGEST, ending
 from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import WORDS, Result
@@ -33,7 +33,7 @@ def figure(word: str, value: float | None = 100.0, **changes: Any) -> Result:
         **{name: changes.pop(name) for name in list(changes) if name in Record.__slots__},
     }
     ratio = None if value is None else value / 100
-    limit = Judgement("derived", "s", word, NOTHING, 100.0, ratio, 0.9, None)
+    limit = Judgement("contract", "s", word, NOTHING, 100.0, ratio, 0.9, None)
     reason = said(changes.pop("why", f"{value} is not enough"))
     references = (limit,) if word in ("PASS", "FAIL") else ()
     return Result(Record(**fields), (), word, reason, references, **changes)
@@ -55,10 +55,10 @@ def lines(judged: Verdict, *, strict: bool = False) -> tuple[str, str]:
     """Return the texts of the second and third line; check the first line and the report's path."""
     printed = ending(judged, "/runs/r/report.html", "runs/r", strict=strict)
     assert all(line.isprintable() for line in printed)
-    meaning = MEANING[judged.exit_code(strict=strict)]
+    first = judged.headline(strict=strict)
     counts = ", ".join(f"{judged.counts[word]} {word}" for word in WORDS)
     measured = f"{judged.coverage.measured} of 4 steps measured"
-    assert printed[0] == f"{meaning}: {counts}; {measured}"
+    assert printed[0] == f"{first.word}: {first.text}; {counts}; {measured}"
     report, _, command = printed[2].partition("; next: ")
     assert report == "report: /runs/r/report.html"
     return printed[1].removeprefix("worst: "), command
@@ -66,7 +66,7 @@ def lines(judged: Verdict, *, strict: bool = False) -> tuple[str, str]:
 
 def test_a_pass_prints_the_command_that_signs() -> None:
     assert lines(verdict(figure("PASS"))) == (
-        "no figure failed",
+        "no figure was judged",
         "proofmark sign runs/r --key FILE",
     )
 
@@ -152,7 +152,7 @@ def test_duplicate_figures_are_counted() -> None:
 @pytest.mark.parametrize("strict", [True, False])
 def test_unjudged_figures_need_limits_if_strict(strict: bool) -> None:
     worst, command = lines(verdict(figure("PASS"), figure("UNJUDGED")), strict=strict)
-    assert worst == "no figure failed; figures without a limit: 1"
+    assert worst == "no figure was judged; UNJUDGED figures: 1"
     assert command == (
         "add limits to the partition's facts, then start a new run with -e fresh=true"
         if strict
@@ -162,7 +162,7 @@ def test_unjudged_figures_need_limits_if_strict(strict: bool) -> None:
 
 def test_steps_of_another_mode_need_a_confirmed_reboot() -> None:
     worst, command = lines(verdict(figure("PASS"), not_run=("0005-fake: NOT RUN",)))
-    assert worst == "no figure failed; steps of another mode: 1"
+    assert worst == "no figure was judged; steps of another mode: 1"
     assert "-e confirm_reboot=true" in command
 
 

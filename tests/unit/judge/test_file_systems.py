@@ -117,7 +117,7 @@ def test_the_servers_are_not_the_cause_if_a_node_keeps_the_limit(others: list[Re
     "odd",
     [
         result("n3", 0.9, value=None),
-        result("n3", 0.9, kind="fleet"),
+        result("n3", 0.9, kind="peers"),
         result("n3", None),
         result("n3"),
     ],
@@ -139,9 +139,9 @@ def test_the_servers_explain_a_limit_and_not_a_difference_from_peers() -> None:
     assert of_servers(faults, first)
     assert not of_servers((), first)
     assert not of_servers(faults, result("n1", 0.3, size=2))
-    peers = result("n1", 0.3, kind="fleet")
+    peers = result("n1", 0.3, kind="peers")
     assert not of_servers(faults, peers)
-    assert of_servers(faults, result("n1", 0.9, kind="fleet"))
+    assert of_servers(faults, result("n1", 0.9, kind="peers"))
 
 
 @given(states=st.lists(st.tuples(st.sampled_from(HOSTS), st.booleans()), min_size=1))

@@ -102,7 +102,16 @@ def test_a_node_that_was_not_judged_is_kept_unless_that_is_accepted(
 
 
 RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}
-REFERENCE = [{"metric": "rate", "kind": "floor", "value": 90, "at_least": 0.9, "source": "test"}]
+REFERENCE = [
+    {
+        "metric": "rate",
+        "kind": "contract",
+        "value": 90,
+        "unit": "MB/s",
+        "at_least": 0.9,
+        "source": "test",
+    }
+]
 REQUIRED = [Required(case="fake", metrics=["rate"])]
 
 

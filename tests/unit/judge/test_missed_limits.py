@@ -9,7 +9,7 @@ import pytest
 from proofmark.common.message import NOTHING
 from proofmark.judge.references.judgement import Judgement
 
-MISSED = Judgement("derived", "s", "FAIL", NOTHING, 100.0, 0.8, 0.9, 1.1)
+MISSED = Judgement("contract", "s", "FAIL", NOTHING, 100.0, 0.8, 0.9, 1.1)
 
 
 @pytest.mark.parametrize(

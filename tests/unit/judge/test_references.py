@@ -21,7 +21,9 @@ from proofmark.common.errors import BadInput
 from proofmark.common.units import factor, measure
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
-from proofmark.judge.references.judgement import Comparison, Figures, Judgement
+from proofmark.judge.references.figure_comparison import Comparison, Figure
+from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.references.measured_references import Figures
 from proofmark.records.columns import Record, Records
 from proofmark.site.hardware_limits import link, processor
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -84,7 +86,7 @@ class TestUnits:
 
     def test_a_reference_of_another_unit_is_converted(self) -> None:
         given = reference(value=0.1, unit="GB/s")
-        judgement = Comparison(figures([]), {}).judge(record(value=95.0), 95.0, given)
+        judgement = Comparison(figures([]), {}).judge(Figure(record(value=95.0), 95.0), given)
         assert judgement.outcome == "PASS"
         assert judgement.value == pytest.approx(100)
 
@@ -107,7 +109,7 @@ class TestUnits:
     def test_a_measured_reference_of_another_unit_is_converted(self) -> None:
         against = reference(value=None, against={"metric": "other", "case": "fake"})
         other = record(metric="other", value=1.0, unit="GB/s", parameters={"size": 1})
-        judgement = Comparison(figures([other]), {}).judge(record(), 500.0, against)
+        judgement = Comparison(figures([other]), {}).judge(Figure(record(), 500.0), against)
         assert (judgement.outcome, judgement.ratio) == ("FAIL", 0.5)
 
 
@@ -119,14 +121,16 @@ def paired(rates: list[float], other: list[float]) -> Judgement:
         for repeat, value in enumerate(other, start=1)
     ]
     repeats = dict(enumerate(rates, start=1))
-    return Comparison(figures(others), {}).judge(record(), median(rates), against, repeats)
+    figure = Figure(record(), median(rates), rates, repeats)
+    return Comparison(figures(others), {}).judge(figure, against)
 
 
 class TestPairs:
     def test_the_median_of_the_ratios_counts_and_not_the_ratio_of_the_medians(self) -> None:
         judgement = paired([100, 30, 31], [100, 31, 100])
         assert judgement.ratios == (1, 30 / 31, 0.31)
-        assert (judgement.outcome, judgement.ratio) == ("PASS", 30 / 31)
+        assert (judgement.outcome, judgement.ratio) == ("UNJUDGED", 30 / 31)
+        assert judgement.reason.main_code == "limit-noisy"
         assert "median of 3 repeats: 0.968 × other (100 MB/s)" in judgement.reason
         slow = paired([30, 30, 31], [100, 31, 100])
         assert (slow.outcome, slow.ratio) == ("FAIL", 0.31)
@@ -159,8 +163,10 @@ class TestPairs:
 
 
 def reference(**changes: Any) -> Reference:
-    fields = {"metric": "rate", "kind": "floor", "source": "s", "value": 100, "at_least": 0.9}
-    return Reference(**{**fields, **changes})
+    """Return an expected value of 100 that makes a PASS from 90 on, with `changes`."""
+    kind = {"kind": "expected", "system": "local"}
+    fields = {"metric": "rate", "source": "s", "value": 100, "at_least": 0.9}
+    return Reference(**{**kind, **fields, **changes})
 
 
 class TestDerived:
@@ -219,12 +225,14 @@ class TestDerived:
         assert why in reason
         unit = UNIT_OF[rule]
         given = reference(value=None, rule=rule)
-        judgement = Comparison(figures([]), {"n1": node}).judge(record(unit=unit), 1.0, given)
+        judgement = Comparison(figures([]), {"n1": node}).judge(
+            Figure(record(unit=unit), 1.0), given
+        )
         assert (judgement.outcome, judgement.reason) == ("UNJUDGED", reason)
 
     def test_a_node_of_unknown_hardware_is_unjudged(self) -> None:
         given = reference(value=None, rule="rpeak_avx")
-        assert Comparison(figures([]), {}).judge(record(), 1.0, given).outcome == "UNJUDGED"
+        assert Comparison(figures([]), {}).judge(Figure(record(), 1.0), given).outcome == "UNJUDGED"
 
     def test_the_bandwidth_of_a_link_is_without_coding(self) -> None:
         slow, fast = link("40 Gb/sec (4X QDR)"), link("100 Gb/sec (4X EDR)")
@@ -254,23 +262,56 @@ class TestDerived:
 
 
 class TestKinds:
-    @pytest.mark.parametrize("value", [10.0, 100.0])
-    def test_an_expected_reference_judges_nothing(self, value: float) -> None:
-        given = reference(kind="expected")
-        assert Comparison(figures([]), {}).judge(record(), value, given).outcome == "UNJUDGED"
-        assert Comparison(figures([]), {}).judge(record(), 10.0, reference()).outcome == "FAIL"
+    @pytest.mark.parametrize("kind", ["contract", "expected", "floor"])
+    @pytest.mark.parametrize(
+        ("origin", "value", "outcomes"),
+        [
+            ("measured", 89.0, ("FAIL", "FAIL", "FAIL")),
+            ("measured", 90.0, ("PASS", "PASS", "UNJUDGED")),
+            ("emulated", 89.0, ("UNJUDGED", "UNJUDGED", "UNJUDGED")),
+            ("emulated", 90.0, ("PASS", "PASS", "UNJUDGED")),
+            ("predicted", 89.0, ("UNJUDGED", "UNJUDGED", "UNJUDGED")),
+            ("predicted", 90.0, ("UNJUDGED", "UNJUDGED", "UNJUDGED")),
+        ],
+    )
+    def test_each_kind_says_what_it_may_say(
+        self, origin: str, value: float, outcomes: tuple[str, ...], kind: str
+    ) -> None:
+        given = reference(kind=kind, system="local")
+        found = Comparison(figures([]), {}).judge(Figure(record(origin=origin), value), given)
+        assert found.outcome == outcomes[("contract", "expected", "floor").index(kind)]
+        assert (found.kind, found.ratio, found.visible) == (kind, value / 100, None)
+        code = "least-met" if value >= 90 else "least-missed"
+        assert code in found.reason.codes()
+        only = kind == "floor" and value >= 90 and origin != "predicted"
+        assert ("floor-met" in found.reason.codes()) is only
+
+    @pytest.mark.parametrize(("kind", "outcome"), [("floor", "UNJUDGED"), ("contract", "PASS")])
+    def test_a_floor_makes_no_pass_however_quiet_the_repeats_are(
+        self, kind: str, outcome: str
+    ) -> None:
+        quiet = Figure(record(), 1e6, [1e6] * 9)
+        assert Comparison(figures([]), {}).judge(quiet, reference(kind=kind)).outcome == outcome
 
     @pytest.mark.parametrize(
-        ("origin", "outcome"), [("measured", "FAIL"), ("emulated", "UNJUDGED")]
+        "wrong",
+        [
+            {"kind": "floor", "rule": "typical_hpl"},
+            {"kind": "contract", "rule": "typical_hpl"},
+            {"kind": "expected", "rule": "typical_hpl", "at_least": 0.9},
+            {"kind": "expected", "rule": "typical_hpl", "at_most": 2},
+            {"kind": "expected", "value": 100, "at_least": 0.9},
+            {"kind": "published", "value": 100, "at_least": 0.9, "system": "local"},
+            {"kind": "derived", "value": 100, "at_least": 0.9},
+        ],
     )
-    def test_an_emulated_figure_never_fails_by_a_reference(self, origin: str, outcome: str) -> None:
-        missed = Comparison(figures([]), {}).judge(record(origin=origin), 10.0, reference())
-        assert missed.outcome == outcome
-        assert missed.reason.endswith("is not at least 0.9")
-        assert (
-            Comparison(figures([]), {}).judge(record(origin=origin), 100.0, reference()).outcome
-            == "PASS"
-        )
+    def test_an_expected_value_has_a_system_or_the_tolerance_of_its_source(
+        self, wrong: dict[str, Any]
+    ) -> None:
+        right = {"metric": "rate", "source": "s", "kind": "expected", "rule": "typical_hpl"}
+        assert Reference(**right).bounded is False
+        with pytest.raises(ValidationError):
+            Reference.model_validate({"metric": "rate", "source": "s", **wrong})
 
     @pytest.mark.parametrize(
         "wrong",
@@ -278,7 +319,6 @@ class TestKinds:
             {"rule": "rpeak_avx"},
             {"value": None},
             {"value": None, "rule": "rpeak_avx", "unit": "GB/s"},
-            {"value": None, "rule": "rpeak_avx", "kind": "expected", "system": "knl"},
             {"value": None, "rule": "rpeak"},
         ],
     )

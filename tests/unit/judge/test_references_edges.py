@@ -14,13 +14,9 @@ from tests.unit.judge.test_verdict import record, reference
 from proofmark.cases.reference import Against
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
-from proofmark.judge.references.judgement import (
-    Comparison,
-    Figures,
-    Judgement,
-    applies,
-    uses_all_cores,
-)
+from proofmark.judge.references.figure_comparison import Comparison, Figure
+from proofmark.judge.references.judgement import Judgement, applies, uses_all_cores
+from proofmark.judge.references.measured_references import Figures
 from proofmark.records.columns import Record, Records
 from proofmark.site.node.facts import NodeFacts
 
@@ -36,7 +32,8 @@ def judgement(
     figures = Figures(aggregate(Records.of([of, *others])))
     value = of.value
     assert value is not None
-    return Comparison(figures, nodes or {}).judge(of, value, reference(**changes), repeats)
+    figure = Figure(of, value, repeats=repeats or {})
+    return Comparison(figures, nodes or {}).judge(figure, reference(**changes))
 
 
 def against(of: Record, *others: Record, **changes: Any) -> Judgement:
@@ -63,21 +60,22 @@ class TestLimits:
     def test_the_outcome_and_the_reason_agree(self, value: float, outcome: str, verb: str) -> None:
         found = judgement(record(value=value), at_least=0.9, at_most=1.1)
         assert found.outcome == outcome
-        assert found.reason == (
-            f"{value / 100:.3g} × the derived figure (100 MB/s) {verb} at least 0.9 and at most 1.1"
-        )
+        ratio = f"{value / 100:.3g} × the expected figure (100 MB/s)"
+        assert found.reason == (f"{ratio} {verb} at least 0.9 and at most 1.1")
 
-    @pytest.mark.parametrize(("kind", "outcome"), [("expected", "UNJUDGED"), ("derived", "FAIL")])
+    @pytest.mark.parametrize(
+        ("origin", "outcome"), [("predicted", "UNJUDGED"), ("measured", "FAIL")]
+    )
     @pytest.mark.parametrize("limit", [{"at_least": 2}, {"at_least": None, "at_most": 0.5}])
     def test_a_missed_prediction_is_unjudged(
-        self, limit: dict[str, Any], kind: str, outcome: str
+        self, limit: dict[str, Any], origin: str, outcome: str
     ) -> None:
-        found = judgement(record(), kind=kind, **limit)
+        found = judgement(record(origin=origin), **limit)
         assert (found.outcome, found.evaluated) == (outcome, True)
         assert " is not at " in found.reason
 
     def test_a_failure_that_is_about_no_limit_is_not_within_noise(self) -> None:
-        failed = Judgement("fleet", "s", "FAIL", NOTHING, 1.0, None, None, None)
+        failed = Judgement("peers", "s", "FAIL", NOTHING, 1.0, None, None, None)
         assert failed.within_noise([1.0, 1.0]) is False
         assert replace(failed, outcome="UNJUDGED").within_noise([1.0, 1.0]) is True
 

@@ -179,24 +179,24 @@ class TestExitCode:
     COVERED = Coverage(expected=1, measured=1, duplicate=0, missing=())
 
     @pytest.mark.parametrize(
-        ("counts", "unmet", "rehearsed", "code"),
+        ("counts", "unmet", "enough", "code"),
         [
-            ({"PASS": 1}, (), 0, 0),
-            ({"UNJUDGED": 1}, (), 0, 4),
-            ({"UNJUDGED": 1}, (), 1, 0),
-            ({"UNJUDGED": 1}, ("x",), 1, 4),
-            ({"FAIL": 1, "PASS": 9}, ("x",), 1, 1),
-            ({"INVALID": 1, "FAIL": 1}, ("x",), 1, 2),
+            ({"PASS": 1}, (), False, 0),
+            ({"UNJUDGED": 1}, (), False, 4),
+            ({"UNJUDGED": 1}, (), True, 0),
+            ({"UNJUDGED": 1}, ("x",), True, 4),
+            ({"FAIL": 1, "PASS": 9}, ("x",), True, 1),
+            ({"INVALID": 1, "FAIL": 1}, ("x",), True, 2),
         ],
     )
     def test_the_worst_counts(
-        self, counts: dict[str, int], unmet: tuple[str, ...], rehearsed: int, code: int
+        self, counts: dict[str, int], unmet: tuple[str, ...], enough: bool, code: int
     ) -> None:
-        assert exit_code(counts, self.COVERED, unmet, rehearsed) == code
+        assert exit_code(counts, self.COVERED, unmet, enough) == code
 
     @pytest.mark.parametrize("changes", [{"measured": 0}, {"duplicate": 1}])
     def test_the_coverage_counts_before_a_failure(self, changes: dict[str, Any]) -> None:
-        assert exit_code({"FAIL": 1}, replace(self.COVERED, **changes), (), 0) == 2
+        assert exit_code({"FAIL": 1}, replace(self.COVERED, **changes), ()) == 2
 
     def test_nothing_is_rehearsed_unless_it_is_stated(self, kit: tuple[Plan, Benchmarks]) -> None:
         results = verdict(kit, [record()], []).results

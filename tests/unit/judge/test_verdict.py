@@ -76,8 +76,10 @@ def invalid(size: int = 1, **changes: Any) -> Record:
 
 
 def reference(**changes: Any) -> Reference:
-    fields = {"metric": "rate", "kind": "floor", "source": "s", "value": 100, "at_least": 0.9}
-    return Reference(**{**fields, **changes})
+    """Return an expected value of 100 that makes a PASS from 90 on, with `changes`."""
+    kind = {"kind": "expected", "system": "local"}
+    fields = {"metric": "rate", "source": "s", "value": 100, "at_least": 0.9}
+    return Reference(**{**kind, **fields, **changes})
 
 
 def judged(

@@ -28,7 +28,14 @@ from proofmark.records.os_noise import noise_reason
 from proofmark.runs.noise_file import NodeNoise, read_noise
 from proofmark.runs.run import Run
 
-LIMIT = {"metric": "rate", "kind": "floor", "value": 50, "at_least": 1, "source": "a table"}
+LIMIT = {
+    "metric": "rate",
+    "kind": "contract",
+    "value": 50,
+    "unit": "MB/s",
+    "at_least": 1,
+    "source": "a table",
+}
 BLOCK = "mkfifo fifo; (sleep 2; echo >fifo) & read -r _ <fifo; rm fifo"
 """The program waits for input."""
 QUIET: dict[str, Any] = {

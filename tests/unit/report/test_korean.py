@@ -276,7 +276,7 @@ def test_the_last_lines_are_korean_only_if_wanted(run: tuple[Run, Verdict]) -> N
     with in_language("ko"):
         in_korean = ending(verdict, "report.html", "runs/r")
     assert not any(re.search(r"[가-힣]", line) for line in in_english)
-    assert in_korean[0].startswith("무효 (INVALID) 또는 한 번 측정되지 않은 단계 있음: ")
+    assert in_korean[0].startswith("무효 (INVALID): 계약 기준 1개 중 0개 충족; ")
     assert in_korean[2].startswith("보고서: report.html; 다음: ")
     assert [re.findall(r"proofmark \w+", line) for line in in_korean] == [
         re.findall(r"proofmark \w+", line) for line in in_english

@@ -433,7 +433,7 @@ def verdict_of(**counts: int) -> Verdict:
 @pytest.mark.parametrize(
     ("counts", "word", "sentence"),
     [
-        ({"PASS": 1}, "PASS", "Nothing was judged."),
+        ({"PASS": 1}, "UNJUDGED", "Nothing was judged."),
         (
             {"PASS": 3, "FAIL": 1},
             "FAIL",

@@ -74,7 +74,8 @@ def test_control_what_was_signed_is_good(
     assert verified(run, keys / "signers") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{run.id}: as signed by alice@example.org",
-        "UNJUDGED: 0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED; 2 of 2 steps measured",
+        "UNJUDGED: nothing was judged; 0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED; "
+        "2 of 2 steps measured",
     ]
 
 

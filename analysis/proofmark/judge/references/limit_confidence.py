@@ -12,17 +12,25 @@ import math
 from collections.abc import Sequence
 from statistics import stdev
 
+import numpy as np
+
 from proofmark.judge.student import quantile_of_t
+from proofmark.records.columns import Floats, Numbers
 
 DOUBT = 0.05
 """The probability that the true level is further beyond the limit than stated."""
 OF_MEDIAN = math.sqrt(math.pi / 2)
+MOST_LOGARITHM = math.log(1000)
+"""By more than 1,000 times no miss is stated."""
 MOST = 1000
 """The largest number of repeats that is recommended."""
 
 
 def beyond(ratios: Sequence[float], middle: float, limit: float, *, least: bool) -> float | None:
-    """Return the part of `limit` by which the true ratio can miss it; None for a single repeat.
+    """Return the part of `limit` by which the true ratio can miss it.
+
+    None for a single repeat. If the ratio must be at least `limit`, a repeat of 0 misses it wholly.
+    If it must be at most `limit`, the noise of a repeat of 0 is not known: it has no logarithm.
 
     Args:
         ratios: measured ÷ reference of each repeat.
@@ -30,9 +38,12 @@ def beyond(ratios: Sequence[float], middle: float, limit: float, *, least: bool)
         limit: the limit of the ratio.
         least: whether the ratio must be at least `limit`, not at most.
     """
-    if len(ratios) < 2 or min(ratios) <= 0:
+    if len(ratios) < 2:
         return None
-    return _missed(_margin(middle, limit, least=least) - _uncertainty(ratios, len(ratios)), least)
+    if min(ratios) <= 0:
+        return 1.0 if least else None
+    (uncertainty,) = _uncertainty(ratios, np.array([len(ratios)])).tolist()
+    return _missed(_margin(middle, limit, least=least) - uncertainty, least)
 
 
 def enough_repeats(
@@ -42,16 +53,19 @@ def enough_repeats(
 
     The noise and the middle are taken as they are.
     """
-    margin = _margin(middle, limit, least=least)
-    counts = range(len(ratios) + 1, MOST + 1)
-    enough = (n for n in counts if _missed(margin - _uncertainty(ratios, n), least) <= material)
-    return next(enough, None)
+    if min(ratios) <= 0:
+        return None
+    counts = np.arange(len(ratios) + 1, MOST + 1)
+    accepted = -math.log1p(-material) if least else math.log1p(material)
+    margins = _margin(middle, limit, least=least) - _uncertainty(ratios, counts)
+    return next(iter(counts[margins >= -accepted].tolist()), None)
 
 
-def _uncertainty(ratios: Sequence[float], count: int) -> float:
-    """Return the half width of the one-sided interval of `count` repeats with this noise."""
-    error = stdev(map(math.log, ratios)) / math.sqrt(count) * (OF_MEDIAN if count > 2 else 1)
-    return quantile_of_t(DOUBT, float(count - 1)) * error
+def _uncertainty(ratios: Sequence[float], counts: Numbers) -> Floats:
+    """Return the half widths of the one-sided intervals of `counts` repeats with this noise."""
+    freedom = counts.astype(np.float64) - 1
+    errors = stdev(map(math.log, ratios)) / np.sqrt(counts) * np.where(counts > 2, OF_MEDIAN, 1)
+    return quantile_of_t(DOUBT, freedom) * errors
 
 
 def _margin(middle: float, limit: float, *, least: bool) -> float:
@@ -60,4 +74,4 @@ def _margin(middle: float, limit: float, *, least: bool) -> float:
 
 def _missed(margin: float, least: bool) -> float:
     """Return a margin (logarithm) as the part of the limit that is missed, at least 0."""
-    return max(0.0, -math.expm1(margin) if least else math.expm1(-margin))
+    return max(0.0, -math.expm1(margin) if least else math.expm1(min(-margin, MOST_LOGARITHM)))
