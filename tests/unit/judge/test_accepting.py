@@ -212,12 +212,23 @@ class TestPeers:
         assert (words(verdict), verdict.exit_code()) == ({"PASS": 528 + 66 + 132}, 0)
         assert verdict.unmet == ()
 
+    @pytest.mark.fault("floors-alone")
     def test_floors_and_peers_make_no_pass(self) -> None:
-        verdict = by_floors([*stream(177.2e3), *osu_bw(11e3), *hpl()])
-        assert (words(verdict), verdict.exit_code()) == ({"UNJUDGED": 528 + 66 + 132}, 4)
+        verdict = by_floors([*stream(177.2e3), *hpl()])
+        assert (words(verdict), verdict.exit_code()) == ({"UNJUDGED": 528 + 132}, 4)
         assert verdict.headline().word == "NO FAULT FOUND"
-        assert verdict.headline().text.startswith("7 of 7 floors; 726 of 726 figures like their ")
-        assert len(verdict.unmet) == 6, "the required metrics of the suite"
+        assert verdict.headline().text == (
+            "6 of 6 floors; 660 of 660 figures like their peers; no contract, no expected value"
+        )
+        assert len(verdict.unmet) == 5, "the required metrics of the suite"
+
+    def test_links_that_reach_what_such_links_reach_elsewhere_pass(self) -> None:
+        """12.1 GB/s is the slowest source for 4X EDR, with a tolerance of a tenth."""
+        verdict = by_floors(osu_bw(11.2e3))
+        assert words(verdict) == {"PASS": 66}
+        assert verdict.headline().text.startswith("66 of 66 expected values; 1 of 1 floors; ")
+        slower = by_floors(osu_bw(10e3))
+        assert (words(slower), slower.exit_code()) == ({"FAIL": 66}, 1)
 
     @pytest.mark.fault("memory-facts-unknown")
     def test_without_the_modules_the_run_is_unjudged_and_the_key_is_named(self) -> None:
@@ -243,9 +254,8 @@ class TestPeers:
     def test_links_that_are_slow_everywhere_fail(self) -> None:
         verdict = by_floors([*osu_bw(1000), *osu_bw(0.5, 8)])
         assert (words(verdict), verdict.exit_code()) == ({"FAIL": 66, "UNJUDGED": 66}, 1)
-        assert "0.08 × link_bandwidth (12500 MB/s) is not at least 0.5" in {
-            result.reason for result in verdict.of("FAIL")
-        }
+        reasons = [f"{result.reason}" for result in verdict.of("FAIL")]
+        assert any("0.08 × link_bandwidth (12500 MB/s) is not at least 0.5" in x for x in reasons)
 
     def test_links_at_their_speed_pass(self) -> None:
         verdict = judged([*osu_bw(11e3), *osu_bw(0.5, 8)])
@@ -273,7 +283,7 @@ class TestAnyFailure:
         verdict = judged([*stream(150e3, ["triad"])], limits=[limit(value=170e3, at_least=1)])
         assert (words(verdict), verdict.exit_code()) == ({"FAIL": 132}, 1)
         outcomes = {tuple(each.outcome for each in result.references) for result in verdict.results}
-        assert ("PASS", "FAIL", "UNJUDGED") in outcomes
+        assert all({"PASS", "FAIL"} <= {*each} for each in outcomes)
 
     def test_both_references_kept(self) -> None:
         kept = limit(value=140e3, at_least=1)
@@ -551,7 +561,8 @@ class TestHpl:
         one = replace(one, node="skl0001", parameters={"memory_share": share})
         (result,) = judged([one], knl, suite="p1").results
         assert result.verdict == "PASS"
-        assert result.references[-1].value == pytest.approx(3046.4)
+        passed = [each.value for each in result.references if each.outcome == "PASS"]
+        assert passed[-1] == pytest.approx(3046.4)
         (result,) = judged([replace(one, value=1000)], knl, suite="p1").results
         assert result.verdict == "FAIL"
 
@@ -570,7 +581,7 @@ class TestThreads:
         records = stream(100e3, ["triad"], parameters={"threads": 20})
         verdict = judged(records, limits=[limit(value=90e3)], suite="p2")
         assert words(verdict) == {"PASS": 132}
-        assert verdict.judgements() == 2 * 132
+        assert verdict.judgements() == 3 * 132, "the limit, the table of processors, the peers"
 
     def test_a_figure_without_threads_is_judged(self) -> None:
         records = [
@@ -666,7 +677,7 @@ def test_repeats_are_paired_also_beside_other_references() -> None:
 
 
 def test_a_figure_without_a_judgement_has_no_answer() -> None:
-    verdict = judged(stream(20e3, parameters={"threads": 20}), suite="p2")
+    verdict = judged(stream(20e3, KERNELS[:3], parameters={"threads": 20}), suite="p2")
     assert verdict.results.answers == {}
     assert verdict.results.like_peers_only.all()
 

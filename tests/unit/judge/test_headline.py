@@ -181,6 +181,7 @@ class TestKinds:
         assert (found.headline().word, found.exit_code()) == ("FAIL", 1)
         assert found.headline().text == "1 of 1 contract limits; 0 of 1 floors"
 
+    @pytest.mark.fault("limit-of-noisy-repeats")
     def test_a_noisy_contract_limit_is_no_pass(self, known: tuple[Plan, Benchmarks]) -> None:
         """Also if another figure passes by it, and if an expected value passes them all."""
         noisy = [

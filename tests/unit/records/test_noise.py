@@ -94,7 +94,7 @@ class TestHogs:
         with hogs():
             result = measured(run)
         assert (result.verdict, result.reason) == (
-            "PASS", "2 × the derived figure (50 MB/s) is at least 1"
+            "PASS", "2 × the contract figure (50 MB/s) is at least 1"
         )  # fmt: skip
         assert executions(run) == ["execution-1"]
         (node,) = read_noise(str(execution(steps_of(run)[0])))
