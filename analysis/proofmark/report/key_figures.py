@@ -224,8 +224,8 @@ def nominal(run_data: RunData) -> Nominal:
         keys = cases[record.case].key_figures if record.case in cases else {}
         of_metric = (key for key, metric in keys.items() if metric == record.metric)
         rules = [PEAKS[key] for key in of_metric if key in PEAKS]
-        hosts = hosts_of(record.node)
-        if not rules or not facts.keys() >= set(hosts):
+        hosts = _hosts(record.node) if rules else []
+        if not hosts or not facts.keys() >= set(hosts):
             return None
         limit = derive(rules[0], [facts[host] for host in hosts], record.parameters, rated)
         times = None if isinstance(limit, str) else factor(limit.unit, record.unit)
@@ -240,3 +240,11 @@ def _judgements(result: Result) -> Iterator[Judgement]:
         for answer in result.references:
             if answer.kind == kind and answer.evaluated:
                 yield answer
+
+
+def _hosts(node: str) -> list[str]:
+    """Return the hosts of a name in a record; nothing for one that is no node set."""
+    try:
+        return hosts_of(node)
+    except ValueError:
+        return []
