@@ -224,7 +224,7 @@ def nominal(run_data: RunData) -> Nominal:
         keys = cases[record.case].key_figures if record.case in cases else {}
         of_metric = (key for key, metric in keys.items() if metric == record.metric)
         rules = [PEAKS[key] for key in of_metric if key in PEAKS]
-        hosts = _hosts(record.node) if rules else []
+        hosts = _hosts(record.node) if rules else ()
         if not hosts or not facts.keys() >= set(hosts):
             return None
         limit = derive(rules[0], [facts[host] for host in hosts], record.parameters, rated)
@@ -242,9 +242,9 @@ def _judgements(result: Result) -> Iterator[Judgement]:
                 yield answer
 
 
-def _hosts(node: str) -> list[str]:
+def _hosts(node: str) -> tuple[str, ...]:
     """Return the hosts of a name in a record; nothing for one that is no node set."""
     try:
         return hosts_of(node)
     except ValueError:
-        return []
+        return ()
