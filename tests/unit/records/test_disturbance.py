@@ -63,7 +63,11 @@ class TestRate:
     def test_a_steady_machine_is_judged(self, kit: Kit) -> None:
         """Control: no fault is injected."""
         word, reason = answer(kit, [100, 110, 95])
-        assert (word, reason) == ("PASS", "2 × the contract figure (50 MB/s) is at least 1")
+        assert (word, reason) == (
+            "PASS",
+            "2 × the contract figure (50 MB/s) is at least 1; "
+            "with 95 % confidence it misses the limit by 0 % at most",
+        )
 
     def test_a_slow_machine_fails(self, kit: Kit) -> None:
         word, _ = answer(kit, [40, 41, 42])
