@@ -124,9 +124,13 @@ class TestValue:
 
 
 @pytest.mark.parametrize("rule", OF_PROCESSOR)
-def test_a_processor_without_a_typical_value_gives_a_reason(node: NodeFacts, rule: Rule) -> None:
+def test_a_processor_without_a_typical_value_gives_a_reason(
+    node: NodeFacts, rule: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = processor(node.cpu_model)
-    assert row is not None and row.hpl is row.triad is None
+    assert row is not None
+    without = row.model_copy(update={"hpl": None, "triad": None})
+    monkeypatch.setattr("proofmark.judge.references.typical.processor", lambda _: without)
     found = typical_value(rule, Setting([node]), ALL_CORES)
     assert isinstance(found, Message)
     assert found == f"what {node.cpu_model} typically reaches is in no table"
@@ -233,6 +237,47 @@ class TestConditions:
         assert unheld("typical_triad", other, build) == (() if held else ("condition-stores",))
         assert unheld("typical_hpl", other, build) == ()
 
+    @pytest.mark.parametrize(
+        ("tabled", "nodes", "held"),
+        [
+            ({}, 1, True),
+            ({}, 9, True),
+            ({"nodes": 4}, 1, True),
+            ({"nodes": 4}, 4, True),
+            ({"nodes": 4}, 5, False),
+            ({"nodes": 1}, 2, False),
+        ],
+        indirect=["tabled"],
+    )
+    def test_hpl_of_more_nodes_than_those_of_the_source_does_not_judge(
+        self, tabled: None, node: NodeFacts, nodes: int, held: bool
+    ) -> None:
+        parameters = {"threads": 40 * nodes, "nodes": nodes}
+        found = typical_value("typical_hpl", Setting([node] * nodes, build=TUNED), parameters)
+        assert isinstance(found, TypicalValue)
+        assert tuple(each.code for each in found.unheld) == (() if held else ("condition-nodes",))
+
+    @pytest.mark.parametrize(
+        ("tabled", "layer", "nodes", "held"),
+        [
+            ({}, "Ethernet", 1, True),
+            ({}, "Ethernet", 2, False),
+            ({}, "InfiniBand", 2, True),
+            ({"tcp": True}, "Ethernet", 2, True),
+            ({"tcp": False}, "Ethernet", 2, False),
+        ],
+        indirect=["tabled"],
+    )
+    def test_messages_that_may_pass_tcp_do_not_judge(
+        self, tabled: None, node: NodeFacts, layer: str, nodes: int, held: bool
+    ) -> None:
+        (port,) = node.ports
+        other = node.model_copy(update={"ports": (port.model_copy(update={"layer": layer}),)})
+        parameters = {"threads": 40 * nodes, "nodes": nodes}
+        found = typical_value("typical_hpl", Setting([other] * nodes, build=TUNED), parameters)
+        assert isinstance(found, TypicalValue)
+        assert tuple(each.code for each in found.unheld) == (() if held else ("condition-tcp",))
+
     @conditions(bare_metal=True, blas=("nvpl",))
     def test_all_that_do_not_hold_are_named_once(self, tabled: None, node: NodeFacts) -> None:
         found = typical_value("typical_hpl", Setting([node] * 2), {"threads": 3, "nodes": 2})
@@ -323,7 +368,9 @@ class TestLink:
         assert isinstance(found, TypicalValue)
         assert found.value == pytest.approx(edr.mpi.bytes_per_s / 1e9)
         assert found.value < edr.bytes_per_s / 1e9
-        assert (found.unit, found.tolerance, found.unheld) == ("GB/s", edr.mpi.tolerance, ())
+        assert (found.unit, found.unheld) == ("GB/s", ())
+        least = found.value * (1 - found.tolerance)
+        assert least == pytest.approx(found.value - edr.mpi.tolerance * edr.bytes_per_s / 1e9)
 
     def test_of_several_nodes_the_slowest_counts(self, node: NodeFacts) -> None:
         (port,) = node.ports
@@ -334,7 +381,16 @@ class TestLink:
         assert isinstance(one, TypicalValue) and isinstance(both, TypicalValue)
         assert both.value == one.value
 
-    @pytest.mark.parametrize("rate", ["25 Gb/sec (1X EDR)", "56 Gb/sec (4X FDR)"])
+    def test_a_virtual_port_needs_a_source_about_virtual_ports(self, node: NodeFacts) -> None:
+        guest = node.model_copy(update={"virtual": "kvm"})
+        edr = link("100 Gb/sec (4X EDR)")
+        assert edr is not None and edr.mpi is not None
+        found = typical_value("typical_bandwidth", Setting([guest]), {})
+        assert isinstance(found, TypicalValue)
+        held = edr.mpi.bare_metal is False
+        assert tuple(each.code for each in found.unheld) == (() if held else ("condition-virtual",))
+
+    @pytest.mark.parametrize("rate", ["25 Gb/sec (1X EDR)", "20 Gb/sec (4X DDR)"])
     def test_a_port_without_a_source_gives_a_reason(self, node: NodeFacts, rate: str) -> None:
         (port,) = node.ports
         other = node.model_copy(update={"ports": (port.model_copy(update={"rate": rate}),)})
