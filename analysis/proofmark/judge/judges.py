@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from proofmark.cases.reference import MATERIAL
+from proofmark.cases.reference import MATERIAL, TYPICAL
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.errors import bad_input
@@ -192,10 +192,14 @@ def judge_by_references(evidence: Evidence) -> ByReferences:
                 compared: Callable[[], Judgement] = partial(
                     comparison.judge, compared_figure, each.reference
                 )
-                judged[each] = (
+                judgement = (
                     imported.judge(record, each.reference, compared) if imported else compared()
                 )
-            answers.of_figure[figure] = tuple(judged.values())
+                # No source knows the hardware: there is nothing to compare with, nor to say.
+                if judgement.value is not None or each.reference.rule not in TYPICAL:
+                    judged[each] = judgement
+            if judged:
+                answers.of_figure[figure] = tuple(judged.values())
             for each, judgement in judged.items():
                 answers.by_reference.setdefault(each, []).append((figure, judgement))
     return answers

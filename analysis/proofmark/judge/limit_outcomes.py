@@ -24,6 +24,7 @@ from proofmark.judge.references.judgement import (
 from proofmark.judge.worst_figures import WorstFigure, worst_figure
 from proofmark.plan.plan import Step
 from proofmark.plan.selection import possible_steps
+from proofmark.records.columns import VIRTUAL
 
 Judged = Mapping[OfCase, Sequence[tuple[int, Judgement]]]
 """The figures to which a reference applies, each with its judgement."""
@@ -39,6 +40,7 @@ class LimitOutcome:
             suite.
         outcomes: the number of valid figures by the outcome of their judgement.
         compared: the number of figures that were compared with it.
+        checked: the number of them that are not virtual: the speed of virtual nodes fails no floor.
         invalid: the number of INVALID figures that it would judge.
         worst: its worst figure; None if none was compared.
         not_evaluated: why it did not judge other planned figures, with their nodes; empty for a
@@ -49,6 +51,7 @@ class LimitOutcome:
     steps: int
     outcomes: Mapping[str, int]
     compared: int
+    checked: int
     invalid: int
     worst: WorstFigure | None
     not_evaluated: tuple[Message, ...] = ()
@@ -75,12 +78,9 @@ class LimitOutcome:
 
     @property
     def judged(self) -> int:
-        """The number of figures that are PASS or FAIL by it; of a floor, that it would have failed.
-
-        The speed of virtual nodes fails no floor.
-        """
+        """The number of figures that are PASS or FAIL by it, or that a floor could have failed."""
         if self.kind == "floor":
-            return self.compared
+            return self.checked
         return self.outcomes.get("PASS", 0) + self.outcomes.get("FAIL", 0)
 
     @property
@@ -129,6 +129,10 @@ def limit_outcomes(
     references = evidence.references
     invalid = _invalid(evidence.figures, references)
     found = []
+
+    def virtual(figure: int) -> bool:
+        return evidence.figures.record(figure).origin in VIRTUAL
+
     for each in references:
         steps = possible_steps(each.reference, each.case, evidence.plan, evidence.benchmarks)
         contract = each.reference.kind == "contract"
@@ -142,6 +146,7 @@ def limit_outcomes(
                 len(steps),
                 Counter(judgement.outcome for _, judgement in judgements),
                 sum(judgement.evaluated for _, judgement in judgements),
+                sum(each.evaluated and not virtual(figure) for figure, each in judgements),
                 invalid[each],
                 worst_figure(evidence.figures, judgements),
                 tuple(_open(each, set(steps), evidence, covered, judgements)) if of_planned else (),

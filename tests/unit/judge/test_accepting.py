@@ -581,7 +581,7 @@ class TestThreads:
         records = stream(100e3, ["triad"], parameters={"threads": 20})
         verdict = judged(records, limits=[limit(value=90e3)], suite="p2")
         assert words(verdict) == {"PASS": 132}
-        assert verdict.judgements() == 3 * 132, "the limit, the table of processors, the peers"
+        assert verdict.judgements() == 2 * 132, "the limit and the peers"
 
     def test_a_figure_without_threads_is_judged(self) -> None:
         records = [

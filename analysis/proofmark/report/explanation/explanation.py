@@ -175,10 +175,10 @@ def _peer_rows(context: Context) -> Iterator[Row]:
     like = _like_measurements(context)
     if alike and like >= LEAST_NODES:
         text = "an outlier is FAIL; agreement alone is UNJUDGED"
-        yield Row("fleet", f"compared with the like figures of {like} measurements", text)
+        yield Row("peers", f"compared with the like figures of {like} measurements", text)
     elif alike:
         text = f"{count(like, 'like measurement')}: {LEAST_NODES} are needed"
-        yield Row("fleet", "not compared with other nodes", text)
+        yield Row("peers", "not compared with other nodes", text)
     digits = [name for name in given if metrics[name].same_digits]
     if digits:
         text = "repeats and like nodes must print the same digits, else FAIL"
