@@ -12,6 +12,7 @@ from proofmark.cli.command_inputs import site_arguments, site_of_run
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.runs import checksums
+from proofmark.runs.anchors import compare_inputs
 from proofmark.runs.answer import answer
 from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.site.accepted_baseline import (
@@ -86,9 +87,10 @@ def _signed(run: NamedRun, signers: Path) -> checksums.Checked:
         BadInput: the run is not signed by one of `signers`, or differs from what was signed.
     """
     checked = checksums.verify(run.folder, signers)
-    if checked.wrong:
+    wrong = checked.wrong or compare_inputs(run.folder, checked.sums).wrong
+    if wrong:
         accepted = f"as signed by {checked.signer}"
-        raise BadInput(*(InputError(str(run.folder), "", line, accepted) for line in checked.wrong))
+        raise BadInput(*(InputError(str(run.folder), "", line, accepted) for line in wrong))
     return checked
 
 

@@ -99,6 +99,7 @@ GROUPS: Mapping[str, Lines] = {
 STAGE = "stage"
 """The command that has the commands of playbooks; ``--help`` does not have it."""
 STAGES: Lines = {
+    "stage keep-inputs": ("cli.run_command", "keep the digests of the inputs of a run"),
     "stage record-software": ("cli.run_command", "record the programs of a run"),
     "stage check-programs": ("cli.program_check", "check the programs on the nodes of a run"),
     "stage build-program": ("cli.software_command", "compile a program of the kit"),

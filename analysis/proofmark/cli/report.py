@@ -13,14 +13,13 @@ from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.progress_lines import say
 from proofmark.common.translation import in_language
 from proofmark.judge.ending import ending
-from proofmark.judge.judging import judge_and_write, read_and_judge
+from proofmark.judge.judging import read_and_judge
 from proofmark.judge.not_accepted import failed_nodes
 from proofmark.report.exports.formats import FORMATS
 from proofmark.report.exports.formats import export as export_run
-from proofmark.report.run_data import gather
-from proofmark.report.write import write_page, write_summary
+from proofmark.report.products import write_products
 from proofmark.runs.asked import acceptance_command
-from proofmark.runs.checksums import checksums_of, with_summary, write_checksums
+from proofmark.runs.checksums import write_checksums
 from proofmark.runs.run import open_run
 
 
@@ -50,23 +49,16 @@ def report(options: Namespace) -> int:
 
 def _report(options: Namespace) -> int:
     run = open_run(options.folder)
-    answer = judge_and_write(run)
-    run_data = gather(run, answer)
-    path = write_page(run_data)
-    sums = checksums_of(run.folder)
-    written = [path]
-    # An old summary would state another verdict than the new report.
-    if options.summary or any(each.exists() for each in run.files.summary):
-        written += write_summary(run_data, sums)
-        sums = with_summary(run.folder, sums)
-    write_checksums(run.folder, sums)
+    written = write_products(run, summary=options.summary)
+    answer, path = written.run_data.verdict, written.pages[0]
+    write_checksums(run.folder, written.sums)
     if not options.json:
-        print(*written, sep="\n")
+        print(*written.pages, sep="\n")
         return 0
     code = answer.exit_code(strict=options.strict)
     if code:
         note_failed_nodes(failed_nodes(answer, run.plan))
-    again = "" if run.plan.imported else acceptance_command(run, run_data.site)
+    again = "" if run.plan.imported else acceptance_command(run, written.run_data.site)
     here = _from_here(run.folder)
     lines = ending(answer, f"{path}", here, again=again, strict=options.strict)
     meaning = answer.headline(strict=options.strict).word

@@ -25,6 +25,7 @@ from proofmark.jobs.step_script import LaunchSite
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
+from proofmark.runs.anchors import anchor
 from proofmark.runs.nodes import collect_nodes, nodes_of
 from proofmark.runs.run import (
     Run,
@@ -63,6 +64,13 @@ def rerun(options: Namespace) -> int:
     refuse_imported(run)
     refuse_unseen(site_of(run), run.folder)
     rerun_steps(run, pick(run, options.steps), say, options.replaces)
+    collect_nodes(run)
+    return 0
+
+
+def keep_inputs(options: Namespace) -> int:
+    """Keep the digests of the inputs of a run in the state of its site."""
+    anchor(options.folder)
     return 0
 
 
@@ -172,6 +180,9 @@ COMMANDS = {
     ),
     "stage execute": Command(
         execute, "stage execute runs/latest-local", _execute_arguments, rights=Rights.NONE
+    ),
+    "stage keep-inputs": Command(
+        keep_inputs, "stage keep-inputs runs/latest-local", rights=Rights.OF_ROOT, traced=False
     ),
     "stage collect": Command(collect, "stage collect runs/latest-local"),
 }

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_line
-from proofmark.judge.written import Signable, WrittenVerdict, read_written, signable
+from proofmark.common.errors import BadInput, InputError
+from proofmark.common.progress_lines import say
+from proofmark.judge.written import WrittenVerdict, read_written
+from proofmark.report.products import compare_products
 from proofmark.runs import checksums
-from proofmark.runs.answer import answer
+from proofmark.runs.anchors import compare_inputs
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_files import RunFiles
 
@@ -21,9 +24,21 @@ def _sign_arguments(parser: ArgumentParser) -> None:
 
 
 def sign(options: Namespace) -> int:
-    """Judge a run, compare with its written verdict, write its checksums and sign them."""
-    answer(options.folder, signable, Signable)
-    print_line(f"{checksums.sign(options.folder.resolve(), options.key)}")
+    """Write the products of a run again, compare, write its checksums and sign them.
+
+    Raises:
+        BadInput: a product is not that of the raw outputs, an input is not that of the start, or
+            the run cannot be signed.
+    """
+    folder = options.folder.resolve()
+    sums = checksums.whole_checksums(folder)
+    products, inputs = compare_products(folder, sums), compare_inputs(folder, sums)
+    if wrong := [*filter(None, (products.unknown,)), *products.wrong, *inputs.wrong]:
+        accepted = f"what `proofmark report {folder}` writes; nodes/: `proofmark stage collect`"
+        raise BadInput(*(InputError(f"{folder}", "", line, accepted) for line in wrong))
+    for line in (*products.notes, *filter(None, (inputs.unknown,))):
+        say(f"not checked: {line}")
+    print_line(f"{checksums.sign(folder, options.key, sums)}")
     return 0
 
 
@@ -45,7 +60,7 @@ def _verify_arguments(parser: ArgumentParser) -> None:
 
 
 def verify(options: Namespace) -> int:
-    """Check a run against its signed checksums; the last line is the signed verdict.
+    """Check a run against its signed checksums and its raw outputs; print the signed verdict last.
 
     Returns:
         0, or 1 if a file differs, a link leaves the run, the run was renamed or is unfinished.
@@ -55,6 +70,11 @@ def verify(options: Namespace) -> int:
     with as_owner(folder):
         verdict = read_written(RunFiles(folder).verdict)
     wrong = [*checked.wrong, *_unfit(folder.name, verdict)]
+    if not wrong:  # else the files are not those that were signed
+        compared = compare_products(folder, checked.sums), compare_inputs(folder, checked.sums)
+        wrong += [line for each in compared for line in each.wrong]
+        for line in (line for each in compared for line in (*each.notes, each.unknown) if line):
+            print_line(f"not checked: {line}")
     for line in wrong:
         print_line(line)
     if wrong or verdict is None:

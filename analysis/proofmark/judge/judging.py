@@ -28,6 +28,7 @@ from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import read_stage_faults
 from proofmark.software.software import software_of
 
@@ -47,17 +48,22 @@ def judge_and_write(run: Run) -> Verdict:
     return verdict
 
 
-def write_results(run: Run, records: Records, verdict: Verdict) -> None:
-    """Write records.parquet, verdict.json, junit.xml and rma.csv."""
+def write_results(
+    run: Run, records: Records, verdict: Verdict, target: RunFiles | None = None
+) -> None:
+    """Write records.parquet, verdict.json, junit.xml and rma.csv.
+
+    They are written into the folder of `target`; None: of the run.
+    """
     with gc_paused():
-        _write_results(run, records, verdict)
+        _write_results(run, records, verdict, target or run.files)
 
 
-def _write_results(run: Run, records: Records, verdict: Verdict) -> None:
+def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFiles) -> None:
     claims = answers_of([(run, verdict)])
     files: dict[Path, Callable[[TextIO], None]] = {
-        run.files.verdict: lambda file: write_verdict(file, verdict, claims),
-        run.files.junit: lambda file: write_junit(file, verdict),
+        target.verdict: lambda file: write_verdict(file, verdict, claims),
+        target.junit: lambda file: write_junit(file, verdict),
     }
 
     def write(path: Path) -> None:
@@ -66,9 +72,9 @@ def _write_results(run: Run, records: Records, verdict: Verdict) -> None:
 
     for _ in parallel_map(write, files, large=len(verdict.results) > MANY):
         pass
-    write_whole_bytes(run.files.records, parquet(table(records)))
+    write_whole_bytes(target.records, parquet(table(records)))
     facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
-    write_whole(run.files.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
+    write_whole(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
 
 
 def read_and_judge(run: Run) -> tuple[Records, Verdict]:

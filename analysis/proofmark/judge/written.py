@@ -1,10 +1,8 @@
-"""The verdict that is written in a run: whether it may be signed, and what a signed one says."""
+"""The verdict that is written in a run: whether the run may be signed, and what it says."""
 
 from __future__ import annotations
 
-import filecmp
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
@@ -13,13 +11,9 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message, Term
-from proofmark.common.strict_model import StrictModel
-from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.headline import FLOOR, PASSING, Headline, Judged
-from proofmark.judge.judging import judge_run
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.verdict import Verdict
-from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.run import Run
 
 _COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged": "UNJUDGED"}
@@ -79,42 +73,13 @@ def read_written(path: Path) -> WrittenVerdict | None:
         return None
 
 
-class Signable(StrictModel):
-    """The answer about a run that may be signed: its folder has the verdict of its outputs."""
-
-
-def signable(run: Run) -> Signable:
-    """Return the answer about `run`.
+def refuse_unfinished(run: Run, verdict: Verdict) -> None:
+    """Refuse a run without a result of each planned step: it must not be signed.
 
     Raises:
-        BadInput: the run must not be signed (`check_written`).
-    """
-    check_written(run, judge_run(run))
-    return Signable()
-
-
-def check_written(run: Run, verdict: Verdict) -> None:
-    """Refuse a run that must not be signed.
-
-    Args:
-        run: the run.
-        verdict: the judgement of the run as it is now.
-
-    Raises:
-        BadInput: the run is unfinished, or its written verdict is missing or differs.
+        BadInput: steps are missing.
     """
     coverage = verdict.coverage
     if missing := coverage.expected - coverage.measured:
         found = f"unfinished: {missing} of {coverage.expected} steps are missing"
         raise bad_input(run.folder, "", found, "a run with a result of each planned step")
-    accepted = f"the verdict that `proofmark report {run.folder}` writes"
-    path = run.files.verdict
-    if not path.is_file():
-        raise bad_input(path, "", "no verdict", accepted)
-    with TemporaryDirectory(prefix="proofmark-") as folder:  # it may have hundreds of megabytes
-        judged = Path(folder) / path.name
-        with judged.open("w", encoding="utf-8") as file:
-            write_verdict(file, verdict, answers_of([(run, verdict)]))
-        same = filecmp.cmp(judged, path, shallow=False)
-    if not same:
-        raise bad_input(path, "", "another verdict than that of the outputs of the run", accepted)

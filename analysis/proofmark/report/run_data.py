@@ -78,8 +78,8 @@ def facts_of(node: Node) -> NodeFacts:
     return node.jobs[-1].provenance.facts
 
 
-def gather(run: Run, verdict: Verdict) -> RunData:
-    """Return the contents of the folder of `run`.
+def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunData:
+    """Return the contents of the folder of `run`, for a report of the time `written`; None: now.
 
     Raises:
         BadInput: a file of the run is damaged.
@@ -106,7 +106,7 @@ def gather(run: Run, verdict: Verdict) -> RunData:
         kernels=_kernels(run, states, software),
         started=min(times, default=None),
         ended=max(times, default=None),
-        written=_now(),
+        written=written or _now(),
         claims=answers_of([(run, verdict)]),
         twin=read_json(run.files.twin, TwinFacts) if run.files.twin.exists() else None,
         model_error=error_of_results(run, verdict.results),

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 
+from proofmark import __version__
 from proofmark.common.files import write_whole, write_whole_bytes
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.translation import language
 from proofmark.judge.verdict import Verdict
 from proofmark.report.render import render, render_summary
 from proofmark.report.run_data import RunData, gather
@@ -15,10 +20,33 @@ from proofmark.report.short.sheet import ALLOWANCES, Allowance, Sheet
 from proofmark.report.short.sheet_facts import sheet
 from proofmark.report.view import view
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import RunFiles
+
+LIBRARIES = ("fonttools", "fpdf2", "jinja2", "matplotlib", "numpy", "polars")
+"""The libraries whose version changes the bytes of a file of the report."""
+
+
+class Made(StrictModel):
+    """``report.json``: how the files of a report were written.
+
+    Attributes:
+        written: the time of the report, UTC.
+        language: of the texts for people.
+        versions: of the kit and of `LIBRARIES`.
+    """
+
+    written: datetime
+    language: str
+    versions: dict[str, str]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the kit and of the libraries that write a report."""
+    return {"proofmark": __version__, **{name: version(name) for name in LIBRARIES}}
 
 
 def write_report(run: Run, verdict: Verdict) -> Path:
-    """Write ``report.html``, ``claims.json`` and ``figures/`` into the folder of `run`.
+    """Write ``report.html``, ``report.json``, ``claims.json`` and ``figures/`` of `run`.
 
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
 
@@ -31,21 +59,28 @@ def write_report(run: Run, verdict: Verdict) -> Path:
     return write_page(gather(run, verdict))
 
 
-def write_page(run_data: RunData) -> Path:
-    """Write the files of `write_report` for a run that was read; return the path of the page."""
-    run = run_data.run
+def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
+    """Write the files of `write_report` for a run that was read; return the path of the page.
+
+    They are written into the folder of `target`; None: of the run.
+    """
+    files = target or run_data.run.files
     content = view(run_data)
-    write_plot_files(run.files.plots, content.plot_files)
+    write_plot_files(files.plots, content.plot_files)
     claims = [answer.as_json() for answer in run_data.claims]
-    write_whole(run.files.claims, json.dumps(claims, indent=1) + "\n")
-    write_whole(run.files.report, render(content))
-    return run.files.report
+    write_whole(files.claims, json.dumps(claims, indent=1) + "\n")
+    write_whole(files.report, render(content))
+    made = Made(written=run_data.written, language=language(), versions=versions())
+    write_whole(files.made, made.model_dump_json(indent=1) + "\n")
+    return files.report
 
 
 MOST_PAGES = 2
 
 
-def write_summary(run_data: RunData, sums: Mapping[str, str]) -> tuple[Path, Path]:
+def write_summary(
+    run_data: RunData, sums: Mapping[str, str], target: RunFiles | None = None
+) -> tuple[Path, Path]:
     """Write ``summary.html`` and ``summary.pdf`` into the folder of a run; return their paths.
 
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
@@ -53,6 +88,7 @@ def write_summary(run_data: RunData, sums: Mapping[str, str]) -> tuple[Path, Pat
     Args:
         run_data: the run.
         sums: the SHA-256 of each file of the run by its name.
+        target: the files to write; None: those of the run.
 
     Raises:
         BadInput: a font is missing.
@@ -65,7 +101,7 @@ def write_summary(run_data: RunData, sums: Mapping[str, str]) -> tuple[Path, Pat
         return content, *pdf(content, run_data.written)
 
     content, document = fitted(made)
-    page, printed = run_data.run.files.summary
+    page, printed = (target or run_data.run.files).summary
     write_whole_bytes(page, render_summary(content).encode())
     write_whole_bytes(printed, document)
     return page, printed

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from proofmark.runs.run_files import RunFiles
 NAME, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 NAMESPACE = "proofmark-run"
 """Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
-_NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
+NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
 """Files without a checksum. The lock belongs to the process that works on the run."""
 _LINK = "a symbolic link"
 _SPECIAL = "not a file and not a folder"
@@ -46,11 +46,13 @@ class Checked:
         signer: the principal that signed.
         wrong: each file that differs from the signed one.
         sha256: of the signed checksums, in hexadecimal digits.
+        sums: the SHA-256 of each file of the run, by its path; empty if the checksums were changed.
     """
 
     signer: str
     wrong: tuple[str, ...]
     sha256: str
+    sums: Mapping[str, str] = field(default_factory=dict)
 
 
 def checksums_of(folder: Path) -> dict[str, str]:
@@ -164,7 +166,7 @@ def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
                 entries.append((name, _LINK))
             elif each.is_dir():
                 folders.append(name)
-            elif name in _NOT_LISTED:
+            elif name in NOT_LISTED:
                 continue
             elif each.is_file():
                 entries.append((name, sha256_of(each.path)))
@@ -173,20 +175,12 @@ def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
     return entries, folders
 
 
-def sign(folder: Path, key: Path) -> Path:
-    """Write and sign ``SHA256SUMS`` of the run in `folder`; return the signature's path.
-
-    The run may belong to another user. ssh-keygen gets the checksums and returns the signature by
-    pipes, so that only this process reads the key and only whole new files are written.
+def whole_checksums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of the run in `folder`, which can be signed.
 
     Raises:
-        BadInput: the key is missing, ssh-keygen refuses, the run contains symbolic links, or it is
-            in the folder of another run.
+        BadInput: the run contains symbolic links, or it is in the folder of another run.
     """
-    if not key.is_file():
-        raise bad_input(
-            "--key", "", f"{key}: no such file", "a private ssh key, or an agent's .pub"
-        )
     with as_owner(folder):
         sums = checksums_of(folder)
     odd = {name: kind for name, kind in sums.items() if kind in (_LINK, _SPECIAL)}
@@ -197,6 +191,27 @@ def sign(folder: Path, key: Path) -> Path:
         )
     for moved in _moved(folder):
         raise bad_input(folder, "", moved, "a folder with the name of its run")
+    return sums
+
+
+def sign(folder: Path, key: Path, sums: Mapping[str, str]) -> Path:
+    """Write and sign ``SHA256SUMS`` of the run in `folder`; return the signature's path.
+
+    The run may belong to another user. ssh-keygen gets the checksums and returns the signature by
+    pipes, so that only this process reads the key and only whole new files are written.
+
+    Args:
+        folder: the run.
+        key: the private key.
+        sums: the result of `whole_checksums`.
+
+    Raises:
+        BadInput: the key is missing, or ssh-keygen refuses.
+    """
+    if not key.is_file():
+        raise bad_input(
+            "--key", "", f"{key}: no such file", "a private ssh key, or an agent's .pub"
+        )
     content = _text(sums)
     words = ("-f", str(key), "-n", NAMESPACE)
     signature = _keygen("sign", *words, place="--key", content=content)
@@ -245,7 +260,8 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
             listed = read_checksums(os.fsdecode(raw))
         except (ValueError, KeyError) as error:
             raise bad_input(path, "", str(error), "the output of sha256sum") from None
-        return Checked(signer, (*wrong, *_differences(listed, present), *_moved(folder)), sha256)
+        wrong += [*_differences(listed, present), *_moved(folder)]
+        return Checked(signer, tuple(wrong), sha256, present)
 
 
 def _content(path: Path) -> bytes:

@@ -94,9 +94,16 @@ def _present(files: RunFiles) -> Iterator[Path]:
     """Yield the plan and all files of ``inputs/``; in ``benchmarks/`` only those that are read."""
     yield files.plan
     for path in files.inputs.rglob("*"):
-        read = path.parent != files.benchmarks or path.suffix == ".yml"
-        if read and not (path.is_dir() and not path.is_symlink()):
+        if is_input(files.link(path)) and not (path.is_dir() and not path.is_symlink()):
             yield path
+
+
+def is_input(name: str) -> bool:
+    """Return whether a file of a run, by its path in the folder, is an input of its verdict."""
+    files, path = RunFiles(Path()), Path(name)
+    if path.parent == files.benchmarks:
+        return path.suffix == ".yml"
+    return path in (files.plan, files.software) or path.is_relative_to(files.inputs)
 
 
 def _digest(path: Path) -> str:

@@ -66,10 +66,20 @@ def collect_nodes(run: Run) -> list[Path]:
     run.files.nodes.mkdir(exist_ok=True)
     written = []
     for host, node in probed_nodes(run).items():
-        path = run.files.nodes / f"{host}.json"
-        write_whole(path, node.model_dump_json(indent=1) + "\n")
+        path = node_file(run, host)
+        write_whole(path, node_text(node))
         written.append(path)
     return written
+
+
+def node_file(run: Run, host: str) -> Path:
+    """Return the file of a node."""
+    return run.files.nodes / f"{host}.json"
+
+
+def node_text(node: Node) -> str:
+    """Return the content of the file of `node`."""
+    return node.model_dump_json(indent=1) + "\n"
 
 
 def probed_nodes(run: Run) -> dict[str, Node]:

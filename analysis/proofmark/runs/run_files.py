@@ -40,6 +40,13 @@ class RunFiles:
         """Return the path of a file relative to the run: the target of a link in the report."""
         return path.relative_to(self.folder).as_posix()
 
+    def top_names(self) -> frozenset[str]:
+        """Return the names of all files and folders of the kit directly in the folder."""
+        names = (name for name, each in vars(RunFiles).items() if isinstance(each, property))
+        found = (getattr(self, name) for name in names)
+        paths = (path for each in found for path in (each if isinstance(each, tuple) else (each,)))
+        return frozenset({"jobs", *(self.link(path).partition("/")[0] for path in paths)})
+
     @property
     def identity(self) -> Path:
         """The id of the run, the number of the format of its folder, the digests of its inputs."""
@@ -224,6 +231,11 @@ class RunFiles:
     def report(self) -> Path:
         """The report."""
         return self.folder / "report.html"
+
+    @property
+    def made(self) -> Path:
+        """How the products were written: time, language, versions."""
+        return self.folder / "report.json"
 
     @property
     def summary(self) -> tuple[Path, Path]:

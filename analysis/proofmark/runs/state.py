@@ -9,6 +9,7 @@ gets a copy of the journals, from which the run is judged.
 - ``runs/<run-id>/journal/<node>.jsonl``: the journal of a node
 - ``runs/<run-id>/mounted.json``: the nodes with a mount of the run
 - ``runs/<run-id>/lock``: the lock of the process that changes nodes
+- ``inputs/``: the digests of the inputs of runs (`proofmark.runs.anchors`)
 - ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.claims`)
 - ``gates/<gate>/``: a gate, with the journals of its nodes (`proofmark.runs.gates`)
 - ``checks.jsonl``, ``vendor.csv``: the decisions of all gates (`proofmark.runs.checks`)
@@ -229,7 +230,7 @@ def _known(site: Path, run: Path, *, replace: bool = False) -> RunState | None:
     folder = site / "runs" / word(run.name, "the run id")
     if not os.path.lexists(folder):
         return None
-    _check(folder)
+    check_safe(folder)
     files = RunFiles(folder)
     if not files.identity.exists():
         return None
@@ -279,11 +280,11 @@ def made(folder: Path) -> Path:
         found = f"cannot be created: {error.strerror}"
         variable = VARIABLE if os.geteuid() == 0 else XDG_STATE
         raise bad_input(folder, "", found, f"a writable folder; {variable} names another") from None
-    _check(folder)
+    check_safe(folder)
     return folder
 
 
-def _check(folder: Path) -> None:
+def check_safe(folder: Path) -> None:
     """Refuse a folder that a user other than root and this one can change or replace."""
     for path in (folder, *folder.parents):
         status = path.lstat()

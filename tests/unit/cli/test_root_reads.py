@@ -61,6 +61,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "sign": [("sign RUN --key KEY", 3)],
     "verify": [("verify RUN --signers SIGNERS", 3)],
     "rerun": [("rerun RUN 1", 3)],
+    "stage keep-inputs": [("stage keep-inputs RUN", 0)],
     "stage record-software": [("stage record-software RUN", 3)],
     "stage execute": [("stage execute RUN", 3)],
     "stage collect": [("stage collect RUN", 0)],

@@ -19,6 +19,7 @@ from tests.folders import let_all_enter
 from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
 from proofmark.runs import checksums
+from proofmark.runs.anchors import NOT_ANCHORED
 from proofmark.runs.checksums import _line, read_checksums
 from proofmark.runs.run import Run, open_run
 
@@ -73,6 +74,7 @@ def test_control_what_was_signed_is_good(
     capsys.readouterr()
     assert verified(run, keys / "signers") == 0
     assert capsys.readouterr().out.splitlines() == [
+        f"not checked: {NOT_ANCHORED}",
         f"{run.id}: as signed by alice@example.org",
         "UNJUDGED: nothing was judged; 0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED; "
         "2 of 2 steps measured",
@@ -109,7 +111,7 @@ def test_a_manifest_made_to_fit_is_seen(
 ) -> None:
     signature = (run.folder / "SHA256SUMS.sig").read_bytes()
     (run.folder / "report.html").write_text("PASS")
-    assert main(["sign", str(run.folder), "--key", str(keys / "mallory")]) == 0
+    checksums.sign(run.folder, keys / "mallory", checksums.whole_checksums(run.folder))
     assert verified(run, keys / "signers") == 3
     (run.folder / "SHA256SUMS.sig").write_bytes(signature)
     assert verified(run, keys / "signers") == 1
@@ -235,10 +237,10 @@ def test_a_run_whose_written_verdict_differs_is_not_signed(
     assert '"UNJUDGED": 2' in text
     path.write_text(text.replace('"UNJUDGED": 2', '"UNJUDGED": 0').replace('S": 0', 'S": 2', 1))
     assert signed(run, keys) == 3
-    assert "verdict.json: found another verdict" in capsys.readouterr().err
+    assert "found verdict.json: another content" in capsys.readouterr().err
     path.unlink()
     assert signed(run, keys) == 3
-    assert "verdict.json: found no verdict" in capsys.readouterr().err
+    assert "found verdict.json: missing" in capsys.readouterr().err
     assert (run.folder / "SHA256SUMS.sig").read_bytes() == signature
     assert main(["report", f"{run.folder}"]) == 0
     assert signed(run, keys) == 0
@@ -260,7 +262,8 @@ def test_an_unfinished_run_is_neither_signed_nor_verified(
     assert main(["report", f"{run.folder}"]) == 0
     assert signed(run, keys) == 3
     assert "found unfinished: 1 of 2 steps are missing" in capsys.readouterr().err
-    checksums.sign(run.folder, keys / "alice")  # as an earlier version did it
+    # As an earlier version did it.
+    checksums.sign(run.folder, keys / "alice", checksums.whole_checksums(run.folder))
     assert verified(run, keys / "signers") == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "unfinished: 1 of 2 steps are missing"
