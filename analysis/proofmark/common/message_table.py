@@ -244,6 +244,7 @@ MESSAGES: Mapping[str, str] = {
     # records: outputs
     "output": "{problem}",
     "output-of-node": "the output names node {node}, the step ran on {nodes}",
+    "output-lacks": "planned {name} {planned}, the output does not state {name}",
     "output-of-plan": "planned {name} {planned}, the output has {printed}",
     "not-adopted": "adopted.json does not list this output",
     "adopted-unread": "{problem}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -63,6 +63,9 @@ class StepRecords(ABC):
         self._facts, self._mode, self._step = facts, mode, step
         self._case = facts.benchmarks.case(step.case)
         self._planned = step.planned
+        # Ranks and threads are proven by the binding, also if the program prints neither.
+        self._stated = self._case.reader().parameters.keys() & {*step.parameters, *step.derived}
+        self._stated -= step.counts.keys()
         self._measurands: dict[tuple[object, ...], tuple[int, Message]] = {}
         between = len(step.nodes) > 1 and step.scope != "each-node" and not facts.emulated
         self._step_bounds = StepBounds(step, self._case, between_nodes=between)
@@ -112,10 +115,13 @@ class StepRecords(ABC):
                 disturbers=disturbed.shares,
             )
         )
+        unstated = _unstated(self._stated, readings)
         measured_on = instance.hosts or step.nodes
         machine = len(measured_on), self._facts.ceilings(measured_on)
         for reading in readings:
             measurand, contradiction = self._measurand(reading)
+            if reading.metric in unstated and not contradiction:
+                contradiction = self._lacking(unstated[reading.metric], reading)
             builder.measurand.append(measurand)
             builder.value.append(NO_VALUE if reading.value is None else reading.value)
             reason = None
@@ -161,6 +167,29 @@ class StepRecords(ABC):
             place = intern(self.builder.measurands, measurand)
             known = self._measurands[key] = place, _contradiction(self._planned, reading)
         return known
+
+    def _lacking(self, stated: Collection[str], reading: Reading) -> Message:
+        """Return the first of the planned parameters `stated` that a reading lacks."""
+        for name in sorted(stated):
+            if name not in reading.parameters:
+                return Message("output-lacks", name=name, planned=self._planned[name])
+        return NOTHING
+
+
+def _unstated(stated: Set[str], readings: Sequence[Reading]) -> dict[str, set[str]]:
+    """Return by metric the parameters that an output must state for it, and does not everywhere.
+
+    A metric may lack a parameter that the output states only for other metrics: hpcc prints the
+    grid of HPL.
+    """
+    if all(stated <= reading.parameters.keys() for reading in readings):
+        return {}
+    having = {(name, each.metric) for each in readings for name in each.parameters}
+    anywhere = {name for name, _ in having}
+    return {
+        metric: {name for name in stated if (name, metric) in having or name not in anywhere}
+        for metric in {each.metric for each in readings}
+    }
 
 
 @lru_cache(maxsize=1 << 16)

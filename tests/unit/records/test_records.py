@@ -132,6 +132,45 @@ class TestFaults:
         first, _ = after(kit, 'echo "size 7"; echo "rate 100"; echo END')
         assert (first.valid, first.reason) == (False, "planned size 1, the output has 7")
 
+    @pytest.mark.fault("planned-parameter-not-printed")
+    def test_an_output_without_a_parameter_of_its_point(self, kit: Kit) -> None:
+        first, _ = after(kit, 'echo "rate 100"; echo END')
+        expected = "planned size 1, the output does not state size"
+        assert (first.valid, first.reason) == (False, expected)
+        assert first.reason.code == "output-lacks"
+        assert first.reason.fields["name"] == "size"
+
+    @pytest.mark.fault("planned-parameter-not-printed")
+    def test_one_row_of_several_without_a_parameter(self, kit: Kit) -> None:
+        read = copy.deepcopy(FAKE["read"])
+        rows = {"begins": "row .*", "match": r"row(?: (?P<size>\d+))? = (?P<rate>\d+)"}
+        read["text"] = {"rows": [{**rows, "metrics": {"rate": "MB/s"}}]}
+        kit.case(read=read)
+        kit.program('echo "row $1 = 100"; echo "row = 90"')
+        found = [*records(kit, carry_out(kit))]
+        lacking = [each.reason for each in found if each.value == 90]
+        assert lacking == [
+            f"planned size {size}, the output does not state size" for size in (1, 2)
+        ]
+        assert [each.valid for each in found if each.value == 100] == [True, True]
+
+    def test_a_parameter_of_another_metric_only(self, kit: Kit) -> None:
+        """The grid of HPL in the output of hpcc is an example."""
+        read = copy.deepcopy(FAKE["read"])
+        rows = {"begins": "row .*", "match": r"row (?P<size>\d+) = (?P<rate>\d+)"}
+        other = {"begins": "other .*", "match": r"other = (?P<time>\d+)"}
+        read["text"] = {
+            "rows": [
+                {**rows, "metrics": {"rate": "MB/s"}},
+                {**other, "metrics": {"time": "s"}},
+            ]
+        }
+        time = {"unit": "s", "better": "lower", "bound": 1e9, "what": "a time"}
+        kit.case(read=read, metrics={**FAKE["metrics"], "time": time})
+        kit.program('echo "row $1 = 100"; echo "other = 90"')
+        found = records(kit, carry_out(kit))
+        assert [(each.value, each.valid) for each in found] == [(100, True), (90, True)] * 2
+
 
 class TestNodeInTheOutput:
     @pytest.fixture
