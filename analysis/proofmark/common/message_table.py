@@ -15,6 +15,9 @@ MESSAGES: Mapping[str, str] = {
     "several": "{parts}",
     # judge: comparison with references
     "least-met": "{ratio} × {name} ({value}) is at least {limit}",
+    "planned-alone": "the {planned} planned of {executions} executions alone: {text}",
+    "repeats-beyond": "{slow} of {repeats} repeats miss the limit by more than {material} % "
+    "(their median: {ratio}); the median of all: {text}",
     "least-missed": "{ratio} × {name} ({value}) is not at least {limit}",
     "most-met": "{ratio} × {name} ({value}) is at most {limit}",
     "most-missed": "{ratio} × {name} ({value}) is not at most {limit}",
@@ -333,6 +336,7 @@ MESSAGES: Mapping[str, str] = {
     "least {least} MB to and from the node",
     # records: disturbed executions
     "disturbed": "disturbed: {text}",
+    "node-disturbed": "disturbed in {disturbed} of {executions} executions by {names}",
     "disturbed-node": "{node}: {text}",
     "disturbed-more": "and {nodes} more nodes",
     "stolen-ticks": "a hypervisor withheld {share} of the CPU time, more than {limit}",

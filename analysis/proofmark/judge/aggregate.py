@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import nextafter
 from statistics import median
 
 import numpy as np
@@ -15,6 +16,11 @@ from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Rec
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
 from proofmark.records.parquet_table import table
 
+HALF = 0.5
+"""Disturbed repeats are left out up to this share of the repeats. More are a property of the node:
+the figure is INVALID, as if all were disturbed (docs/design/disturbance.md)."""
+AUTOMATIC = 3
+"""The number of executions that a job gives a disturbed step. More are added by a site."""
 UNSTEADY = 2 / 3
 """A figure is INVALID if this share of its repeats is unsteady (docs/design/disturbance.md)."""
 
@@ -165,8 +171,8 @@ def aggregate(records: Records) -> Aggregates:
     """Return the records that count, grouped by figure.
 
     All executions of a step without an invalid record count: a repetition cannot replace a bad
-    value. If there is none, only the last execution counts. A disturbed repeat of a figure does not
-    count if another repeat was not disturbed. If the rate of the machine changed in some of these
+    value. If there is none, only the last execution counts. Disturbed repeats of a figure do not
+    count unless they are most of its repeats. If the rate of the machine changed in some of these
     repeats, they do not count if more than a third of the repeats are steady.
     """
     identity, identities = _identities(records.measurands)
@@ -174,7 +180,7 @@ def aggregate(records: Records) -> Aggregates:
     by_execution = np.sort(figure * max(1, len(records.executions)) + records.execution)
     order = _ordered(records)
     order = order[counting(records)[records.execution[order]]]
-    order, disturbed = _undisturbed(records, order, figure, DISTURBED, 1.0)
+    order, disturbed = _undisturbed(records, order, figure, DISTURBED, nextafter(HALF, 1))
     order, unsteady = _undisturbed(records, order, figure, RATE_CHANGED, UNSTEADY)
     left_out = disturbed + unsteady
     _, begins, group = np.unique(figure[order], return_index=True, return_inverse=True)
@@ -266,6 +272,8 @@ def counting(records: Records) -> NDArray[np.bool_]:
     """Return the mask of the executions that count."""
     dirty = np.zeros(len(records.executions), dtype=bool)
     dirty[records.execution[~records.valid]] = True
+    broken = np.zeros(len(records.executions), dtype=bool)
+    broken[records.execution[~records.valid & ~disturbed_records(records)]] = True
     counts = np.ones(len(records.executions), dtype=bool)
     if len({execution.step for execution in records.executions}) == len(records.executions):
         return counts  # no step was run again
@@ -277,9 +285,23 @@ def counting(records: Records) -> NDArray[np.bool_]:
             continue
         clean = [attempt for attempt, numbers in attempts.items() if not dirty[numbers].any()]
         kept = clean or [max(attempts)]
+        left_out = [
+            attempt
+            for attempt, numbers in attempts.items()
+            if dirty[numbers].any() and not broken[numbers].any()
+        ]
+        if len(left_out) >= AUTOMATIC and len(left_out) > HALF * len(attempts):
+            kept = [*clean, *left_out]
         for attempt, numbers in attempts.items():
             counts[numbers] = attempt in kept
     return counts
+
+
+def disturbed_records(records: Records) -> NDArray[np.bool_]:
+    """Return the mask of the records that are INVALID because something disturbed them."""
+    reasons = [number for number, each in enumerate(records.reasons) if each.code == DISTURBED]
+    mask: NDArray[np.bool_] = np.isin(records.reason, reasons)
+    return mask
 
 
 def _medians(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
 
 from proofmark.common.sentences import localized
-from proofmark.common.text import one_line
+from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.results import Result
@@ -70,6 +71,7 @@ def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
     coverage = verdict.coverage
     if verdict.imported:
         return f"proofmark sign {run} --key FILE" if code == 0 else f"proofmark verdict {run}"
+    known = again
     disturbed = again or _("run the same ansible-playbook command with -e run_id={run}").format(
         run=Path(run).name
     )
@@ -89,6 +91,10 @@ def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
                 again=again, fewer=fewer
             )
         return _("{again}: it measures the missing steps").format(again=again)
+    if code == 2 and any(each.cause is InvalidCause.BINDING for each in verdict.of("INVALID")):
+        return _("{command} compares the machine with the inventory").format(
+            command=f"proofmark init {_inventory(known)} --diff"
+        )
     if code == 2 and (steps := _invalid_steps(verdict)):
         return _rerun(run, steps)
     if code in (1, 2):
@@ -124,8 +130,16 @@ def _rerun(run: str, steps: Collection[str]) -> str:
     )
 
 
+def _inventory(command: str) -> str:
+    """Return the inventory of a command of the acceptance; a placeholder if it is not known."""
+    words = shlex.split(command)
+    return shlex.quote(words[words.index("-i") + 1]) if "-i" in words else "INVENTORY"
+
+
 def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:
-    steps = (step for result in verdict.of("INVALID") for step in result.steps)
+    """Return the steps of INVALID figures that a further execution can make valid."""
+    invalid = (each for each in verdict.of("INVALID") if each.rerun_helps)
+    steps = (step for result in invalid for step in result.steps)
     return tuple(islice(dict.fromkeys(steps), MOST_STEPS + 1))
 
 
@@ -152,6 +166,15 @@ def _worst(verdict: Verdict) -> Iterator[str]:
         yield _("duplicate figures of one step: {count}").format(count=coverage.duplicate)
     for line in verdict.unmet:
         yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
+    for found in verdict.disagreements:
+        yield _("repeats differ by {percent} %: {figure}").format(
+            percent=percent(found.difference),
+            figure=_described(verdict.results[found.figure], several=several),
+        )
+    for each in verdict.added:
+        yield _("{step}: {added} executions were added to the plan").format(
+            step=each.step, added=each.added
+        )
 
 
 def _nothing_worse(verdict: Verdict) -> str:

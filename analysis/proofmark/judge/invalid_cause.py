@@ -25,6 +25,13 @@ class InvalidCause(Enum):
     OTHER = "other"
 
 
+NOT_BY_RERUN = frozenset(
+    {InvalidCause.BINDING, InvalidCause.MODE, InvalidCause.NO_PROGRAM, InvalidCause.IMPOSSIBLE}
+    | {InvalidCause.NETWORK, InvalidCause.NETWORK_UNPROVEN}
+)
+"""The causes that a further execution of the step does not remove."""
+
+
 def invalid_cause(reason: Message) -> InvalidCause:
     """Return the cause of a figure that is INVALID for `reason`."""
     codes = set(reason.codes())

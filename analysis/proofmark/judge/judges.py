@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import median
 
 import numpy as np
 
-from proofmark.cases.reference import MATERIAL, TYPICAL
+from proofmark.cases.reference import MATERIAL, TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.errors import bad_input
@@ -21,6 +22,7 @@ from proofmark.judge.diagnosis.disagreeing import disagreements
 from proofmark.judge.diagnosis.file_system_faults import file_system_faults, of_servers
 from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
+from proofmark.judge.disturbed_nodes import disturbed_nodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Kinds, measure_fleet
@@ -35,6 +37,7 @@ from proofmark.judge.references.judgement import (
     uses_all_cores,
 )
 from proofmark.judge.references.measured_references import Figures
+from proofmark.judge.repeats import Measured, added_executions, judge_executions
 from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.rounds import round_overlaps
@@ -106,6 +109,8 @@ def judge(evidence: Evidence) -> Verdict:
             imported=plan.imported,
             sanity=sanity,
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
+            disturbed=() if plan.imported else disturbed_nodes(evidence.records),
+            added=() if plan.imported else tuple(added_executions(evidence.records)),
             stage_faults=evidence.stage_faults,
         ),
     )
@@ -195,6 +200,9 @@ def judge_by_references(evidence: Evidence) -> ByReferences:
                 judgement = (
                     imported.judge(record, each.reference, compared) if imported else compared()
                 )
+                if not imported:
+                    again = partial(_judge_some, comparison, compared_figure, each.reference)
+                    judgement = judge_executions(figures, figure, judgement, again, material)
                 # No source knows the hardware: there is nothing to compare with, nor to say.
                 if judgement.value is not None or each.reference.rule not in TYPICAL:
                     judged[each] = judgement
@@ -210,6 +218,16 @@ def _material(benchmarks: Benchmarks, about: Record) -> float:
     case = benchmarks.cases.get(about.case)
     metric = metrics_of(case).get(about.metric) if case else None
     return metric.material_change if metric else MATERIAL
+
+
+def _judge_some(
+    comparison: Comparison, figure: Figure, reference: Reference, measured: Measured
+) -> Judgement:
+    """Return the judgement of a figure by some of its executions."""
+    values = [value for _, value in measured]
+    repeats = {about.repeat: value for about, value in measured} if figure.repeats else {}
+    some = replace(figure, value=median(values), values=values, repeats=repeats)
+    return comparison.judge(some, reference)
 
 
 def _joined(*parts: Judgements) -> dict[int, tuple[Judgement, ...]]:

@@ -16,7 +16,7 @@ from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.counterparts import Counterparts, ExpectedValue
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
-from proofmark.judge.invalid_cause import InvalidCause, invalid_cause
+from proofmark.judge.invalid_cause import NOT_BY_RERUN, InvalidCause, invalid_cause
 from proofmark.judge.references.judgement import Judgement
 from proofmark.records.columns import Execution, Numbers, Record
 from proofmark.runs.noise_file import Shares, mean_shares
@@ -25,6 +25,10 @@ WORDS = ("PASS", "FAIL", "INVALID", "UNJUDGED")
 CONFIRMING = 2
 """The least number of undisturbed executions that must show a failure before a node is named for
 return. They must also be more than half of the undisturbed executions of the figure."""
+BEYOND = "repeats-beyond"
+"""The code of a judgement by the executions that miss a limit clearly, and not by the median."""
+PLANNED_ALONE = "planned-alone"
+"""The code of a judgement by the planned executions, which is worse than that of all."""
 WITHIN_NOISE, UNCONFIRMED = "within-noise", "unconfirmed"
 """The codes of the reasons why a figure is measured again."""
 
@@ -69,6 +73,15 @@ class Result:
         if not self.retest:
             return ""
         return WITHIN_NOISE if len(self.shown_by) >= CONFIRMING else UNCONFIRMED
+
+    @property
+    def rerun_helps(self) -> bool:
+        """Whether further executions can change the verdict.
+
+        They cannot if the planned executions alone fail, or if the cause is not in the execution.
+        """
+        settled = any(each.reason.main_code == PLANNED_ALONE for each in self.references)
+        return not settled and self.cause not in NOT_BY_RERUN
 
     @property
     def single_run(self) -> bool:
@@ -234,7 +247,8 @@ def _with_confirmation(result: Result, executions: Sequence[tuple[Execution, flo
         if not about.disturbed and not about.unsteady
     ]
     shown = [name for name, value in undisturbed if any(each.misses(value) for each in failed)]
-    confirmed = len(shown) >= CONFIRMING and 2 * len(shown) > len(undisturbed)
+    several = any(each.reason.main_code == BEYOND for each in failed)  # not the median fails
+    confirmed = len(shown) >= CONFIRMING and (several or 2 * len(shown) > len(undisturbed))
     return replace(result, shown_by=tuple(shown), retest=result.retest or not confirmed)
 
 

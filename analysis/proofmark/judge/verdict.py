@@ -25,6 +25,7 @@ from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.diagnosis.file_system_faults import FileSystemFault
 from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
+from proofmark.judge.disturbed_nodes import DisturbedNode
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.headline import (
     BASELINE,
@@ -39,6 +40,7 @@ from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.links.links import LinkFit
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
+from proofmark.judge.repeats import Added
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
@@ -75,6 +77,8 @@ class Verdict:
         lost: by node, the hardware of the baseline that it does not have any more.
         disagreements: the cases with figures whose repeats disagree.
         crashes: executions that crashed, of steps that another execution measured.
+        disturbed: the nodes that something disturbs in most executions.
+        added: the steps that were run again although they had a sound execution.
         imported: whether others produced the outputs. No step can be run again.
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
@@ -100,6 +104,8 @@ class Verdict:
     lost: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
     disagreements: tuple[Disagreement, ...] = ()
     crashes: tuple[Crash, ...] = ()
+    disturbed: tuple[DisturbedNode, ...] = ()
+    added: tuple[Added, ...] = ()
     imported: bool = False
     sanity: bool = False
     stage_faults: tuple[StageFault, ...] = ()
@@ -110,6 +116,7 @@ class Verdict:
         return (
             *(NodeFault(node.host, reason) for node in self.bad.nodes for reason in node.faults),
             *(NodeFault(each.node, each.message) for each in self.crashes if not each.set_aside),
+            *(NodeFault(each.node, each.message) for each in self.disturbed if each.is_fault),
         )
 
     @property
@@ -213,11 +220,14 @@ class Verdict:
         return {name.partition("/")[0] for name in names}
 
     def retest(self) -> tuple[str, ...]:
-        """Return the steps of the figures that fail within their noise: to be measured again."""
+        """Return the steps of the figures that fail within their noise: to be measured again.
+
+        Steps whose planned executions alone fail are left out: further ones change nothing.
+        """
         if self.imported:
             return ()
-        wanted = (step for result in self.of("FAIL") if result.retest for step in result.steps)
-        return tuple(dict.fromkeys(wanted))
+        again = (each for each in self.of("FAIL") if each.retest and each.rerun_helps)
+        return tuple(dict.fromkeys(step for result in again for step in result.steps))
 
     def retest_command(self) -> str:
         """Return the command that runs these steps again; empty if there are none."""
@@ -245,6 +255,10 @@ class Verdict:
                 if self.stage_faults
                 else {}
             ),
+            **(
+                {"disturbed": [each.as_json() for each in self.disturbed]} if self.disturbed else {}
+            ),
+            **({"added": [each.as_json() for each in self.added]} if self.added else {}),
             **({"crashes": [each.as_json() for each in self.crashes]} if self.crashes else {}),
             "rehearsed": self.rehearsed,
             "limits": [limit.as_json() for limit in self.contract],

@@ -49,11 +49,15 @@ def restore_command(run: Run, site: Site) -> str:
     return _play("playbooks/restore.yml", site, {"run_id": run.id, "confirm_reboot": "true"})
 
 
-def _play(playbook: str, site: Site, variables: Mapping[str, str]) -> str:
+def inventory_of(site: Site) -> str:
+    """Return the inventory of `site` as commands in the checkout name it."""
     usual = site.inventory.parent.name == "inventory"
-    inventory = f"inventory/{site.name}" if usual else f"{site.inventory}"
+    return f"inventory/{site.name}" if usual else f"{site.inventory}"
+
+
+def _play(playbook: str, site: Site, variables: Mapping[str, str]) -> str:
     limit = pattern_of(site.hosts, site.partition_name, site.partition_hosts or site.hosts)
-    words = ["ansible-playbook", playbook, "-i", inventory, "-l", limit]
+    words = ["ansible-playbook", playbook, "-i", inventory_of(site), "-l", limit]
     for name, value in variables.items():
         words += ["-e", f"{name}={shlex.quote(value)}"]  # Ansible splits the value like a shell
     return shlex.join(words)

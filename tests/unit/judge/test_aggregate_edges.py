@@ -334,7 +334,6 @@ class TestDisturbed:
             ([1], (2.0, 3.0, 4.0), 1),
             ([4], (1.0, 2.0, 3.0), 1),
             ([1, 2], (3.0, 4.0), 2),
-            ([1, 2, 4], (3.0,), 3),
         ],
     )
     def test_disturbed_repeats_do_not_count_beside_undisturbed_ones(
@@ -345,6 +344,11 @@ class TestDisturbed:
         assert found.disturbed.tolist() == [left_out]
         assert found.median.tolist() == [median(values)]
         assert found.valid.tolist() == [True]
+
+    def test_a_figure_of_mostly_disturbed_repeats_is_invalid(self) -> None:
+        found = disturbed_runs(1.0, 2.0, 3.0, 4.0, bad=[1, 2, 4])
+        assert (found.values(0), found.disturbed.tolist()) == ((3.0,), [0])
+        assert found.valid.tolist() == [False]
 
     def test_without_an_undisturbed_repeat_a_figure_is_invalid(self) -> None:
         found = disturbed_runs(1.0, 2.0, 3.0, 4.0, bad=[1, 2, 3, 4])

@@ -12,7 +12,7 @@ from tests.fixtures.messages import disturbed, said
 from proofmark.common.message import NOTHING
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.ending import LONGEST, ending
-from proofmark.judge.invalid_cause import InvalidCause
+from proofmark.judge.invalid_cause import NOT_BY_RERUN, InvalidCause
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.judge.verdict import Verdict
@@ -128,6 +128,19 @@ def test_a_few_invalid_steps_are_listed_in_the_rerun_command() -> None:
     command = lines(invalid(2))[1]
     assert command == "proofmark rerun runs/r 0000-fake 0001-fake, then proofmark report runs/r"
     assert lines(invalid(50))[1] == "proofmark verdict runs/r"
+
+
+@pytest.mark.parametrize("cause", sorted(NOT_BY_RERUN, key=str))
+def test_no_rerun_is_advised_where_it_cannot_help(cause: InvalidCause) -> None:
+    """A machine that is not that of the inventory needs the comparison of both."""
+    judged = verdict(figure("INVALID", None, cause=cause, steps=("0001-fake",)))
+    again = "ansible-playbook acceptance.yml -i inventory/mysite -l knl"
+    for known, name in (("", "INVENTORY"), (again, "inventory/mysite")):
+        command = ending(judged, "r.html", "runs/r", again=known)[2].partition("next: ")[2]
+        assert "rerun" not in command
+        if cause is InvalidCause.BINDING:
+            expected = f"proofmark init {name} --diff compares the machine with the inventory"
+            assert command == expected
 
 
 def test_the_advice_for_disturbed_figures_names_the_processes() -> None:

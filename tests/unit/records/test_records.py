@@ -165,7 +165,7 @@ class TestFaults:
                 {**other, "metrics": {"time": "s"}},
             ]
         }
-        time = {"unit": "s", "better": "lower", "bound": 1e9, "what": "a time"}
+        time = {"unit": "s", "better": "lower", "bound": 1e-9, "what": "a time"}
         kit.case(read=read, metrics={**FAKE["metrics"], "time": time})
         kit.program('echo "row $1 = 100"; echo "other = 90"')
         found = records(kit, carry_out(kit))

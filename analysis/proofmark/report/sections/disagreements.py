@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.sentences import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.diagnosis.disagreeing import Disagreement, State
@@ -48,6 +49,27 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     ]
     caption = _("Repeats that disagree")
     yield Block(titles=(caption,), paragraphs=(why,), tables=(table(caption, columns, rows),))
+
+
+def executions(run_data: RunData) -> Iterator[Block]:
+    """Yield the nodes that something disturbs mostly, and the executions that a site added."""
+    verdict = run_data.verdict
+    if verdict.disturbed:
+        nodes = (f"{each.node}: {localized(each.message)}" for each in verdict.disturbed)
+        yield Block(titles=(_("Nodes that are disturbed mostly"),), items=tuple(nodes))
+    if verdict.added:
+        why = _(
+            "These steps were run again although they had a sound execution. All executions count, "
+            "and a figure fails if the planned ones alone fail."
+        )
+        steps = (
+            _("{step}: {planned} planned, {added} added").format(
+                step=each.step, planned=each.planned, added=each.added
+            )
+            for each in verdict.added
+        )
+        caption = _("Executions that were added to the plan")
+        yield Block(titles=(caption,), paragraphs=(why,), items=tuple(steps))
 
 
 def sentence(found: Disagreement, verdict: Verdict) -> str:

@@ -36,6 +36,7 @@ def section(run_data: RunData) -> Section:
         *_failures(run_data),
         *_slow_links(run_data),
         *_crashes(run_data),
+        *disagreements.executions(run_data),
         *_file_systems(run_data),
         *_before_jobs(run_data),
         *_unmet(run_data),

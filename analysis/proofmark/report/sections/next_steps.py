@@ -18,7 +18,7 @@ from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.sections.remedies import of_failure, of_invalid, of_node
-from proofmark.runs.asked import acceptance_command, restore_command
+from proofmark.runs.asked import acceptance_command, inventory_of, restore_command
 from proofmark.runs.stage_faults import RESTORES
 
 MOST_STEPS = 8
@@ -99,7 +99,7 @@ def _of_nodes(run_data: RunData) -> Iterator[NextStep]:
         groups.setdefault(of_node(node), []).append(node)
     for (problem, action), nodes in groups.items():
         results = [result for node in nodes for result in _results(node)]
-        steps = [step for result in results for step in result.steps]
+        steps = [step for result in results if result.rerun_helps for step in result.steps]
         where = folded(node.host for node in nodes)
         command = rerun_command(run_data, steps)
         yield NextStep(FAIL, problem, where, action, command, len(results) or len(nodes))
@@ -215,8 +215,10 @@ def _group(
     run_data: RunData, word: str, problem: str, action: str, results: Sequence[Result]
 ) -> NextStep:
     hosts = {host for result in results for host in hosts_of(result.record.node)}
-    steps = (step for result in results for step in result.steps)
+    steps = (step for result in results if result.rerun_helps for step in result.steps)
     command = rerun_command(run_data, steps)
+    if any(each.cause is InvalidCause.BINDING for each in results):
+        command = f"proofmark init {shlex.quote(inventory_of(run_data.site))} --diff"
     return NextStep(word, problem, folded(hosts), action, command, len(results))
 
 

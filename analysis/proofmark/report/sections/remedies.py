@@ -116,7 +116,10 @@ def _mode() -> str:
 
 
 def _binding() -> str:
-    return _("Check the affinity of the scheduler and of the MPI. Then measure again.")
+    return _(
+        "Check the affinity of the scheduler and of the MPI. Compare the machine with the "
+        "inventory: a changed machine needs a new run."
+    )
 
 
 def _unavailable() -> str:

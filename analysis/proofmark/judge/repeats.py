@@ -1,0 +1,133 @@
+"""What the executions of a figure say beside their median: the planned ones, and the slow ones.
+
+The number of executions is part of the plan. Executions that a site adds afterwards count, but they
+cannot remove a miss: a figure whose planned executions alone fail is FAIL. A figure whose median
+meets a limit, and of which many executions miss it clearly, has two states. Its median describes
+neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from proofmark.common.message import Message
+from proofmark.common.text import percent
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.results import BEYOND, CONFIRMING, PLANNED_ALONE
+from proofmark.records.columns import VIRTUAL, Execution, Records
+
+MANY = 1 / 3
+"""The least share of the executions that miss a limit clearly and make the figure miss it."""
+_MET = frozenset({"limit-noisy", "floor-met"})
+"""The codes of the reasons of UNJUDGED figures whose median does not miss the limit."""
+
+Measured = Sequence[tuple[Execution, float]]
+"""Executions of a figure, each with its value."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """A step that was run again although it had a sound execution.
+
+    Attributes:
+        step: its folder, below ``steps/``.
+        planned: the number of its executions up to the first sound one.
+        added: the number of later ones.
+    """
+
+    step: str
+    planned: int
+    added: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {"step": self.step, "planned": self.planned, "added": self.added}
+
+
+def added_executions(records: Records) -> Iterator[Added]:
+    """Yield the steps with executions after their first sound one. No job makes such executions."""
+    dirty = set(np.unique(records.execution[~records.valid]).tolist())
+    attempts: dict[str, dict[int, bool]] = {}
+    for number, each in enumerate(records.executions):
+        of_step = attempts.setdefault(each.step, {})
+        of_step[each.attempt] = of_step.get(each.attempt, True) and number not in dirty
+    for step, sound in attempts.items():
+        first = min((attempt for attempt, good in sound.items() if good), default=None)
+        later = [attempt for attempt in sound if first is not None and attempt > first]
+        if later:
+            yield Added(step, len(sound) - len(later), len(later))
+
+
+def judge_executions(
+    figures: Aggregates,
+    figure: int,
+    judged: Judgement,
+    compare: Callable[[Measured], Judgement],
+    material: float,
+) -> Judgement:
+    """Return the judgement of a figure by its median, or a FAIL by its executions.
+
+    Args:
+        figures: of a run.
+        figure: the place of a valid figure.
+        judged: the judgement of its median.
+        compare: judges some executions of the figure by the same reference.
+        material: the least change of its metric that matters, as a part of its value.
+    """
+    measured = figures.by_execution(figure)
+    if len(measured) < CONFIRMING or judged.outcome == "FAIL":
+        return judged
+    planned = planned_of(measured)
+    if len(planned) < len(measured) and (alone := compare(planned)).outcome == "FAIL":
+        counts = {"planned": len(planned), "executions": len(measured)}
+        return replace(alone, reason=Message(PLANNED_ALONE, text=alone.reason, **counts))
+    virtual = figures.record(figure).origin in VIRTUAL
+    if virtual or not judged.value or not (judged.outcome == "PASS" or judged.reason.code in _MET):
+        return judged
+    return _with_slow(judged, judged.value, [value for _, value in measured], material)
+
+
+def planned_of(measured: Measured) -> Measured:
+    """Return the first counting execution of each step."""
+    first: dict[str, int] = {}
+    for about, _ in measured:
+        first[about.step] = min(about.attempt, first.get(about.step, about.attempt))
+    return [each for each in measured if each[0].attempt == first[each[0].step]]
+
+
+def _with_slow(
+    judged: Judgement, expected: float, values: Sequence[float], material: float
+) -> Judgement:
+    """Return a judgement with the executions that miss its limit by more than `material`, if any.
+
+    At least `CONFIRMING` of them, and a share of `MANY`, are a FAIL. Its ratio is theirs. Fewer are
+    stated beside a PASS.
+    """
+    ratios = judged.ratios or [value / expected for value in values]
+    low, high = judged.at_least, judged.at_most
+    slow = tuple(
+        ratio
+        for ratio in ratios
+        if (low is not None and ratio < low * (1 - material))
+        or (high is not None and ratio > high * (1 + material))
+    )
+    many = len(slow) >= CONFIRMING and len(slow) >= MANY * len(ratios)
+    if not slow or not (many or judged.outcome == "PASS"):
+        return judged
+    reason = Message(
+        BEYOND,
+        slow=len(slow),
+        repeats=len(ratios),
+        material=percent(material),
+        ratio=f"{median(slow):.3g}",
+        text=judged.reason,
+    )
+    if not many:
+        return replace(judged, reason=reason)
+    return replace(judged, outcome="FAIL", reason=reason, ratio=median(slow), ratios=slow)
