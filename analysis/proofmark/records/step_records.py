@@ -64,7 +64,7 @@ class StepRecords(ABC):
         self._case = facts.benchmarks.case(step.case)
         self._planned = step.planned
         # Ranks and threads are proven by the binding, also if the program prints neither.
-        self._stated = self._case.reader().parameters.keys() & {*step.parameters, *step.derived}
+        self._stated = self._case.reader().stated & {*step.parameters, *step.derived}
         self._stated -= step.counts.keys()
         self._measurands: dict[tuple[object, ...], tuple[int, Message]] = {}
         between = len(step.nodes) > 1 and step.scope != "each-node" and not facts.emulated

@@ -185,7 +185,7 @@ class TestKinds:
     def test_a_noisy_contract_limit_is_no_pass(self, known: tuple[Plan, Benchmarks]) -> None:
         """Also if another figure passes by it, and if an expected value passes them all."""
         noisy = [
-            record(2, attempt=number, value=value)
+            record(2, step=f"000{1 + number}-fake-2", repeat=number, value=value)
             for number, value in enumerate((50.0, 100.0, 150.0), 1)
         ]
         for references in ([], [of_kind("expected", value=1)]):

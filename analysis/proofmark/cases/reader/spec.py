@@ -18,6 +18,8 @@ from proofmark.common.strict_model import StrictModel
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
 
+_NO_RULES = ("context.resets", "needs", "complaints.unless")
+"""The keys of `text` that name parameters and find none."""
 _FIELDS = ("benchmark", "node")  # groups that are fields of a `Reading`, not parameters
 
 
@@ -105,6 +107,18 @@ class ReadSpec(StrictModel):
                 self.document.optional, self.parameters, "json.optional", "parameter of this block"
             )
         return self
+
+    @cached_property
+    def stated(self) -> frozenset[str]:
+        """The parameters that the rules find in each whole output."""
+        groups = self.text.groups() if self.text else ()
+        found = {name for where, names in groups if where not in _NO_RULES for name in names}
+        document = self.document
+        if document:
+            found |= {*document.parameters, *filter(None, [document.numbered])}
+        return frozenset(
+            found & self.parameters.keys() - {*(document.optional if document else ())}
+        )
 
     @cached_property
     def metrics(self) -> Mapping[str, str]:
