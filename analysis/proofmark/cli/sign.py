@@ -74,7 +74,7 @@ def verify(options: Namespace) -> int:
         compared = compare_products(folder, checked.sums), compare_inputs(folder, checked.sums)
         wrong += [line for each in compared for line in each.wrong]
         for line in (line for each in compared for line in (*each.notes, each.unknown) if line):
-            print_line(f"not checked: {line}")
+            say(f"not checked: {line}")
     for line in wrong:
         print_line(line)
     if wrong or verdict is None:

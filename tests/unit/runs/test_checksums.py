@@ -73,8 +73,9 @@ def test_control_what_was_signed_is_good(
 ) -> None:
     capsys.readouterr()
     assert verified(run, keys / "signers") == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"not checked: {NOT_ANCHORED}",
+    printed = capsys.readouterr()
+    assert printed.err == f"not checked: {NOT_ANCHORED}\n"
+    assert printed.out.splitlines() == [
         f"{run.id}: as signed by alice@example.org",
         "UNJUDGED: nothing was judged; 0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED; "
         "2 of 2 steps measured",

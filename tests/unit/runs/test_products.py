@@ -213,7 +213,7 @@ def test_products_of_another_version_are_named(
     assert "not written again" in capsys.readouterr().err
     forged_signature(run, keys)
     assert verify(run, keys) == 0
-    assert "not checked: the report and its files: not written again: " in capsys.readouterr().out
+    assert "not checked: the report and its files: not written again: " in capsys.readouterr().err
 
 
 def _edit_limits(run: Path) -> None:
