@@ -12,15 +12,19 @@ from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.results import CONFIRMING, UNCONFIRMED, Result
 
 
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def of_node(node: BadNode) -> tuple[str, str]:
     """Return the problem of a bad node, and the next step. Like nodes have the same texts."""
     parts = ", ".join(dict.fromkeys(each.place for each in node.counters if each.place))
     meanings = ", ".join(
         dict.fromkeys(localized(each.meaning) for each in node.counters if each.invalid)
     )
-    if node.lost:
+    if node.known:
         return (
-            _("Less hardware than accepted: {parts}").format(parts=localized(joined(node.lost))),
+            _capital(localized(joined(node.known))),
             _("Replace the parts that are missing. Measure again after that."),
         )
     if node.loss:
