@@ -22,6 +22,7 @@ from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.diagnosis.disagreeing import disagreements
 from proofmark.judge.diagnosis.file_system_faults import file_system_faults, of_servers
+from proofmark.judge.diagnosis.hardware_errors import error_faults
 from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
 from proofmark.judge.evidence import Evidence
@@ -126,8 +127,14 @@ def judge(evidence: Evidence) -> Verdict:
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
             stage_faults=evidence.stage_faults,
         ),
-        part_faults(facts, stated),
+        _all_faults(part_faults(facts, stated), error_faults(evidence.probes)),
     )
+
+
+def _all_faults(*found: Faults) -> Faults:
+    """Return the faults of each node."""
+    hosts = dict.fromkeys(host for each in found for host in each)
+    return {host: tuple(m for each in found for m in each.get(host, ())) for host in hosts}
 
 
 def _diagnosed(evidence: Evidence, verdict: Verdict, faults: Faults) -> Verdict:
