@@ -57,8 +57,8 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "meaning-gone": "the counter existed before the job and does not exist any more",
     "meaning-restarted": "the node was restarted",
     "errors-judged": "{text}; {allowed} in {hours} h are accepted ({source})",
-    "errors-before": "before the job: {text}: {counter} {found}; {allowed} in {hours} h are accepted"
-    " ({source})",
+    "errors-before": "before the job: {text}: {counter} {found}; {allowed} in {hours} h are "
+    "accepted ({source})",
     # software: facts that a probe does not report
     "absent-no-program": "no such program: {program}",
     "absent-no-libraries": "the program is static, or of another architecture",

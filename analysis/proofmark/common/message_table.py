@@ -130,6 +130,13 @@ MESSAGES: Mapping[str, str] = {
     "output: {text}",
     "packets-lost": "its port or cable loses packets: TCP segments were sent again, {share} of "
     "them; {usual} is the median of {nodes} nodes",
+    "same-machine": "{nodes} are one machine: {key} {value}",
+    "same-output": "{nodes} have the same output of {case}: the digits of all values are equal "
+    "({steps})",
+    "peers-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like nodes "
+    "({value})",
+    "above-nominal": "too good to be true: {metric} is {ratio} × the bandwidth of the memory "
+    "modules ({source})",
     "hardware-declared": "less hardware than declared: {text}",
     "hardware-accepted": "less hardware than accepted: {text}",
     "hardware-usual": "less hardware than most nodes: {text}",

@@ -23,6 +23,12 @@ from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.diagnosis.disagreeing import disagreements
 from proofmark.judge.diagnosis.file_system_faults import file_system_faults, of_servers
 from proofmark.judge.diagnosis.hardware_errors import error_faults
+from proofmark.judge.diagnosis.implausible import (
+    above_nominal,
+    copied_outputs,
+    same_machines,
+    too_good,
+)
 from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
 from proofmark.judge.evidence import Evidence
@@ -127,7 +133,14 @@ def judge(evidence: Evidence) -> Verdict:
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
             stage_faults=evidence.stage_faults,
         ),
-        _all_faults(part_faults(facts, stated), error_faults(evidence.probes)),
+        _all_faults(
+            part_faults(facts, stated),
+            error_faults(evidence.probes),
+            same_machines(facts, origins[0] if origins else ""),
+            copied_outputs(evidence.records, benchmarks),
+            too_good(figures, benchmarks, fleet, answers),
+            above_nominal(figures, referred.by_reference),
+        ),
     )
 
 

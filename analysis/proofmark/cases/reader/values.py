@@ -116,6 +116,24 @@ def _suffixed(word: str) -> int:
     return int(match[1]) * _POWERS[match[2].lower()]
 
 
+class Printed(float):
+    """A number of an output that is only compared with others; NaN if the word is no number.
+
+    Attributes:
+        half: half of the last printed digit: the number can be that far from the exact one.
+    """
+
+    half: float
+
+    def __new__(cls, word: str) -> Printed:
+        """Return the number that a program printed as `word`."""
+        value, _ = measured(word)
+        made = super().__new__(cls, math.nan if value is None else value)
+        exponent = Decimal(word).as_tuple().exponent if value is not None else 0
+        made.half = 0.5 * 10.0**exponent if isinstance(exponent, int) else 0.0
+        return made
+
+
 _TYPES: dict[str, Callable[[str], Parameter]] = {
     "int": _int,
     "real": _real,
@@ -123,4 +141,5 @@ _TYPES: dict[str, Callable[[str], Parameter]] = {
     "lower": _lower,
     "size": _size,
     "suffixed": _suffixed,
+    "printed": Printed,
 }
