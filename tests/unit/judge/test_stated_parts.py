@@ -199,7 +199,7 @@ def test_declared_parts_that_no_probe_can_read_are_not_judged(tmp_path: Path) ->
 
 def test_a_gate_keeps_a_single_node_with_half_of_its_modules(tmp_path: Path) -> None:
     for parts, action in ((DIMMS, "keep"), ({}, "resume")):
-        run, verdict = judged(tmp_path / action, {"n1": HALF}, parts=parts, hosts=["n1"], rate=140)
+        run, verdict = judged(tmp_path / action, {"n1": HALF}, parts=parts, hosts=["n1"], rate=120)
         decision = decide(evidence_of(verdict, run.plan, ()), ["n1"])["n1"]
         assert decision.action == action
         assert decision.fault == (action == "keep")

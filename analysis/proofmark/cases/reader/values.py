@@ -117,7 +117,9 @@ def _suffixed(word: str) -> int:
 
 
 class Printed(float):
-    """A number of an output that is only compared with others; NaN if the word is no number.
+    """A number or a size of an output that is only compared; NaN if the word is neither.
+
+    A size without decimals is exact.
 
     Attributes:
         half: half of the last printed digit: the number can be that far from the exact one.
@@ -127,10 +129,15 @@ class Printed(float):
 
     def __new__(cls, word: str) -> Printed:
         """Return the number that a program printed as `word`."""
-        value, _ = measured(word)
-        made = super().__new__(cls, math.nan if value is None else value)
-        exponent = Decimal(word).as_tuple().exponent if value is not None else 0
-        made.half = 0.5 * 10.0**exponent if isinstance(exponent, int) else 0.0
+        sized = _SIZE.fullmatch(word)
+        unit = _BYTES[sized[2]] if sized and sized[2] else 1
+        number = sized[1] if sized and sized[2] else word
+        value, _ = measured(number)
+        made = super().__new__(cls, math.nan if value is None else value * unit)
+        exponent = Decimal(number).as_tuple().exponent if value is not None else "n"
+        made.half = 0.0
+        if isinstance(exponent, int) and (unit == 1 or exponent < 0):
+            made.half = 0.5 * 10.0**exponent * unit
         return made
 
 
