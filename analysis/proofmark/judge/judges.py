@@ -138,7 +138,7 @@ def judge(evidence: Evidence) -> Verdict:
             error_faults(evidence.probes),
             same_machines(facts, origins[0] if origins else ""),
             copied_outputs(evidence.records, benchmarks),
-            too_good(figures, benchmarks, fleet, answers),
+            too_good(figures, benchmarks, fleet, referred.by_reference),
             above_nominal(figures, referred.by_reference),
         ),
     )

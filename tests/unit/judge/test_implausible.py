@@ -44,7 +44,7 @@ def test_two_nodes_with_the_same_output_are_named(tmp_path: Path) -> None:
 
 def test_few_digits_are_equal_by_chance(tmp_path: Path) -> None:
     """Eight nodes: 28 pairs. A value with four digits is one of about a hundred."""
-    assert named(verdict_of(tmp_path, dict.fromkeys(HOSTS, [100.5, 100.25]))) == {}
+    assert named(verdict_of(tmp_path, {key: [100.5, 100.25] for key in HOSTS})) == {}
 
 
 def test_the_same_output_twice_on_one_node_is_no_copy(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_the_same_output_twice_on_one_node_is_no_copy(tmp_path: Path) -> None:
 
 
 def test_virtual_nodes_may_have_the_same_output(tmp_path: Path) -> None:
-    rates = dict.fromkeys(HOSTS, [99.87654321])
+    rates = {key: [99.87654321] for key in HOSTS}
     assert named(verdict_of(tmp_path, rates, partition={"origin": "emulated"})) == {}
 
 
@@ -97,7 +97,7 @@ def test_a_node_that_is_somewhat_better_is_not_named(tmp_path: Path) -> None:
 
 REFERENCE = {
     "metric": "rate",
-    "kind": "derived",
+    "kind": "floor",
     "rule": "memory_bandwidth",
     "at_least": 0.1,
     "source": "s",

@@ -61,14 +61,13 @@ def judged(
     rated: Mapping[str, Any] | None = None,
 ) -> tuple[Run, Verdict]:
     """Return a run in which each node measured `rate` in GB/s, and its verdict."""
-    reference = {"metric": "rate", "kind": "derived", "rule": rule, "at_least": 0.5, "source": "s"}
+    limit = {"case": "fake", "metric": "rate", "rule": rule, "at_least": 0.5, "source": "s"}
     run = fleet_run(
         folder,
         {host: [1000 * rate, 1001 * rate] for host in hosts},
         # One module of this probe runs at 2400 MT/s.
         changes={host: {SLOWEST: FULL, **changes.get(host, {})} for host in hosts},
-        partition={"parts": dict(parts or {}), "rated": dict(rated or {})},
-        case={"references": [reference]},
+        partition={"parts": dict(parts or {}), "rated": dict(rated or {}), "limits": [limit]},
     )
     return run, judge_and_write(run)
 

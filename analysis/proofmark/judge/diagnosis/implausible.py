@@ -153,13 +153,19 @@ def too_good(
     figures: Aggregates,
     benchmarks: Benchmarks,
     fleet: Fleet,
-    answers: Mapping[int, Iterable[Judgement]],
+    judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]],
 ) -> Faults:
     """Return the nodes with a rate far above that of their peers, and above what is expected.
 
     Rates of storage are left out: the load of others decides on them.
     """
     found: dict[str, list[Message]] = {}
+    possible = {
+        figure
+        for each, judgements in judged.items()
+        for figure, one in judgements
+        if each.reference.rule and one.ratio is not None and one.ratio <= 1
+    }
     for at, of in enumerate(fleet.figures):
         limit = of.fleet_limit
         storage = benchmarks.case(of.record.case).writes is not None
@@ -172,10 +178,7 @@ def too_good(
         if not (ratios > 1 + least).any():
             continue
         for figure in np.flatnonzero(fleet.of == at)[ratios > 1 + least].tolist():
-            stated = [
-                each for each in answers.get(figure, ()) if each.kind in ("derived", "expected")
-            ]
-            if any(each.ratio is not None and each.ratio <= 1 for each in stated):
+            if figure in possible:
                 continue
             ratio = float(fleet.median[figure]) / limit.centre
             name = of.reason("too-good", ratio, metric=f"{of.record.case} {of.record.metric}")
