@@ -80,8 +80,8 @@ EXPECTED = {
     r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": (
         "docs/design/fleet.md: lost packets are a fault"
     ),
-    r"/verdict\.json/fleet/nodes/\d+/lost: new": (
-        "docs/design/history.md: less hardware than accepted"
+    r"/verdict\.json/fleet/nodes/\d+/known: new": (
+        "docs/verdict.md: parts that were bought, hardware errors, too good"
     ),
     r"/verdict\.json/(fleet/nodes/\d+/figures|results)/\d+/(shown_by|retest_reason): new": (
         "docs/verdict.md: undisturbed executions confirm a failure"

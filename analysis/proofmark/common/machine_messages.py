@@ -56,6 +56,43 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "meaning-reset": "the counter was reset: the number of events is unknown",
     "meaning-gone": "the counter existed before the job and does not exist any more",
     "meaning-restarted": "the node was restarted",
+    "errors-judged": "{text}; {allowed} in {hours} h are accepted ({source})",
+    "errors-before": "before the job: {text}: {counter} {found}; {allowed} in {hours} h are "
+    "accepted ({source})",
+    # judge: faults of nodes that no figure has
+    "same-machine": "{nodes} are one machine: {key} {value}",
+    "same-output": "{nodes} have the same output of {case}: the digits of all values are equal "
+    "({steps})",
+    "peers-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like nodes "
+    "({value})",
+    "above-nominal": "too good to be true: {metric} is {ratio} × the bandwidth of the memory "
+    "modules ({source})",
+    "hardware-declared": "less hardware than declared: {text}",
+    "hardware-accepted": "less hardware than accepted: {text}",
+    "hardware-usual": "less hardware than most nodes: {text}",
+    "lost-cores": "cores: {found}, accepted {accepted}",
+    "lost-sockets": "sockets: {found}, accepted {accepted}",
+    "lost-memory_bytes": "memory: {found}, accepted {accepted}",
+    "lost-dimms": "DIMMs: {found}, accepted {accepted}",
+    "lost-numa": "NUMA domains: {found}, accepted {accepted}",
+    "lost-ports": "active ports of the fabric: {found}, accepted {accepted}",
+    "lost-nics": "Ethernet interfaces that are up: {found}, accepted {accepted}",
+    "lost-rails": "active ports of the network: {found}, accepted {accepted}",
+    "lost-rate": "Gb/s of the ports: {found}, accepted {accepted}",
+    "lost-link_bytes_per_s": "GB/s of all ports: {found}, accepted {accepted}",
+    "lost-dimm_bytes": "size of {number} DIMMs: {found}, accepted {accepted}",
+    "lost-dimm_mt_per_s": "MT/s of a DIMM: {found}, accepted {accepted}",
+    "part-cores": "cores",
+    "part-sockets": "sockets",
+    "part-memory_bytes": "memory",
+    "part-dimms": "memory modules",
+    "part-dimm_bytes": "size of the memory modules",
+    "part-dimm_mt_per_s": "speed of the memory modules",
+    "part-gbit_per_s": "ports of the network",
+    "part-link_bytes_per_s": "rate of the ports of the network",
+    "part-unread": "{nodes}: the declared part was not found out: {part}",
+    "parts-shown": "Limits are computed from what the nodes show, because nothing states it: "
+    "{parts} ({nodes})",
     # software: facts that a probe does not report
     "absent-no-program": "no such program: {program}",
     "absent-no-libraries": "the program is static, or of another architecture",

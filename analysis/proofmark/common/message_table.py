@@ -133,13 +133,6 @@ MESSAGES: Mapping[str, str] = {
     "output: {text}",
     "packets-lost": "its port or cable loses packets: TCP segments were sent again, {share} of "
     "them; {usual} is the median of {nodes} nodes",
-    "hardware-lost": "less hardware than accepted: {text}",
-    "lost-cores": "cores: {found}, accepted {accepted}",
-    "lost-sockets": "sockets: {found}, accepted {accepted}",
-    "lost-memory_bytes": "memory: {found}, accepted {accepted}",
-    "lost-dimms": "DIMMs: {found}, accepted {accepted}",
-    "lost-numa": "NUMA domains: {found}, accepted {accepted}",
-    "lost-ports": "active ports of the fabric: {found}, accepted {accepted}",
     "wrong-digits": "wrong computation without an error message: its processor, caches or memory",
     "slower": "slower over time: {text}",
     "trait-bad": "{setting} {value}: {bad} of its {nodes} nodes are bad, {all_bad} of all "

@@ -23,6 +23,7 @@ from proofmark.runs.files_report import FilesReport
 from proofmark.runs.nodes import Node
 from proofmark.runs.predicted import Expected
 from proofmark.runs.stage_faults import StageFault
+from proofmark.site.installed_parts import NOTHING_DECLARED, Parts
 from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.partition import Limit
@@ -46,6 +47,7 @@ class Evidence:
         rated: the hardware of each node as the inventory states it.
         judge_expected: whether expected values judge, and with which tolerance.
         builds: how the program of each case was built.
+        declared: the parts of each node as the inventory states them.
         hosts: the nodes of the partition.
         places: switches and rack, by host.
         distance: of two nodes; pairs of different distances are not compared with each other.
@@ -72,6 +74,7 @@ class Evidence:
     rated: Rated = NOTHING_RATED
     judge_expected: JudgeExpected = JUDGE_EXPECTED
     builds: Mapping[str, Build] = field(default_factory=dict)
+    declared: Parts = NOTHING_DECLARED
     hosts: Sequence[str] = ()
     places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     distance: Distance | None = None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
 
 import numpy as np
 
-from proofmark.cases.reference import MATERIAL, TYPICAL, Reference
+from proofmark.cases.reference import MATERIAL, TYPICAL, Reference, Rule
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.errors import bad_input
+from proofmark.common.message import Message
+from proofmark.common.nodesets import hosts_of
+from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import coverage
 from proofmark.judge.crashes import crashes
@@ -20,6 +23,13 @@ from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.diagnosis.disagreeing import disagreements
 from proofmark.judge.diagnosis.file_system_faults import file_system_faults, of_servers
+from proofmark.judge.diagnosis.hardware_errors import error_faults
+from proofmark.judge.diagnosis.implausible import (
+    above_nominal,
+    copied_outputs,
+    same_machines,
+    too_good,
+)
 from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
 from proofmark.judge.disturbed_nodes import disturbed_nodes
@@ -29,6 +39,7 @@ from proofmark.judge.fleet.fleet import Kinds, measure_fleet
 from proofmark.judge.imported_rules import ImportedRules
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
+from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import (
     Judgement,
@@ -42,12 +53,21 @@ from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.rounds import round_overlaps
 from proofmark.judge.slowdown import slowdowns
+from proofmark.judge.stated_parts import (
+    nominal_parts,
+    part_faults,
+    shown_basis,
+    statements,
+    unread_parts,
+)
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import EMULATED, Record
 from proofmark.site.partition import PREDICTED
 
 Judgements = Mapping[int, Sequence[Judgement]]
 """The judgements of one judge, by figure."""
+Faults = Mapping[str, tuple[Message, ...]]
+"""The faults of each node that no figure has."""
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -63,7 +83,10 @@ def judge(evidence: Evidence) -> Verdict:
         raise bad_input(evidence.run, "origin", ", ".join(origins), "records of one origin")
     figures, plan, benchmarks = evidence.figures, evidence.plan, evidence.benchmarks
     level, facts = evidence.family_level, evidence.facts
-    referred = judge_by_references(evidence)
+    accepted_of = evidence.baseline.parts() if evidence.baseline else {}
+    stated = statements(facts, evidence.declared, accepted_of)
+    nominal = nominal_parts(facts, stated)
+    referred = judge_by_references(evidence, nominal)
     fleet = measure_fleet(figures, benchmarks, facts, level, evidence.distance)
     links = link_fit(figures, plan, benchmarks, evidence.paths, level) if evidence.paths else None
     changes = over_time(figures, benchmarks, level)
@@ -73,8 +96,7 @@ def judge(evidence: Evidence) -> Verdict:
         {figure: (one,) for figure, one in (links.judgements if links else {}).items()},
         {figure: (one,) for figure, one in changes.judgements().items()},
     )
-    against = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
-    accepted = against.comparison if against else None
+    accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     results = Results(
         figures,
         verdicts_of(len(figures), answers, fleet, accepted, ~figures.valid),
@@ -100,12 +122,15 @@ def judge(evidence: Evidence) -> Verdict:
             fleet,
             links=links,
             limits=limit_outcomes(evidence, covered, referred.by_reference),
-            required=tuple(unjudged(required, figures, results, Kinds(facts), sanity)),
+            required=(
+                *unjudged(required, figures, results, Kinds(facts), sanity),
+                *unread_parts(facts, evidence.declared),
+            ),
+            basis=shown_basis(referred.rules(figures), nominal, evidence.rated),
             rehearsed=len(fleet.alike) if origins == [EMULATED] else 0,
             over_time=changes,
             slowdowns=slowdowns(figures, benchmarks, plan),
             rounds=round_overlaps(plan, evidence.records.executions),
-            lost=against.lost if against else {},
             imported=plan.imported,
             sanity=sanity,
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
@@ -113,11 +138,31 @@ def judge(evidence: Evidence) -> Verdict:
             added=() if plan.imported else tuple(added_executions(evidence.records)),
             stage_faults=evidence.stage_faults,
         ),
+        _all_faults(
+            part_faults(facts, stated),
+            error_faults(evidence.probes),
+            same_machines(facts, origins[0] if origins else ""),
+            copied_outputs(evidence.records, benchmarks),
+            too_good(figures, benchmarks, fleet, referred.by_reference),
+            above_nominal(figures, referred.by_reference),
+        ),
     )
 
 
-def _diagnosed(evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Return the verdict with the bad nodes, targets and file systems that explain it."""
+def _all_faults(*found: Faults) -> Faults:
+    """Return the faults of each node."""
+    hosts = dict.fromkeys(host for each in found for host in each)
+    return {host: tuple(m for each in found for m in each.get(host, ())) for host in hosts}
+
+
+def _diagnosed(evidence: Evidence, verdict: Verdict, faults: Faults) -> Verdict:
+    """Return the verdict with the bad nodes, targets and file systems that explain it.
+
+    Args:
+        evidence: of the run.
+        verdict: without them.
+        faults: the faults of each node that no figure has.
+    """
     failed = list(verdict.of("FAIL"))
     broken = file_system_faults(evidence, verdict.results)
     of_nodes = [
@@ -128,7 +173,7 @@ def _diagnosed(evidence: Evidence, verdict: Verdict) -> Verdict:
         measured=measured,
         judged=verdict.judged(),
         slow_ends=verdict.links.hosts if verdict.links else {},
-        lost=verdict.lost,
+        faults=faults,
     )
     unmeasured = {each.step for each in verdict.coverage.missing}
     lacking = degraded(evidence.plan, evidence.hosts, measured, unmeasured)
@@ -157,11 +202,24 @@ class ByReferences:
     of_figure: dict[int, tuple[Judgement, ...]] = field(default_factory=dict)
     by_reference: dict[OfCase, list[tuple[int, Judgement]]] = field(default_factory=dict)
 
+    def rules(self, figures: Aggregates) -> Iterator[tuple[Rule, list[str]]]:
+        """Yield the rules of the limits that were computed, each with the nodes of its figures."""
+        for each, judged in self.by_reference.items():
+            if rule := each.reference.rule:
+                places = {int(figures.node[at]) for at, one in judged if one.evaluated}
+                yield rule, [host for at in places for host in hosts_of(figures.records.nodes[at])]
 
-def judge_by_references(evidence: Evidence) -> ByReferences:
+
+def judge_by_references(
+    evidence: Evidence, stated: Mapping[str, Nominal] | None = None
+) -> ByReferences:
     """Return the judgements of each valid figure to which a reference applies.
 
     The repeats of imported figures are not paired: it is not known which ones ran together.
+
+    Args:
+        evidence: of the run.
+        stated: the stated parts of each node.
     """
     figures = evidence.figures
     comparison = Comparison(
@@ -170,6 +228,7 @@ def judge_by_references(evidence: Evidence) -> ByReferences:
         evidence.rated,
         evidence.builds,
         evidence.judge_expected.tolerance,
+        stated or {},
     )
     imported = (
         ImportedRules(evidence.benchmarks, evidence.network) if evidence.plan.imported else None

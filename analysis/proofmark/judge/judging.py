@@ -30,6 +30,7 @@ from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import read_stage_faults
+from proofmark.site.installed_parts import declared_parts
 from proofmark.software.software import software_of
 
 MANY = 20_000
@@ -112,6 +113,7 @@ def evidence_of(run: Run) -> Evidence:
         rated=partition.rated_hardware,
         judge_expected=partition.expected,
         builds=builds(software, benchmarks),
+        declared=declared_parts(partition.parts, partition.rated),
         hosts=hosts,
         places={host: site.location(host) for host in site.hosts},
         distance=site.distance,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from proofmark.common.message import Message
+from proofmark.common.message import NOTHING, Message
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import Coverage as Coverage
@@ -74,7 +74,7 @@ class Verdict:
         degraded: the nodes that the run lacks; None if it lacks none.
         over_time: the comparison of the end of the run with its beginning.
         slowdowns: how much slower figures are beside a load.
-        lost: by node, the hardware of the baseline that it does not have any more.
+        basis: which limits follow from the parts that nodes show, because nothing states them.
         disagreements: the cases with figures whose repeats disagree.
         crashes: executions that crashed, of steps that another execution measured.
         disturbed: the nodes that something disturbs in most executions.
@@ -101,7 +101,7 @@ class Verdict:
     over_time: OverTime = field(default_factory=OverTime)
     slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
-    lost: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
+    basis: Message = NOTHING
     disagreements: tuple[Disagreement, ...] = ()
     crashes: tuple[Crash, ...] = ()
     disturbed: tuple[DisturbedNode, ...] = ()
@@ -260,6 +260,7 @@ class Verdict:
             ),
             **({"added": [each.as_json() for each in self.added]} if self.added else {}),
             **({"crashes": [each.as_json() for each in self.crashes]} if self.crashes else {}),
+            **(self.basis.as_json("basis") if self.basis else {}),
             "rehearsed": self.rehearsed,
             "limits": [limit.as_json() for limit in self.contract],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},

@@ -9,8 +9,10 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 
 from proofmark.common.errors import BadInput
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
@@ -26,9 +28,20 @@ from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining, scheduler
 from proofmark.plan.plan import Plan
 from proofmark.plan.resets import nodes_to_reset, resets_s
+from proofmark.site.declared_parts import PARTS, DeclaredParts
 from proofmark.site.firmware import Firmware
+from proofmark.site.installed_parts import (
+    Parts,
+    declared_parts,
+    missing_parts,
+    parts_of,
+    unknown_parts,
+)
 from proofmark.site.inventory import Site
+from proofmark.site.node.facts import parse_probe
+from proofmark.site.rated import Rated
 
+PROBE = (files("proofmark.site.node") / "probe.sh").read_text(encoding="utf-8")
 CLOCK_S = 2.0
 """With a larger difference of clocks, logs, counters and certificates are not comparable."""
 SCRIPT = """#: clock-and-uid.sh USER
@@ -95,6 +108,7 @@ def preflight(
     return [
         *_nodes(site, user),
         *_programs(site, step_programs(bound_memory=plan.binds_memory())),
+        *_parts(site),
         *_bmcs(site, firmware if changing else None, credentials),
         _drain_permission(site, firmware if changing else None),
         _window(plan, firmware, window_end),
@@ -144,6 +158,28 @@ def _programs(site: Site, needed: Mapping[str, Called]) -> list[Finding]:
         )
         for missing, nodes in nodes_of.items()
     ]
+
+
+def _parts(site: Site) -> list[Finding]:
+    """Compare the parts of every node that can be reached with those that were bought."""
+    what = "parts: what was bought"
+    partition = site.partition
+    declared = declared_parts(partition.parts, partition.rated)
+    if declared == declared_parts(DeclaredParts(), Rated()):
+        return [Finding(what, "NOT_NEEDED", f"{PARTS} states none")]
+    processes, _ = run_text(site, site.hosts, f"set -- facts\n{PROBE}")
+    return _grouped(what, {node: _missing(declared, each) for node, each in processes.items()})
+
+
+def _missing(declared: Parts, process: NodeProcess) -> str:
+    try:
+        found = parts_of(parse_probe(process.stdout, "probe.sh"))
+    except BadInput as error:
+        return f"UNEXPECTED {error}"
+    if less := missing_parts(declared, found):
+        return f"LESS_HARDWARE {'; '.join(less.values())}"
+    unknown = ", ".join(Message(f"part-{name}") for name in unknown_parts(declared, found))
+    return f"UNKNOWN {unknown}; run probe.sh as root on the node" if unknown else "OK"
 
 
 def _ssh_outcome(error: NodeError) -> str:

@@ -15,6 +15,7 @@ from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run, reported_names
 from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
+from proofmark.site.declared_ceilings import declared_ceilings
 from proofmark.site.inventory import Site
 from proofmark.software.software import Software
 
@@ -56,8 +57,10 @@ class RunFacts:
             host: ceilings_of(node.newest) for host, node in known.items() if node.jobs
         }
         self._with_ceilings = HostTable.of(self._ceilings)
+        # The nodes of imported outputs were not probed.
+        self._others = declared_ceilings(self.partition) if run.plan.imported else UNIVERSAL
 
     def ceilings(self, hosts: Sequence[str]) -> Ceilings:
         """Return the physical ceilings of `hosts` together."""
         found = (self._with_ceilings.find(host) for host in hosts)
-        return of_nodes(self._ceilings[host] if host else UNIVERSAL for host in found)
+        return of_nodes(self._ceilings[host] if host else self._others for host in found)

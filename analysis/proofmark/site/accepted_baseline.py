@@ -70,6 +70,8 @@ class Capacity(StrictModel):
         memory_bytes: the memory of the machine.
         dimms: the number of DIMMs; 0 if they are not known.
         ports: the number of active ports of the fabric.
+        dimm_mt_per_s: the speed of the slowest DIMM; 0 if it is not known.
+        port_gbit_per_s: the rate of each of `ports`, the fastest first; empty if not known.
     """
 
     cores: _Count
@@ -78,6 +80,8 @@ class Capacity(StrictModel):
     memory_bytes: _Count
     dimms: _Count
     ports: _Count
+    dimm_mt_per_s: _Count = 0
+    port_gbit_per_s: tuple[float, ...] = ()
 
 
 class NodeState(StrictModel):

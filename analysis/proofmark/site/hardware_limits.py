@@ -290,5 +290,24 @@ def port_bound(rate: str, layer: str | None = None) -> float | None:
     known = link(rate, layer)
     if known is not None:
         return known.bytes_per_s
+    shown = shown_gbit(rate)
+    return shown and shown * 1e9 / 8
+
+
+def shown_gbit(rate: str) -> float | None:
+    """Return the number of Gb/s in the text of a rate; None if it has none."""
     shown = _NUMBER.match(" ".join(rate.split()))
-    return float(shown[1]) * 1e9 / 8 or None if shown else None
+    return float(shown[1]) or None if shown else None
+
+
+def link_of_gbit(gbit: float, layer: str | None = None) -> LinkLimit | None:
+    """Return the limit of a port whose rate has this number; None if no table has it.
+
+    Of two links with the same number it is the slower one: QDR, not FDR10.
+    """
+    if layer == ETHERNET:
+        return ethernet(round(1000 * gbit))
+    found = (
+        link(f"{gbit:g} Gb/sec ({count}X {row.speed})") for row in lanes() for count in (4, 2, 1)
+    )
+    return min(filter(None, found), key=lambda limit: limit.bytes_per_s, default=None)

@@ -11,6 +11,7 @@ from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
+from proofmark.site.declared_parts import DeclaredParts
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
@@ -83,6 +84,7 @@ class Partition(StrictModel):
         rated: the hardware that the vendor states, for the limits that are derived from it.
         expected: ``off``, or ``tolerance``: the part by which a figure may be below the value that
             its hardware reaches elsewhere.
+        parts: the parts of each node that were bought. A node with less has a fault.
     """
 
     hardware: Annotated[
@@ -110,6 +112,7 @@ class Partition(StrictModel):
     limits: list[Limit] = []
     rated: Rated = Rated()
     expected: JudgeExpected = JUDGE_EXPECTED
+    parts: DeclaredParts = DeclaredParts()
 
     @model_validator(mode="before")
     @classmethod

@@ -27,6 +27,12 @@ def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / node).mkdir(parents=True)
         shutil.copy(SAMPLES / "stream-5.10_N2000000_t2.txt", folder / node / "stream.log")
         shutil.copy(DATA / "wild" / "hpl-amd-zen_a.txt", folder / node / "xhpl.out")
+    for name, old, new in (
+        ("stream.log", "46107.1", "46107.2"),
+        ("xhpl.out", "8.7561e+03", "8.7562e+03"),
+    ):
+        path = folder / "n2" / name
+        path.write_text(path.read_text().replace(old, new))
     (folder / "notes\n\x1b[31m.txt").write_text("x")
     return folder
 

@@ -23,13 +23,19 @@ from proofmark.report.short.sheet_facts import facts
 from proofmark.runs.adoption import Request, adopt_folder
 from proofmark.runs.run import open_run
 from proofmark.site.adopted_site import site_of_hosts
+from proofmark.site.ceilings import UNIVERSAL
+from proofmark.site.declared_ceilings import declared_ceilings
+from proofmark.site.declared_parts import DeclaredParts
+from proofmark.site.hardware import Hardware
 from proofmark.site.partition import Limit
+from proofmark.site.rated import Rated
 
 SAMPLES = BENCHMARKS / "samples"
 OUTPUTS = {
     "stream": "stream-5.10_N2000000_t2.txt",
     "fio-cache": "fio-3.33_4m_2m_n2_fpp.json",
     "osu-bw": "osu-7.4_bw_n2.txt",
+    "hpl": "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt",
 }
 STREAM = {"case": "stream", "metric": "triad", "value": 1.0, "source": "contract 1"}
 FIO = {"case": "fio-cache", "metric": "write", "value": 1.0, "source": "contract 2"}
@@ -47,6 +53,7 @@ def judged(
     nodes: Mapping[str, tuple[str, ...]] | None = None,
     hosts: tuple[str, ...] = ("n1",),
     network: bool = False,
+    **facts_of_site: Any,
 ) -> Verdict:
     """Return the verdict on one output of each case in `nodes` (default: STREAM on n1)."""
     of_cases = nodes or {"stream": ("n1",)}
@@ -56,7 +63,8 @@ def judged(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes((SAMPLES / OUTPUTS[case]).read_bytes())
     site = site_of_hosts(hosts)
-    declared: dict[str, Any] = {"limits": [Limit.model_validate(limit) for limit in limits]}
+    own = [Limit.model_validate(limit) for limit in limits]
+    declared: dict[str, Any] = {"limits": own, **facts_of_site}
     if network:
         facts = {"fabric": {"network": {"kind": "infiniband"}}}
         partition = {**site.partition.model_dump(mode="json"), **facts}
@@ -175,3 +183,33 @@ def test_the_summary_states_the_origin_and_repeats_nothing(
     steps = next_steps(run_data)
     assert "FAIL" in {step.word for step in steps}
     assert not any("rerun" in step.command for step in steps)
+
+
+@pytest.mark.parametrize(("cores", "invalid"), [(64, False), (1, True)])
+def test_imported_figures_have_the_bounds_of_the_declared_hardware(
+    benchmarks: Benchmarks, tmp_path: Path, cores: int, invalid: bool
+) -> None:
+    """The sample has about 40 GFlop/s. One core of 2 GHz has 4 flop per cycle here."""
+    rated = Rated(clock_hz=2e9, flop_per_cycle=4, source="the offer")
+    parts = DeclaredParts(cores=cores, source="the offer")
+    verdict = judged(benchmarks, tmp_path, nodes={"hpl": ("n1",)}, rated=rated, parts=parts)
+    reasons = {result.reason.main_code for result in verdict.of("INVALID")}
+    assert reasons == ({"above-bound", "below-bound"} if invalid else set())
+
+
+def test_the_ceilings_of_declared_hardware() -> None:
+    site = site_of_hosts(["n1"])
+    assert declared_ceilings(site.partition) == UNIVERSAL
+    parts = {
+        "dimms": {"count": 12, "mt_per_s": 2666},
+        "rails": {"count": 2, "gbit_per_s": 100},
+        "source": "the offer",
+    }
+    partition = site.partition.model_copy(update={"parts": DeclaredParts.model_validate(parts)})
+    found = declared_ceilings(partition)
+    assert found.memory.value == pytest.approx(1.5 * 12 * 8 * 2666e6)
+    assert found.link.value == pytest.approx(1.5 * 2 * 25e9)
+    assert found.cores == UNIVERSAL.cores and found.flops == UNIVERSAL.flops
+    hardware = {"cpu_model": "X", "architecture": "zen4", "topology": "pu:1", "llc_bytes": 2**20}
+    partition = partition.model_copy(update={"hardware": Hardware.model_validate(hardware)})
+    assert declared_ceilings(partition).llc_bytes.value == 2**20

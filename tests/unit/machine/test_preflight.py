@@ -11,14 +11,17 @@ import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.emulators.bmc.vendor_server import VendorEmulator
 from tests.fixtures.kit import Kit, make_kit
+from tests.folders import PROBES
 
 from proofmark.machine import preflight as checks
 from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.node_commands import NodeProcess
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.preflight import preflight
 from proofmark.machine.programs import Called
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.plan import Plan
+from proofmark.site.declared_parts import DeclaredParts
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site
 
@@ -79,6 +82,7 @@ def test_a_site_without_a_problem_is_ok(kit: Kit) -> None:
     assert outcomes(kit, site_with(kit, **UNUSABLE, remote_shell=["sh", "-s"]), end) == {
         "nodes": ["OK"],
         "programs": ["OK"],
+        "parts": ["NOT_NEEDED"],
         "BMCs": ["NOT_NEEDED"],
         "scheduler": ["NOT_NEEDED"],
         "maintenance": ["OK"],
@@ -192,3 +196,28 @@ def test_a_window_that_is_too_short_is_named(kit: Kit) -> None:
     site = site_with(kit, remote_shell=["sh", "-s"])
     assert outcomes(kit, site)["maintenance"] == ["NOT_GIVEN"]
     assert outcomes(kit, site, datetime.now(UTC))["maintenance"] == ["TOO_SHORT"]
+
+
+@pytest.mark.parametrize(
+    ("count", "outcome"), [(12, "OK"), (24, "LESS_HARDWARE"), (0, "NOT_NEEDED")]
+)
+def test_the_parts_of_the_nodes_are_those_that_were_bought(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, count: int, outcome: str
+) -> None:
+    """The nodes print the probe of a real machine with 12 modules."""
+    probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
+    given = {"dimms": {"count": count}, "source": "the offer"} if count else {}
+    site = with_partition(kit.site(hosts=("n1", "n2")), parts=DeclaredParts.model_validate(given))
+    silent = "=== dimms\n! dimms: needs root\n=== more\n"
+    for text, expected in (
+        (probe, outcome),
+        (probe.replace("=== dimms\n", silent), "UNKNOWN" if count else outcome),
+        ("no probe", "UNEXPECTED" if count else outcome),
+    ):
+        printed = {node: NodeProcess([], 0, text, "", 0.0) for node in site.hosts}
+        monkeypatch.setattr(checks, "run_text", lambda *_, found=printed: (found, {}))
+        (finding,) = checks._parts(site)
+        assert (finding.outcome, finding.bad) == (
+            expected,
+            expected in ("LESS_HARDWARE", "UNEXPECTED"),
+        )

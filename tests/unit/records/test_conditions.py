@@ -26,7 +26,7 @@ NO_PROBE = "no probe before or after the step reports the boot"
 
 
 def run_of(folder: Path, partition: Mapping[str, Any], **how: Any) -> Run:
-    return fleet_run(folder, RATES, partition=partition, **how)
+    return fleet_run(folder, RATES, partition=partition, one_boot=True, **how)
 
 
 def reasons(run: Run) -> dict[str, str]:

@@ -106,7 +106,7 @@ def test_domains_without_processors_are_part_of_the_mode(
     """In Flat mode a Xeon Phi has a NUMA domain of MCDRAM. This domain has no CPUs."""
     topology = KNL.replace("16384", str(mcdram))
     partition = {"modes": {"flat": {"topology": topology}}, "current_mode": "flat"}
-    run = fleet_run(tmp_path, {"n1": 100.0}, partition=partition)
+    run = fleet_run(tmp_path, {"n1": 100.0}, partition=partition, one_boot=True)
     (step,) = run.plan.steps()
     text = (PROBES / "knl-7250-quadrant-flat.txt").read_text(encoding="utf-8")
     job = JobOnNode(

@@ -39,6 +39,7 @@ from proofmark.report.short import fonts
 from proofmark.report.write import write_report, write_summary
 from proofmark.runs.run import Run, open_run
 from proofmark.site.accepted_baseline import Capacity
+from proofmark.site.installed_parts import missing_parts
 from proofmark.twin.smpi import unpack
 
 ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
@@ -354,7 +355,7 @@ MESSAGES = [
             [
                 Message("packets-lost", share="1 %", usual="0 %", nodes=4),
                 Message(
-                    "hardware-lost",
+                    "hardware-accepted",
                     text=(
                         Message("lost-memory_bytes", found="1.0 GiB", accepted="2.0 GiB"),
                         Message("lost-dimms", found=3, accepted=4),
@@ -419,10 +420,9 @@ def test_the_judgements_of_a_baseline_are_translated(name: str, proved: bool) ->
 def test_lost_hardware_has_a_message() -> None:
     before = Capacity(cores=8, sockets=2, numa=2, memory_bytes=2**34, dimms=4, ports=2)
     after = Capacity(cores=4, sockets=1, numa=1, memory_bytes=2**33, dimms=2, ports=1)
-    lost = changes._lost(before, after)
-    known = [name for name in Capacity.model_fields if isinstance(getattr(before, name), int)]
-    wanted = {f"lost-{name}" for name in known if name != "virtual"}
-    assert {each.code for each in lost} == wanted
+    lost = missing_parts(*(changes._parts(capacity) for capacity in (before, after)))
+    known = [name for name, value in before if value and isinstance(value, int)]
+    assert {each.code for each in lost.values()} == {f"lost-{name}" for name in known}
 
 
 def test_values_in_a_message_are_not_translated() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.folders import HWLOC, PACKAGE
 
 from proofmark.common.errors import BadInput
-from proofmark.judge.baseline.changes import VIRTUAL_MEMORY_TOLERANCE
+from proofmark.site.installed_parts import VIRTUAL_MEMORY_TOLERANCE
 from proofmark.site.machine import Machine
 from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
 from proofmark.site.node.facts import NodeFacts, parse_probe

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
 
 from proofmark.cases.reader.spec_types import Agreement
 from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
 from proofmark.common.errors import BadInput
-from proofmark.common.expressions import evaluate
+from proofmark.common.expressions import evaluate, variables_in
 from proofmark.common.message import NOTHING, Message
 
 
@@ -16,7 +19,7 @@ from proofmark.common.message import NOTHING, Message
 class ReadingBuilder:
     """A reading before the end of its run. It is valid if it has no problem.
 
-    Readings of one row may share their parameters.
+    Readings of one row may share their parameters. The numbers in `aside` are only compared.
     """
 
     metric: str
@@ -24,6 +27,7 @@ class ReadingBuilder:
     parameters: Mapping[str, Parameter]
     problems: list[Message] = field(default_factory=list)
     benchmark: str | None = None
+    aside: Mapping[str, Parameter] = field(default_factory=dict)
 
 
 @dataclass
@@ -47,6 +51,7 @@ class Notes:
 
     Attributes:
         types: parameter → its type.
+        aside: the names in `types` that are no parameters of a reading.
         run: the readings so far.
         sticky: the parameters that are valid for the following lines.
         benchmark: the benchmark whose results follow, if the program printed its name.
@@ -56,6 +61,7 @@ class Notes:
     """
 
     types: Mapping[str, str]
+    aside: Collection[str] = ()
     run: ProgramRun = field(default_factory=ProgramRun)
     sticky: dict[str, Parameter] = field(default_factory=dict)
     benchmark: str | None = None
@@ -106,9 +112,9 @@ class Notes:
         """Add the reading of a printed value, times ten to the power of `power`."""
         value, problem = scaled(word, power)
         every = [*problems, problem] if problem else [*problems]
-        builder = ReadingBuilder(
-            metric, value, self._with_sticky(parameters), every, self.benchmark
-        )
+        known = self._with_sticky(parameters)
+        builder = ReadingBuilder(metric, value, known, every, self.benchmark)
+        set_aside(builder, self.aside)
         self.run.builders.append(builder)
         return builder
 
@@ -151,15 +157,32 @@ class UnreadLines:
         self.builder = None
 
 
-def check(rules: Sequence[Agreement], builders: Iterable[ReadingBuilder]) -> None:
+def set_aside(builder: ReadingBuilder, names: Collection[str]) -> None:
+    """Move the numbers `names` of a reading from its parameters to those that are only compared."""
+    if names and not builder.parameters.keys().isdisjoint(names):
+        both = builder.parameters
+        builder.aside = {name: value for name, value in both.items() if name in names}
+        builder.parameters = {name: both[name] for name in both if name not in names}
+
+
+def check(
+    rules: Sequence[Agreement],
+    builders: Iterable[ReadingBuilder],
+    facts: Mapping[str, Parameter],
+) -> None:
     """Add a problem to the readings of each row whose numbers contradict each other.
 
     A row that lacks a number of a rule is not checked by this rule.
+
+    Args:
+        rules: the rules of the case.
+        builders: the readings of a run.
+        facts: what is valid for the whole run.
     """
     if rules:
         for row in _rows(builders):
             for rule in rules:
-                _check_row(rule, row)
+                _check_row(rule, row, facts)
 
 
 def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
@@ -179,21 +202,69 @@ def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
         yield row
 
 
-def _check_row(rule: Agreement, row: Sequence[ReadingBuilder]) -> None:
-    values = {each.metric: each.value for each in row if each.value is not None}
-    printed = values.get(rule.metric)
-    if printed is None:
+def _check_row(
+    rule: Agreement, row: Sequence[ReadingBuilder], facts: Mapping[str, Parameter]
+) -> None:
+    values = {each.metric: each for each in row if each.value is not None}
+    builder = values.get(rule.metric)
+    if builder is None or (
+        rule.benchmark and not rule.benchmark.fullmatch(builder.benchmark or "")
+    ):
         return
+    printed = builder.value
+    assert printed is not None
+    names: dict[str, Parameter] = {**facts, **row[0].parameters, **builder.aside}
+    names |= {name: each.value for name, each in values.items() if each.value is not None}
+    if rule.unless in names:
+        return
+    ranges = [computed for each in rule.expressions if (computed := _computed(rule, each, names))]
+    slack = rule.rounding
+    if not ranges or any(
+        low - slack - rule.within * abs(low) <= printed <= high + slack + rule.within * abs(high)
+        for low, high in ranges
+    ):
+        return
+    low, high = ranges[0]
+    problem = Message(
+        "reader-contradiction",
+        metric=rule.metric,
+        printed=f"{printed:g}",
+        computed=f"{(low + high) / 2:g}",
+    )
+    for each in row:
+        each.problems.append(problem)
+
+
+@lru_cache(maxsize=64)
+def _names_in(expression: str) -> frozenset[str]:
+    return frozenset(variables_in(f"{{{expression}}}"))
+
+
+def _computed(
+    rule: Agreement, expression: str, names: Mapping[str, Parameter]
+) -> tuple[float, float] | None:
+    """Return the least and the greatest value by the printed digits; None: a number is missing."""
+    known = [name for name in _names_in(expression) if name in names]
+    halves = {
+        name: half
+        for name in known
+        if (half := rule.rounded.get(name, getattr(names[name], "half", 0.0)))
+    }
+    if any(abs(float(names[name])) <= half for name, half in halves.items()):
+        return None  # 0.00 s is any short time
     try:
-        computed = evaluate(rule.equals, {**row[0].parameters, **values}, file="", key="agree")
+        found = [
+            evaluate(expression, {**names, **_moved(names, halves, signs)}, file="", key="agree")
+            for signs in product((-1, 1), repeat=len(halves))
+        ]
     except BadInput:  # the row lacks a number
-        return
-    if abs(printed - computed) > rule.rounding + rule.within * abs(computed):
-        problem = Message(
-            "reader-contradiction",
-            metric=rule.metric,
-            printed=f"{printed:g}",
-            computed=f"{computed:g}",
-        )
-        for builder in row:
-            builder.problems.append(problem)
+        return None
+    return (min(found), max(found)) if all(map(math.isfinite, found)) else None
+
+
+def _moved(
+    names: Mapping[str, Parameter], halves: Mapping[str, float], signs: Sequence[int]
+) -> dict[str, float]:
+    """Return the numbers with a rounding, each moved by it to one side."""
+    pairs = zip(halves.items(), signs, strict=True)
+    return {name: float(names[name]) + sign * half for (name, half), sign in pairs}

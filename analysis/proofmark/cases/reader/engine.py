@@ -85,7 +85,7 @@ def program_runs(spec: ReadSpec, text: str, request: Request | None = None) -> l
     if not text.strip():
         runs = [ProgramRun(problems=[Message("reader-empty")])]
     for run in runs:
-        check(spec.agree, run.builders)
+        check(spec.agree, run.builders, run.facts)
     return runs
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from jmespath.exceptions import JMESPathError
 
 from proofmark.cases.reader.aborted import messages_in
-from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
+from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, set_aside
 from proofmark.cases.reader.spec import JsonSpec, ReadSpec
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
 from proofmark.common.message import Message
@@ -125,7 +125,7 @@ def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Readin
         if name in rules.optional and _search(expression, scope) in (None, False):
             continue
         try:
-            parameters[name] = parameter(spec.parameters[name], _printed(expression, scope))
+            parameters[name] = parameter(spec.types[name], _printed(expression, scope))
         except ValueError as error:
             problems.append(Message("reader-parameter", name=name, problem=error.args[0]))
     for metric, rule in rules.values.items():
@@ -135,7 +135,9 @@ def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Readin
             value, problem = measured(_printed(rule.value, scope))
         except ValueError as error:
             value, problem = None, error.args[0]
-        yield ReadingBuilder(metric, value, parameters, [*problems, *filter(None, [problem])])
+        builder = ReadingBuilder(metric, value, parameters, [*problems, *filter(None, [problem])])
+        set_aside(builder, spec.aside)
+        yield builder
 
 
 def _search(expression: Any, scope: _Scope, otherwise: object = None) -> object:

@@ -76,6 +76,8 @@ class ReadSpec(StrictModel):
         parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, in bytes.
+        aside: numbers of the output that only `agree` uses → `int` if it is exact, `printed` if its
+            last digit is rounded.
         agree: numbers of one row that determine each other.
         text: rules for printed text.
         json: rules for JSON.
@@ -84,6 +86,7 @@ class ReadSpec(StrictModel):
     finds: str
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
+    aside: Mapping[str, Literal["int", "printed"]] = {}
     agree: tuple[Agreement, ...] = ()
     text: TextSpec | None = None
     document: JsonSpec | None = Field(default=None, alias="json")  # BaseModel has a `json` itself
@@ -92,7 +95,7 @@ class ReadSpec(StrictModel):
     def _names(self) -> ReadSpec:
         if not self.text and not self.document:
             raise ValueError("text, json or both are required")
-        words = {*self.parameters, *_FIELDS}
+        words = {*self.types, *_FIELDS}
         if self.text:
             for where, names in self.text.groups():
                 check_known(names, words, f"text.{where}", "parameter of this block")
@@ -102,9 +105,9 @@ class ReadSpec(StrictModel):
         check_known(agreed, self.metrics, "agree", "metric of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]
-            check_known(names, self.parameters, "json.parameters", "parameter of this block")
+            check_known(names, self.types, "json.parameters", "parameter of this block")
             check_known(
-                self.document.optional, self.parameters, "json.optional", "parameter of this block"
+                self.document.optional, self.types, "json.optional", "parameter of this block"
             )
         return self
 
@@ -119,6 +122,11 @@ class ReadSpec(StrictModel):
         return frozenset(
             found & self.parameters.keys() - {*(document.optional if document else ())}
         )
+
+    @cached_property
+    def types(self) -> Mapping[str, str]:
+        """The type of each parameter and of each number of `aside`."""
+        return {**self.parameters, **self.aside}
 
     @cached_property
     def metrics(self) -> Mapping[str, str]:

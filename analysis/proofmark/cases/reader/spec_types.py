@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import jmespath
@@ -56,15 +56,28 @@ class Agreement(StrictModel):
 
     Attributes:
         metric: the number that is computed from the others.
-        equals: an expression over the metrics and parameters of the row.
+        equals: an expression over the metrics, the parameters and the numbers of `aside`; or
+            several ones for programs that differ by version, of which one must fit. A `printed`
+            number of `aside` can be half of its last digit larger or smaller.
         rounding: the largest difference by the printed digits, in the unit of the metric.
         within: the largest relative difference besides.
+        rounded: half of the last printed digit of other metrics in `equals`.
+        benchmark: the rule holds for the benchmarks of this name only.
+        unless: the rule does not hold for a row with this parameter.
     """
 
     metric: str
-    equals: str
+    equals: str | tuple[str, ...]
     rounding: float = Field(ge=0)
     within: float = Field(ge=0, lt=1)
+    rounded: Mapping[str, float] = {}
+    benchmark: Pattern | None = None
+    unless: str = ""
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The expressions of which one must fit."""
+        return (self.equals,) if isinstance(self.equals, str) else self.equals
 
 
 def check_known(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:

@@ -37,7 +37,7 @@ class TextRun:
         self._closed_table: OpenTable | None = None
         self._benchmark_known = spec.benchmark is not None
         self._rules = rules
-        self._notes = Notes(spec.parameters)
+        self._notes = Notes(spec.types, spec.aside)
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
         self._banner = False  # whether the line `starts` was read
         self._talks = False  # whether a line that no rule matches follows it

@@ -116,6 +116,31 @@ def _suffixed(word: str) -> int:
     return int(match[1]) * _POWERS[match[2].lower()]
 
 
+class Printed(float):
+    """A number or a size of an output that is only compared; NaN if the word is neither.
+
+    A size without decimals is exact.
+
+    Attributes:
+        half: half of the last printed digit: the number can be that far from the exact one.
+    """
+
+    half: float
+
+    def __new__(cls, word: str) -> Printed:
+        """Return the number that a program printed as `word`."""
+        sized = _SIZE.fullmatch(word)
+        unit = _BYTES[sized[2]] if sized and sized[2] else 1
+        number = sized[1] if sized and sized[2] else word
+        value, _ = measured(number)
+        made = super().__new__(cls, math.nan if value is None else value * unit)
+        exponent = Decimal(number).as_tuple().exponent if value is not None else "n"
+        made.half = 0.0
+        if isinstance(exponent, int) and (unit == 1 or exponent < 0):
+            made.half = 0.5 * 10.0**exponent * unit
+        return made
+
+
 _TYPES: dict[str, Callable[[str], Parameter]] = {
     "int": _int,
     "real": _real,
@@ -123,4 +148,5 @@ _TYPES: dict[str, Callable[[str], Parameter]] = {
     "lower": _lower,
     "size": _size,
     "suffixed": _suffixed,
+    "printed": Printed,
 }

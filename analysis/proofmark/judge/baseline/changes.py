@@ -1,24 +1,17 @@
-"""The differences of a later run from the newest accepted one: candidate causes and lost parts."""
+"""The differences of a later run from the newest accepted one, and the parts of then."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.shared_traits import Traits, differences, of_node
 from proofmark.site.accepted_baseline import Baseline, Capacity, NodeState
+from proofmark.site.installed_parts import UNKNOWN_RATE, Parts, parts_of, usual_parts
 from proofmark.site.node.facts import NodeFacts
-
-MEMORY_TOLERANCE = 0.02
-"""The kernel reserves a part of the memory that differs by less than this from boot to boot."""
-VIRTUAL_MEMORY_TOLERANCE = 0.5
-"""A hypervisor adds and takes memory while a virtual machine runs: less than half is lost."""
-ACTIVE = "ACTIVE"
-"""The state of a working port of the fabric (sysfs: ``4: ACTIVE``)."""
-_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -47,50 +40,48 @@ class Change:
 
 def capacity_of(facts: NodeFacts) -> Capacity:
     """Return the hardware that a node offers."""
+    parts = parts_of(facts)
     return Capacity(
         cores=facts.cores,
         sockets=facts.sockets,
         numa=len(facts.numa),
         memory_bytes=facts.memory_total_bytes,
         dimms=len(facts.dimms),
-        ports=sum(ACTIVE in (port.state or "").upper() for port in facts.ports),
+        ports=len(parts.ports or ()),
+        dimm_mt_per_s=parts.dimm_mt_per_s or 0,
+        port_gbit_per_s=parts.ports or (),
     )
 
 
-def lost_parts(baseline: Baseline, now: Mapping[str, NodeFacts]) -> dict[str, tuple[Message, ...]]:
-    """Return what each node has less of than in the baseline; nodes that lost nothing are left out.
+def accepted_parts(baseline: Baseline, hosts: Mapping[str, NodeFacts]) -> dict[str, Parts]:
+    """Return the parts that each node had in the newest accepted run.
 
-    A baseline that lacks a node does not judge it.
+    For a node that was not in it: what most nodes with its processor had.
     """
     states = baseline.states()
-    known = {host: states[host].capacity for host in now if host in states}
-    lost = {host: tuple(_lost_on(known[host], now[host])) for host in known}
-    return {host: parts for host, parts in lost.items() if parts}
-
-
-def _lost_on(before: Capacity, facts: NodeFacts) -> list[Message]:
-    """Return what a node has less of; what the probe did not find is not lost."""
-    unknown = {
-        "dimms": "dimms" in facts.absent,
-        "numa": not facts.numa,
-        "memory_bytes": "meminfo.MemTotal" in facts.unread,
+    alike: dict[str, list[Parts]] = {}
+    for state in states.values():
+        alike.setdefault(state.traits.get("processor", ""), []).append(_parts(state.capacity))
+    usual = {model: replace(usual_parts(each), nics=None) for model, each in alike.items()}
+    return {
+        host: _parts(states[host].capacity)
+        if host in states
+        else usual.get(facts.cpu_model, Parts())
+        for host, facts in hosts.items()
     }
-    as_before = {name: getattr(before, name) for name, holds in unknown.items() if holds}
-    tolerance = VIRTUAL_MEMORY_TOLERANCE if facts.virtual else MEMORY_TOLERANCE
-    return _lost(before, capacity_of(facts).model_copy(update=as_before), tolerance)
 
 
-def _lost(before: Capacity, after: Capacity, tolerance: float = MEMORY_TOLERANCE) -> list[Message]:
-    lost = []
-    for name in Capacity.model_fields:
-        old, new = getattr(before, name), getattr(after, name)
-        if name == "memory_bytes":
-            if new < (1 - tolerance) * old:
-                sizes = {"found": f"{new / _GIB:.1f} GiB", "accepted": f"{old / _GIB:.1f} GiB"}
-                lost.append(Message(f"lost-{name}", **sizes))
-        elif new < old:
-            lost.append(Message(f"lost-{name}", found=new, accepted=old))
-    return lost
+def _parts(capacity: Capacity) -> Parts:
+    known = capacity.port_gbit_per_s or (UNKNOWN_RATE,) * capacity.ports
+    return Parts(
+        cores=capacity.cores,
+        sockets=capacity.sockets,
+        numa=capacity.numa or None,
+        dimms=capacity.dimms or None,
+        dimm_mt_per_s=capacity.dimm_mt_per_s or None,
+        memory_bytes=capacity.memory_bytes,
+        ports=known,
+    )
 
 
 def node_states(

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import polars as pl
+
 from proofmark.cases.suite import Benchmarks
-from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.baseline.changes import changes, lost_parts
+from proofmark.judge.baseline.changes import accepted_parts, changes
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.comparison import BaselineComparison, compare_with_baseline
-from proofmark.site.accepted_baseline import read_baseline
-
-
-@dataclass(frozen=True)
-class AgainstBaseline:
-    """The comparison of a run with a baseline, and the parts that each node lost since then."""
-
-    comparison: BaselineComparison
-    lost: Mapping[str, tuple[Message, ...]]
+from proofmark.site.accepted_baseline import Baseline, read_baseline
+from proofmark.site.installed_parts import Parts
 
 
 @dataclass(frozen=True)
@@ -30,9 +24,21 @@ class BaselineOfRun:
     folder: Path
     about: Circumstances
 
+    @cached_property
+    def _content(self) -> tuple[Baseline, pl.DataFrame]:
+        return read_baseline(self.folder)
+
+    def parts(self) -> dict[str, Parts]:
+        """Return the parts that each node of the run had in the baseline.
+
+        Raises:
+            BadInput: the baseline is damaged.
+        """
+        return accepted_parts(self._content[0], self.about.nodes)
+
     def compare(
         self, figures: Aggregates, benchmarks: Benchmarks, family_level: float
-    ) -> AgainstBaseline:
+    ) -> BaselineComparison:
         """Return the comparison of the figures of the run.
 
         Args:
@@ -43,8 +49,7 @@ class BaselineOfRun:
         Raises:
             BadInput: the baseline is damaged.
         """
-        baseline, accepted = read_baseline(self.folder)
+        baseline, accepted = self._content
         values = self.about.values(figures, benchmarks)
         since = changes(baseline, self.about.traits(), self.about.libraries())
-        found = compare_with_baseline(values, baseline, accepted, len(figures), family_level, since)
-        return AgainstBaseline(found, lost_parts(baseline, self.about.nodes))
+        return compare_with_baseline(values, baseline, accepted, len(figures), family_level, since)

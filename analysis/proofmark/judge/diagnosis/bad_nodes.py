@@ -29,7 +29,7 @@ RARE = 0.1
 
 @dataclass(frozen=True)
 class BadNode:
-    """A node with figures that fail, wrong digits, error counters that rose, or lost packets.
+    """A node with figures that fail, or with another fault.
 
     Attributes:
         host: its name.
@@ -41,7 +41,7 @@ class BadNode:
         counters: the changes of its error counters while the benchmarks ran.
         digits: the results whose digits differ from those of its peers: it computes wrongly.
         loss: the packets that its link loses; None if it loses no more than usual.
-        lost: the hardware that it had in the baseline and does not have any more.
+        known: its faults that no figure and no counter shows: it has less hardware than stated.
     """
 
     host: str
@@ -52,13 +52,12 @@ class BadNode:
     counters: tuple[CounterChange, ...]
     digits: tuple[Result, ...] = ()
     loss: Loss | None = None
-    lost: tuple[Message, ...] = ()
+    known: tuple[Message, ...] = ()
 
     @property
     def faults(self) -> tuple[Message, ...]:
         """Its faults that no figure has."""
-        less = (Message("hardware-lost", text=self.lost),) if self.lost else ()
-        return (*([self.loss.message] if self.loss else []), *less)
+        return (*([self.loss.message] if self.loss else []), *self.known)
 
     @property
     def worst(self) -> float:
@@ -114,7 +113,7 @@ class BadNode:
             **self.likely.as_json("likely"),
             "counters": [str(change) for change in self.counters],
             "loss": self.loss and self.loss.as_json(),
-            "lost": list(self.lost),
+            "known": [{"text": str(each), **each.stored()} for each in self.known],
         }
 
 
@@ -158,13 +157,13 @@ class Suspects:
         judged: those of `measured` with a figure that was judged; None: all of them.
         slow_ends: the pairs that a slow element of the fabric explains, with the node whose port it
             is; an empty text if it is no port.
-        lost: by node, the hardware of the baseline that it does not have any more.
+        faults: the faults of each node that no figure has.
     """
 
     measured: Collection[str]
     judged: Collection[str] | None = None
     slow_ends: Mapping[str, str] = field(default_factory=dict)
-    lost: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
+    faults: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
 
     @property
     def hosts(self) -> set[str]:
@@ -181,9 +180,9 @@ def bad_nodes(
     """Return the bad nodes of a run, and the traits that they share.
 
     A node is bad if a figure of the node fails, if its digits are wrong, if all of its judged
-    links fail, if its port is a slow element of the fabric, if its error counters show a fault, or
-    its link loses packets, or if it has less hardware than in the baseline. A node without others
-    is bad only in comparison with the baseline.
+    links fail, if its port is a slow element of the fabric, if its error counters show a fault, if
+    its link loses packets, or if it has another known fault. A node without others is bad only by
+    that, and in comparison with the baseline.
     Another link that fails is listed as a link, unless a slow element of the fabric explains it.
 
     Args:
@@ -207,14 +206,14 @@ def bad_nodes(
     left = [pair for pair in candidates if pair not in suspects.slow_ends]
     links = attribute_links(left, by_node, by_pair)
     hosts = suspects.hosts
-    without_parts = {host: parts for host, parts in suspects.lost.items() if host in hosts}
+    known = {host: found for host, found in suspects.faults.items() if host in hosts}
     against_baseline = any(
         (each.kind, each.outcome) == (BASELINE, "FAIL")
         for slow in by_node.values()
         for figure in slow
         for each in figure.result.references
     )
-    if len(hosts) < 2 and not (without_parts or against_baseline):
+    if len(hosts) < 2 and not (known or against_baseline):
         return BadNodes(measured=len(hosts))
     measured_traits = {host: of_host for host, of_host in traits.items() if host in hosts}
     for host in digits:
@@ -223,7 +222,7 @@ def bad_nodes(
         if any(change.is_fault for change in changes):
             by_node.setdefault(host, [])
     lossy = losses({host: segments_of(node) for host, node in nodes.items() if host in hosts})
-    for host in (*lossy, *without_parts):
+    for host in (*lossy, *known):
         by_node.setdefault(host, [])
     shared = causes(by_node, measured_traits)
     counts = usual(settings)
@@ -232,7 +231,7 @@ def bad_nodes(
             host=host,
             slow=tuple(sorted(slow, key=lambda figure: -abs(figure.deviation))),
             retest=bool(slow)
-            and host not in (*digits, *lossy, *without_parts)
+            and host not in (*digits, *lossy, *known)
             and not any(change.is_fault for change in counters.get(host, ()))
             and not confirmed(slow),
             causes=tuple(cause for cause in shared if host in cause.members),
@@ -240,7 +239,7 @@ def bad_nodes(
             counters=counters.get(host, ()),
             digits=tuple(digits.get(host, ())),
             loss=lossy.get(host),
-            lost=without_parts.get(host, ()),
+            known=known.get(host, ()),
         )
         for host, slow in by_node.items()
     ]

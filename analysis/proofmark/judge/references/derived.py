@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.common.message import Message
-from proofmark.site.hardware_limits import LinkLimit, link, processor
+from proofmark.site.hardware_limits import (
+    LinkLimit,
+    link,
+    link_of_gbit,
+    processor,
+    shown_gbit,
+)
 from proofmark.site.node.clock import TABLE
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.rated import RATED, Rated
@@ -46,6 +52,34 @@ class Derived:
     value: float
     unit: str
     source: str
+
+
+@dataclass(frozen=True)
+class Nominal:
+    """The stated parts of a node, where they are more than it shows; None: those that it shows.
+
+    Attributes:
+        cores, sockets, dimms: their numbers.
+        dimm_mt_per_s: the speed of the memory modules.
+        gbit_per_s: the rate of a port of the network.
+        sources: who states each part: ``declared``, ``accepted`` or ``usual``.
+    """
+
+    cores: int | None = None
+    sockets: int | None = None
+    dimms: int | None = None
+    dimm_mt_per_s: int | None = None
+    gbit_per_s: float | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def note(self, *names: str) -> str:
+        """Return who states the parts `names` that replace those of the node, as an addition."""
+        by = {self.sources[name] for name in names if getattr(self, name) is not None}
+        words = {"declared": "declared", "accepted": "accepted before", "usual": "as most nodes"}
+        return "".join(f", {word}" for who, word in words.items() if who in by)
+
+
+NOTHING_STATED = Nominal()
 
 
 def rpeak_nominal(cores: int, flop_per_cycle: int, gigahertz: float) -> float:
@@ -88,7 +122,7 @@ def nominal_hz(facts: NodeFacts, rated: Rated = NOTHING_RATED) -> float | None:
 
 def peak(facts: NodeFacts, rated: Rated = NOTHING_RATED) -> float | None:
     """Return Rpeak nominal of a node in GFlop/s, as `derive` does; None if a fact is not known."""
-    limit = _of_node("rpeak_nominal", facts, "ddr", rated)
+    limit = _of_node("rpeak_nominal", facts, "ddr", rated, NOTHING_STATED)
     return limit.value if isinstance(limit, Derived) else None
 
 
@@ -97,6 +131,7 @@ def derive(
     nodes: Sequence[NodeFacts],
     parameters: Mapping[str, Scalar],
     rated: Rated = NOTHING_RATED,
+    stated: Sequence[Nominal] = (),
 ) -> Derived | Message:
     """Return the limit of the nodes of a figure together, or the reason why there is none.
 
@@ -107,11 +142,12 @@ def derive(
         nodes: the facts of each node, at least one.
         parameters: of the figure; ``memory`` is the memory that was used (``ddr``, ``mcdram``).
         rated: the hardware of each node as the inventory states it.
+        stated: the stated parts of each node; empty if nothing is stated.
     """
     memory = str(parameters.get("memory", "ddr"))
     each: list[Derived] = []
-    for facts in nodes:
-        limit = _of_node(rule, facts, memory, rated)
+    for facts, nominal in zip(nodes, stated or [NOTHING_STATED] * len(nodes), strict=True):
+        limit = _of_node(rule, facts, memory, rated, nominal)
         if isinstance(limit, Message):
             return limit
         each.append(limit)
@@ -120,16 +156,18 @@ def derive(
     return Derived(value, UNIT_OF[rule], f"{several}{each[0].source}")
 
 
-def _of_node(rule: Rule, facts: NodeFacts, memory: str, rated: Rated) -> Derived | Message:
+def _of_node(
+    rule: Rule, facts: NodeFacts, memory: str, rated: Rated, nominal: Nominal
+) -> Derived | Message:
     if rule == "rpeak_nominal":
-        return _rpeak(rule, facts, rated, nominal_hz(facts, rated))
+        return _rpeak(rule, facts, rated, nominal_hz(facts, rated), nominal)
     if rule == "rpeak_avx":
         row = processor(facts.cpu_model)
         hertz = _unless_virtual(facts, row.avx_hz if row else None)
-        return _rpeak(rule, facts, rated, rated.avx_hz or hertz)
+        return _rpeak(rule, facts, rated, rated.avx_hz or hertz, nominal)
     if rule == "memory_bandwidth":
-        return _memory(rule, facts, memory, rated)
-    return _link(rule, facts, rated)
+        return _memory(rule, facts, memory, rated, nominal)
+    return _link(rule, facts, rated, nominal)
 
 
 def _unless_virtual(facts: NodeFacts, value: float | None) -> float | None:
@@ -144,7 +182,9 @@ def _unknown(facts: NodeFacts, what: Message, key: str) -> Message:
     return Message("fact-hidden", node=facts.hostname, machine=facts.virtual, **fields)
 
 
-def _rpeak(rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None) -> Derived | Message:
+def _rpeak(
+    rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None, nominal: Nominal
+) -> Derived | Message:
     avx = rule == "rpeak_avx"
     code, key = ("fact-clock-avx", "avx_hz") if avx else ("fact-clock", "clock_hz")
     if hertz is None:
@@ -154,14 +194,17 @@ def _rpeak(rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None) -> D
         what = Message("fact-vector-units", processor=facts.cpu_model)
         return _unknown(facts, what, "flop_per_cycle")
     flops, source = known
-    parts = f"{facts.cores} cores × {flops} flop/cycle × {hertz / 1e9:g} GHz"
+    cores = nominal.cores or facts.cores
+    parts = f"{cores} cores{nominal.note('cores')} × {flops} flop/cycle × {hertz / 1e9:g} GHz"
     if not avx and not rated.clock_hz and facts.base_source.startswith(TABLE):
         parts += f" ({facts.base_source})"
-    value = rpeak_nominal(facts.cores, flops, hertz / 1e9)
+    value = rpeak_nominal(cores, flops, hertz / 1e9)
     return Derived(value, UNIT_OF[rule], f"{parts}; {source}")
 
 
-def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | Message:
+def _memory(
+    rule: Rule, facts: NodeFacts, kind: str, rated: Rated, nominal: Nominal
+) -> Derived | Message:
     if len(facts.cpus) < facts.cpus_online or facts.cpu_quota is not None:
         return Message("part-of-node", node=facts.hostname)
     limits = None if facts.virtual else processor(facts.cpu_model)
@@ -179,12 +222,17 @@ def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | 
         return _unknown(facts, Message("fact-channels", processor=facts.cpu_model), "dimms")
     # The rated speed, not the configured one: a module that runs slower must miss the limit.
     speeds = [speed for dimm in facts.dimms if (speed := dimm.rated or dimm.configured)]
+    if (stated := nominal.dimm_mt_per_s) is not None:
+        own = 0 if nominal.sources["dimm_mt_per_s"] == "declared" else min(speeds, default=0)
+        speeds = [max(stated, own)] * max(1, len(facts.dimms))
     if not speeds or len(speeds) < len(facts.dimms):
         what = Message("fact-speed" if facts.dimms else "fact-speed-any", node=facts.hostname)
         return _unknown(facts, what, "dimms")
     # Several modules can share a channel; an empty channel adds nothing.
-    filled = min(limits.channels * facts.sockets, len(speeds))
-    return _channels(rule, filled, min(*speeds, limits.ddr), limits.source)
+    sockets, modules = nominal.sockets or facts.sockets, nominal.dimms or len(speeds)
+    filled = min(limits.channels * sockets, modules)
+    note = nominal.note("sockets", "dimms", "dimm_mt_per_s")
+    return _channels(rule, filled, min(*speeds, limits.ddr), f"{limits.source}{note}")
 
 
 def active_ports(facts: NodeFacts) -> list[tuple[str, str | None]]:
@@ -196,11 +244,18 @@ def active_ports(facts: NodeFacts) -> list[tuple[str, str | None]]:
     ]
 
 
-def active_links(facts: NodeFacts) -> list[LinkLimit]:
-    """Return the limits of the active ports of a node that a table has."""
-    return [
-        limit for rate, layer in active_ports(facts) if (limit := link(rate, layer)) is not None
-    ]
+def stated_links(facts: NodeFacts, nominal: Nominal) -> list[LinkLimit]:
+    """Return the limits of the active ports of a node, or that of a faster stated port.
+
+    A port that no table has is left out.
+    """
+    active = active_ports(facts)
+    shown = max((shown_gbit(rate) or 0 for rate, _ in active), default=0)
+    if nominal.gbit_per_s and shown < nominal.gbit_per_s:
+        layer = next((layer for _, layer in active), None)
+        stated = link_of_gbit(nominal.gbit_per_s, layer)
+        return [stated] if stated else []
+    return [limit for rate, layer in active if (limit := link(rate, layer)) is not None]
 
 
 def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
@@ -208,17 +263,20 @@ def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
     return Derived(channels * speed * 8 / 1000, UNIT_OF[rule], text)
 
 
-def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | Message:
+def _link(rule: Rule, facts: NodeFacts, rated: Rated, nominal: Nominal) -> Derived | Message:
     latency = rule == "link_latency"
     stated = rated.link_latency_s if latency else rated.link_bytes_per_s
     if stated is not None:
         return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], rated.source)
-    active, limits = active_ports(facts), active_links(facts)
+    active, limits = active_ports(facts), stated_links(facts, nominal)
+    note = nominal.note("gbit_per_s")
     best = max(limits, key=lambda limit: limit.bytes_per_s, default=None)
-    if best is None or len(limits) < len(active) or (latency and best.latency_s is None):
+    replaced = nominal.gbit_per_s is not None and len(limits) == 1
+    unknown = len(limits) < len(active) and not replaced
+    if best is None or unknown or (latency and best.latency_s is None):
         rates = ", ".join(dict.fromkeys(rate for rate, _ in active)) or "no active port"
         key = "link_latency_s" if latency else "link_bytes_per_s"
         return _unknown(facts, Message("fact-link", node=facts.hostname, rates=rates), key)
     if latency and best.latency_s is not None:
-        return Derived(best.latency_s * 1e6, UNIT_OF[rule], best.latency_source)
-    return Derived(best.bytes_per_s / 1e9, UNIT_OF[rule], best.source)
+        return Derived(best.latency_s * 1e6, UNIT_OF[rule], f"{best.latency_source}{note}")
+    return Derived(best.bytes_per_s / 1e9, UNIT_OF[rule], f"{best.source}{note}")

@@ -13,7 +13,12 @@ from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.common.units import factor
-from proofmark.judge.references.derived import NOTHING_RATED, derive
+from proofmark.judge.references.derived import (
+    NOTHING_RATED,
+    NOTHING_STATED,
+    Nominal,
+    derive,
+)
 from proofmark.judge.references.judgement import Judgement, Nodes, traits
 from proofmark.judge.references.limit_confidence import MOST, beyond, enough_repeats
 from proofmark.judge.references.measured_references import Figures
@@ -93,6 +98,7 @@ class Comparison:
         rated: the hardware of each node as the inventory states it.
         builds: how the program of each case was built.
         tolerance: the site's tolerance of expected values; None is that of each value.
+        stated: the stated parts of each node.
     """
 
     figures: Figures
@@ -100,6 +106,7 @@ class Comparison:
     rated: Rated = NOTHING_RATED
     builds: Mapping[str, Build] = field(default_factory=dict)
     tolerance: float | None = None
+    stated: Mapping[str, Nominal] = field(default_factory=dict)
 
     def judge(self, figure: Figure, reference: Reference) -> Judgement:
         """Return the judgement of a figure by a reference.
@@ -205,11 +212,12 @@ class Comparison:
         if unknown := [host for host in hosts if host not in self.nodes]:
             return _Against(None, Message("hardware-unknown", nodes=folded(unknown)), source)
         facts = [self.nodes[host] for host in hosts]
+        stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
         if rule not in TYPICAL:
-            found = derive(rule, facts, record.parameters, self.rated)
+            found = derive(rule, facts, record.parameters, self.rated, stated)
         else:
             build = self.builds.get(record.case, UNKNOWN_BUILD)
-            setting = Setting(facts, self.rated, build)
+            setting = Setting(facts, self.rated, build, stated)
             found = typical_value(rule, setting, record.parameters)
         if isinstance(found, Message):
             return _Against(None, found, source)

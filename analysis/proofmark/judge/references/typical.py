@@ -12,12 +12,14 @@ from proofmark.common.message import Message, Term
 from proofmark.common.translation import N_
 from proofmark.judge.references.derived import (
     NOTHING_RATED,
+    NOTHING_STATED,
     OF_SEVERAL,
     Derived,
+    Nominal,
     Scalar,
-    active_links,
     active_ports,
     derive,
+    stated_links,
 )
 from proofmark.site.hardware_limits import ETHERNET, Conditions, processor
 from proofmark.site.node.facts import NodeFacts
@@ -76,11 +78,13 @@ class Setting:
         nodes: the facts of each node, at least one.
         rated: the hardware of each node as the inventory states it.
         build: of the program.
+        stated: the stated parts of each node; empty if nothing is stated.
     """
 
     nodes: Sequence[NodeFacts]
     rated: Rated = NOTHING_RATED
     build: Build = UNKNOWN_BUILD
+    stated: Sequence[Nominal] = ()
 
 
 def builds(software: Software, benchmarks: Benchmarks) -> dict[str, Build]:
@@ -123,11 +127,12 @@ def typical_value(
     values: list[float] = []
     shares: list[_Share] = []
     unheld: list[Message] = []
-    for facts in setting.nodes:
-        peak = derive(PEAK[rule], [facts], parameters, setting.rated)
+    stated = setting.stated or [NOTHING_STATED] * len(setting.nodes)
+    for facts, nominal in zip(setting.nodes, stated, strict=True):
+        peak = derive(PEAK[rule], [facts], parameters, setting.rated, [nominal])
         if isinstance(peak, Message):
             return peak
-        share = _share(rule, facts, parameters)
+        share = _share(rule, facts, nominal, parameters)
         if isinstance(share, Message):
             return share
         values.append(share.ratio * peak.value)
@@ -145,9 +150,11 @@ def typical_value(
     )
 
 
-def _share(rule: Rule, facts: NodeFacts, parameters: Mapping[str, Scalar]) -> _Share | Message:
+def _share(
+    rule: Rule, facts: NodeFacts, nominal: Nominal, parameters: Mapping[str, Scalar]
+) -> _Share | Message:
     if rule == "typical_bandwidth":
-        best = max(active_links(facts), key=lambda each: each.bytes_per_s, default=None)
+        best = max(stated_links(facts, nominal), key=lambda each: each.bytes_per_s, default=None)
         if best is None or best.mpi is None or best.mpi.bytes_per_s is None:
             return Message("typical-link", node=facts.hostname)
         mpi, ratio = best.mpi, best.mpi.bytes_per_s / best.bytes_per_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.report.page import TITLED, Block, Cell, Column, table
@@ -29,6 +30,8 @@ def blocks(run_data: RunData) -> Iterator[Block]:
         notes.append(
             _("{limits} of this suite judged no figure.").format(limits=count(idle, "limit"))
         )
+    if basis := run_data.verdict.basis:
+        notes.append(f"{localized(basis)}.")
     columns = (
         _("Limit"),
         _("Accepted"),

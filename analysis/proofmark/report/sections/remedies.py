@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import get_args
 
 from proofmark.common.message import joined
 from proofmark.common.sentences import localized
@@ -10,6 +11,14 @@ from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.results import CONFIRMING, UNCONFIRMED, Result
+from proofmark.site.installed_parts import By
+
+MISSING = frozenset(f"hardware-{by}" for by in get_args(By))
+"""The codes of faults of nodes with less hardware than stated."""
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def of_node(node: BadNode) -> tuple[str, str]:
@@ -18,9 +27,10 @@ def of_node(node: BadNode) -> tuple[str, str]:
     meanings = ", ".join(
         dict.fromkeys(localized(each.meaning) for each in node.counters if each.invalid)
     )
-    if node.lost:
+    missing = [fault for fault in node.known if fault.code in MISSING]
+    if missing:
         return (
-            _("Less hardware than accepted: {parts}").format(parts=localized(joined(node.lost))),
+            _capital(localized(joined(missing))),
             _("Replace the parts that are missing. Measure again after that."),
         )
     if node.loss:
@@ -36,6 +46,11 @@ def of_node(node: BadNode) -> tuple[str, str]:
     if meanings:
         return (
             _("Error counters rose: {meanings}").format(meanings=meanings),
+            _("Send rma.csv to the vendor. Measure again after the repair."),
+        )
+    if node.known:
+        return (
+            _capital(localized(joined(node.known))),
             _("Send rma.csv to the vendor. Measure again after the repair."),
         )
     if node.digits:

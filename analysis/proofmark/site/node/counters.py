@@ -43,6 +43,7 @@ class Counters(StrictModel):
         load: load averages of 1, 5 and 15 minutes.
         busy: processes that used a processor while the probe ran.
         absent: the reason for each counter that the node does not have.
+        uptime_s: the time since the node started; None if the probe did not print it.
     """
 
     hostname: str
@@ -53,6 +54,7 @@ class Counters(StrictModel):
     load: tuple[float, ...]
     busy: tuple[BusyProcess, ...]
     absent: dict[str, Message]
+    uptime_s: float | None = None
 
 
 class CounterChange(StrictModel):
@@ -107,6 +109,11 @@ def _meanings() -> _Meanings:
     return _Meanings.model_validate(yaml.safe_load(text))
 
 
+def meaning_of(name: str) -> Message:
+    """Return the meaning of a rise of the counter."""
+    return _meaning(name)[1]
+
+
 def _meaning(name: str) -> tuple[bool, Message]:
     """Return whether a rise of the counter makes results INVALID, and the meaning of a rise."""
     meanings = _meanings()
@@ -142,7 +149,12 @@ def parse_counters(text: str, source: str) -> Counters:
             for name, reason in stream.absent.items()
             if name.partition(".")[0] in ("counters", "busy", "load")
         },
+        uptime_s=_seconds(host.get("uptime_s", "")),
     )
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", text, re.ASCII) else None
 
 
 def _busy(stream: Stream) -> tuple[BusyProcess, ...]:

@@ -162,6 +162,8 @@ identity() {
     first_line hostname "$proc/sys/kernel/hostname"
     first_line boot_id "$proc/sys/kernel/random/boot_id"
     fact date "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    # The time in which the counters below rose before the job.
+    if { read -r since_start _ <"$proc/uptime"; } 2>/dev/null; then fact uptime_s "$since_start"; fi
     fact user "$user"
 }
 

@@ -13,6 +13,7 @@ from proofmark.site.literals import is_template
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
 from proofmark.site.node.topology import Topology
+from proofmark.site.survey.bought_parts import parts_question
 from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
 from proofmark.site.survey.environment import Environment
 from proofmark.site.survey.fabric_findings import fabric_found
@@ -298,6 +299,7 @@ def _vendor_questions(report: NodeReport | None, facts: NodeFacts | None) -> Fou
         found |= _bmc(report)
     if facts is not None and report is not None:
         found |= _dimms(facts, report.node)
+        found |= parts_question(facts, report.node)
     found["limits"] = Question("limits: which figures does the contract state? docs/verdict.md")
     return found
 

@@ -1,0 +1,208 @@
+"""Nodes whose results need an explanation: copied ones, two names of a machine, too good ones.
+
+A value beyond its physical bound is INVALID (`proofmark.records.physical_bounds`). Here are values
+that are possible, and still not those of this node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.telemetry import TELEMETRY, metrics_of
+from proofmark.common.expressions import variables_in
+from proofmark.common.message import Message
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.critical_values import LEAST_NODES
+from proofmark.judge.fleet.fleet import LIKE_NODES, Fleet
+from proofmark.judge.references.judgement import Judgement, OfCase
+from proofmark.records.columns import VIRTUAL, Measurand, Records
+from proofmark.site.node.facts import NodeFacts
+
+COMMON_DIGITS = 2
+"""Like nodes share the first two digits of a value: their rates differ by about one percent."""
+CHANCE = 0.01
+"""The probability with which outputs of sound nodes are equal by chance."""
+TOO_GOOD = 1.5
+"""A node that is this much better than the median of its peers is not like them."""
+CERTAIN = 6.0
+"""Its distance from the median in spreads (MAD × 1.4826), to which better nodes add little."""
+ABOVE_NOMINAL = 1.05
+"""Memory bandwidth ÷ that of its modules. The caches hold a twelfth of the arrays at most."""
+SERIALS = ("board_serial", "product_serial")
+"""Keys of SMBIOS. The number of a chassis belongs to several nodes."""
+PLACEHOLDERS = frozenset(
+    {
+        *("", "none", "not specified", "unknown", "n/a", "na", "empty", "oem", "invalid", "na"),
+        *("to be filled by o.e.m.", "default string", "system serial number", "serial number"),
+        *("base board serial number", "chassis serial number", "0123456789", "123456789"),
+        *("1234567890", "not available", "not applicable"),
+    }
+)
+"""Numbers that firmware prints in place of a serial number."""
+
+Faults = dict[str, tuple[Message, ...]]
+
+
+def same_machines(nodes: Mapping[str, NodeFacts], origin: str) -> Faults:
+    """Return the nodes that have the boot id or a serial number of another node.
+
+    Virtual nodes of one machine share them.
+    """
+    sharing: dict[tuple[str, str], list[str]] = {}
+    for host, facts in nodes.items() if origin not in VIRTUAL else ():
+        for key, value in _identities(facts):
+            sharing.setdefault((key, value), []).append(host)
+    found: dict[str, list[Message]] = {}
+    for (key, value), hosts in sharing.items():
+        for host in hosts if len(hosts) > 1 else ():
+            message = Message("same-machine", key=key, value=value, nodes=folded(hosts))
+            found.setdefault(host, []).append(message)
+    return {host: tuple(messages) for host, messages in found.items()}
+
+
+def _identities(facts: NodeFacts) -> Iterator[tuple[str, str]]:
+    if facts.boot_id and not facts.container:
+        yield "boot_id", facts.boot_id
+    chassis = facts.firmware.get("chassis_serial")
+    for key in SERIALS:
+        value = facts.firmware.get(key, "").strip()
+        real = value.lower() not in PLACEHOLDERS and len(set(value)) > 1
+        if real and (key == "board_serial" or value != chassis):
+            yield key, value
+
+
+def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
+    """Return the nodes whose output has the same digits as that of another node.
+
+    All independent values of the output are equal, and their digits are more than nodes share by
+    chance. Results of a computation are equal on all nodes, and are left out.
+    """
+    measured = np.array([_is_measured(each, benchmarks) for each in records.measurands], dtype=bool)
+    chosen = records.valid & measured[records.measurand] if len(records) else np.array([], bool)
+    places = np.flatnonzero(chosen)
+    if not len(places):
+        return {}
+    bits = records.value[places].astype(np.float64).view(np.uint64)
+    mixed = (bits ^ (records.measurand[places].astype(np.uint64) << np.uint64(52))) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
+    mixed ^= mixed >> np.uint64(29)
+    sums = np.zeros(len(records.executions), dtype=np.uint64)
+    np.add.at(sums, records.execution[places], mixed)
+    executions = np.unique(records.execution[places])
+    _, group, count = np.unique(sums[executions], return_inverse=True, return_counts=True)
+    suspect = set(executions[count[group] > 1].tolist())
+    values: dict[int, list[tuple[int, float]]] = {}
+    nodes: dict[int, str] = {}
+    for place in places[np.isin(records.execution[places], list(suspect))].tolist():
+        execution = int(records.execution[place])
+        pair = (int(records.measurand[place]), float(records.value[place]))
+        values.setdefault(execution, []).append(pair)
+        nodes[execution] = records.nodes[records.node[place]]
+    equal: dict[tuple[tuple[int, float], ...], set[int]] = {}
+    for execution, of_execution in values.items():
+        equal.setdefault(tuple(sorted(of_execution)), set()).add(execution)
+    total = np.bincount(records.measurand[places], minlength=len(records.measurands))
+    found: dict[str, list[Message]] = {}
+    for pairs, members in equal.items():
+        names = sorted({nodes[each] for each in members} - {""})
+        if len(names) > 1 and _digits(value for _, value in pairs) >= _needed(total[pairs[0][0]]):
+            case = records.measurands[pairs[0][0]].case
+            steps = ", ".join(sorted({records.executions[each].step for each in members})[:4])
+            message = Message("same-output", case=case, nodes=folded(names), steps=steps)
+            for host in dict.fromkeys(host for name in names for host in hosts_of(name)):
+                found.setdefault(host, []).append(message)
+    return {host: tuple(messages) for host, messages in found.items()}
+
+
+def _is_measured(measurand: Measurand, benchmarks: Benchmarks) -> bool:
+    """Return whether values are measured, and do not follow from others of the output."""
+    case = benchmarks.cases.get(measurand.case)
+    if case is None or measurand.origin in VIRTUAL or measurand.metric in TELEMETRY:
+        return False
+    metric, reader = metrics_of(case).get(measurand.metric), case.read
+    follows = isinstance(reader, ReadSpec) and any(
+        rule.metric == measurand.metric
+        and not variables_in(f"{{{each}}}").isdisjoint(reader.metrics)
+        for rule in reader.agree
+        for each in rule.expressions
+    )
+    return metric is not None and not metric.same_digits and not follows
+
+
+def _digits(values: Iterable[float]) -> float:
+    """Return the number of digits in which like nodes differ."""
+    digits = (
+        len(f"{abs(value):.15e}".partition("e")[0].replace(".", "").rstrip("0")) for value in values
+    )
+    return sum(max(0, number - COMMON_DIGITS) for number in digits)
+
+
+def _needed(executions: int) -> float:
+    """Return the number of digits that no two of `executions` share by chance."""
+    return math.log10(max(1, executions * (executions - 1) / 2) / CHANCE)
+
+
+def too_good(
+    figures: Aggregates,
+    benchmarks: Benchmarks,
+    fleet: Fleet,
+    judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]],
+) -> Faults:
+    """Return the nodes with a rate far above that of their peers, and above what is expected.
+
+    Rates of storage are left out: the load of others decides on them.
+    """
+    found: dict[str, list[Message]] = {}
+    possible = {
+        figure
+        for each, judgements in judged.items()
+        for figure, one in judgements
+        if each.reference.rule and one.ratio is not None and one.ratio <= 1
+    }
+    for at, of in enumerate(fleet.figures):
+        limit = of.fleet_limit
+        storage = benchmarks.case(of.record.case).writes is not None
+        # A fleet whose spread hides a slow node can have one that is too good.
+        few = limit.nodes < LEAST_NODES or limit.centre <= 0
+        if few or of.better != "higher" or of.members != LIKE_NODES or storage:
+            continue
+        ratios = fleet.median[fleet.of == at] / limit.centre
+        least = max(TOO_GOOD - 1, CERTAIN * 1.4826 * float(np.median(np.abs(ratios - 1))))
+        if not (ratios > 1 + least).any():
+            continue
+        for figure in np.flatnonzero(fleet.of == at)[ratios > 1 + least].tolist():
+            if figure in possible:
+                continue
+            ratio = float(fleet.median[figure]) / limit.centre
+            name = of.reason("too-good", ratio, metric=f"{of.record.case} {of.record.metric}")
+            for host in hosts_of(figures.records.nodes[int(figures.node[figure])]):
+                found.setdefault(host, []).append(name)
+    return {host: tuple(messages) for host, messages in found.items()}
+
+
+def above_nominal(
+    figures: Aggregates, judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]]
+) -> Faults:
+    """Return the nodes whose memory is faster than its modules."""
+    found: dict[str, tuple[Message, ...]] = {}
+    for each, judgements in judged.items():
+        if each.reference.rule != "memory_bandwidth":
+            continue
+        for figure, judgement in judgements:
+            if judgement.ratio is not None and judgement.ratio > ABOVE_NOMINAL:
+                message = Message(
+                    "above-nominal",
+                    metric=f"{each.case} {each.reference.metric}",
+                    ratio=f"{judgement.ratio:.3g}",
+                    source=judgement.source,
+                )
+                for host in hosts_of(figures.records.nodes[int(figures.node[figure])]):
+                    found[host] = (message,)
+    return found

@@ -1,0 +1,177 @@
+"""What was stated about the parts of each node: the faults of nodes with less, and the limits.
+
+Three statements are used, in this order: the inventory, an accepted run, most nodes of the
+partition with this processor. A limit never follows from the parts that a node shows if one of them
+states more: a node that lost half of its memory modules would pass it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, get_args
+
+from proofmark.cases.reference import Rule
+from proofmark.common.message import NOTHING, Message
+from proofmark.common.nodesets import folded
+from proofmark.judge.references.derived import Nominal
+from proofmark.site.installed_parts import (
+    By,
+    Parts,
+    missing_parts,
+    parts_of,
+    unknown_parts,
+    usual_parts,
+    without,
+)
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.rated import Rated
+
+Statements = Mapping[By, Parts]
+"""The parts of one node by who states them."""
+
+PART_OF: Mapping[Rule, str] = {
+    "memory_bandwidth": "dimms",
+    "link_bandwidth": "gbit_per_s",
+    "link_latency": "gbit_per_s",
+    "rpeak_nominal": "cores",
+    "rpeak_avx": "cores",
+    "typical_triad": "dimms",
+    "typical_bandwidth": "gbit_per_s",
+    "typical_hpl": "cores",
+}
+"""The part from which a limit is computed."""
+RELATED: Mapping[str, Sequence[str]] = {
+    "dimms": ("dimm_bytes", "memory_bytes"),
+    "rails": ("ports", "nics"),
+    "link_bytes_per_s": ("ports", "nics"),
+}
+"""Parts that are declared with another one."""
+
+
+def statements(
+    nodes: Mapping[str, NodeFacts], declared: Parts, accepted: Mapping[str, Parts]
+) -> dict[str, Statements]:
+    """Return what is stated about each of `nodes`.
+
+    A part that is declared is not compared with other nodes: the site knows that some have less.
+
+    Args:
+        nodes: the facts of the nodes of a partition.
+        declared: the parts that the inventory states.
+        accepted: the parts of nodes in an accepted run.
+    """
+    alike: dict[str, list[NodeFacts]] = {}
+    for facts in nodes.values():
+        alike.setdefault(facts.cpu_model, []).append(facts)
+    known = {each.name for each in fields(declared) if getattr(declared, each.name) is not None}
+    known |= {name for part in known for name in RELATED.get(part, ())}
+    usual = {
+        model: without(usual_parts([parts_of(each) for each in group]), known - {"reserved"})
+        for model, group in alike.items()
+    }
+    return {
+        host: {
+            "declared": declared,
+            "accepted": accepted.get(host, Parts()),
+            "usual": usual[facts.cpu_model],
+        }
+        for host, facts in nodes.items()
+    }
+
+
+def part_faults(
+    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+) -> dict[str, tuple[Message, ...]]:
+    """Return what each node has less of than stated, one message for each who states it."""
+    faults = {host: tuple(_faults(facts, stated[host])) for host, facts in nodes.items()}
+    return {host: messages for host, messages in faults.items() if messages}
+
+
+def _faults(facts: NodeFacts, stated: Statements) -> Iterable[Message]:
+    named: set[str] = set()
+    for by in get_args(By):
+        found = _found(facts, by)
+        less = {
+            name: message
+            for name, message in missing_parts(stated[by], found).items()
+            if name not in named
+        }
+        named |= {*less, *(name for part in less for name in RELATED.get(part, ()))}
+        if less:
+            yield Message(f"hardware-{by}", text=tuple(less.values()))
+
+
+def _found(facts: NodeFacts, by: By) -> Parts:
+    """Return the parts of a node. An accepted run has the processors that it was allowed to use."""
+    found = parts_of(facts)
+    if by != "accepted":
+        return found
+    return replace(found, cores=facts.cores, sockets=facts.sockets)
+
+
+def unread_parts(nodes: Mapping[str, NodeFacts], declared: Parts) -> tuple[Message, ...]:
+    """Return the declared parts that the probes of nodes did not find out, with the nodes."""
+    unread: dict[str, list[str]] = {}
+    for host, facts in nodes.items():
+        for name in unknown_parts(declared, parts_of(facts)):
+            unread.setdefault(name, []).append(host)
+    return tuple(
+        Message("part-unread", part=Message(f"part-{name}"), nodes=folded(hosts))
+        for name, hosts in unread.items()
+    )
+
+
+def nominal_parts(
+    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+) -> dict[str, Nominal]:
+    """Return the parts of each node from which its limits are computed."""
+    return {host: _nominal(facts, stated[host]) for host, facts in nodes.items()}
+
+
+def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
+    own = parts_of(facts)
+    # A run that may use a part of the processors has a limit of this part.
+    whole = facts.cores == facts.cores_online
+    names = ("dimms", "dimm_mt_per_s", "gbit_per_s", *(("cores", "sockets") if whole else ()))
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name in names:
+        found = {by: getattr(stated[by], name) or 0 for by in get_args(By)}
+        best = "declared" if found["declared"] else max(found, key=lambda by: found[by])
+        # More than accepted or usual is an upgrade. Nobody has stated it, but its limit is higher.
+        if found[best] and (best == "declared" or found[best] >= (getattr(own, name) or 0)):
+            sources[name], values[name] = best, found[best]
+        elif found[best]:
+            sources[name] = best
+    return Nominal(**values, sources=sources)
+
+
+def shown_basis(
+    rules: Iterable[tuple[Rule, Iterable[str]]],
+    nominal: Mapping[str, Nominal],
+    rated: Rated,
+) -> Message:
+    """Return which limits follow from the parts that nodes show, or `NOTHING`.
+
+    Args:
+        rules: the rules of the limits that judged figures, each with the nodes of the figures.
+        nominal: the stated parts of each node.
+        rated: the values that the inventory states.
+    """
+    shown: dict[str, set[str]] = {}
+    values = {
+        "memory_bandwidth": rated.dimms,
+        "link_bandwidth": rated.link_bytes_per_s,
+        "link_latency": rated.link_latency_s,
+    }
+    for rule, hosts in rules:
+        part = PART_OF[rule]
+        by = {host: nominal[host].sources.get(part, "usual") for host in hosts if host in nominal}
+        missing = {host for host, who in by.items() if who == "usual"}
+        if missing and values.get(rule) is None:
+            shown.setdefault(part, set()).update(missing)
+    if not shown:
+        return NOTHING
+    parts = tuple(Message(f"part-{name}") for name in shown)
+    return Message("parts-shown", parts=parts, nodes=folded(set().union(*shown.values())))

@@ -1,0 +1,148 @@
+"""Numbers of one output that determine each other are compared, to their printed digits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.folders import BENCHMARKS, ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.values import Printed
+
+CASES = load_benchmarks(BENCHMARKS).cases
+READERS = {
+    "fio": "fio-cache",
+    "hpcc": "hpcc",
+    "hpl": "hpl",
+    "imb": "imb-pingpong",
+    "ior": "ior",
+    "npb": "npb-btio",
+    "osu": "osu-latency",
+    "stream": "stream",
+}
+OUTPUTS = sorted(
+    path
+    for folder in (BENCHMARKS / "samples", ROOT / "tests" / "data" / "wild")
+    for path in folder.iterdir()
+    if ".expected." not in path.name and path.name.partition("-")[0].partition("_")[0] in READERS
+)
+
+
+def read(case: str, text: str) -> list[Reading]:
+    spec = CASES[case].read
+    assert isinstance(spec, ReadSpec)
+    return read_output(spec, case, text)
+
+
+def contradictions(readings: list[Reading]) -> set[str]:
+    return {each.metric for each in readings if "reader-contradiction" in each.reason.codes()}
+
+
+@pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
+def test_no_sample_contradicts_itself(path: Path) -> None:
+    """The control: outputs of real programs of many versions."""
+    case = READERS[path.name.partition("-")[0].partition("_")[0]]
+    assert contradictions(read(case, path.read_text(encoding="utf-8"))) == set()
+
+
+def sample(name: str) -> str:
+    return (BENCHMARKS / "samples" / name).read_text(encoding="utf-8")
+
+
+def word(line: str, place: int, change: Callable[[str], str]) -> Callable[[str], str]:
+    """Return an edit of the word at `place` of each line that begins with `line`."""
+
+    def edited(text: str) -> str:
+        lines = text.split("\n")
+        for at, each in enumerate(lines):
+            if each.lstrip().startswith(line):
+                words = each.split()
+                words[place] = change(words[place])
+                lines[at] = " ".join(words)
+        return "\n".join(lines)
+
+    return edited
+
+
+def times(factor: float, digits: int) -> Callable[[str], str]:
+    return lambda text: f"{float(text) * factor:.{digits}f}"
+
+
+def of_fio(text: str) -> str:
+    document = json.loads(text)
+    for job in document["jobs"]:
+        job["write"]["bw"] *= 2
+    return json.dumps(document)
+
+
+def of_json(text: str) -> str:
+    document = json.loads(text)
+    for test in document["tests"]:
+        for result in test["Results"]:
+            for each in result if isinstance(result, list) else [result]:
+                if "bwMiB" in each:
+                    each["bwMiB"] *= 1.5
+    return json.dumps(document)
+
+
+EDITS = [
+    ("stream-5.10_N64000000_t2.txt", word("Triad:", 1, times(1.2, 1)), {"triad"}),
+    ("stream-5.10_N64000000_t2.txt", word("Copy:", 1, times(1.01, 1)), {"copy"}),
+    ("stream-5.10_N64000000_t2.txt", word("Add:", 3, times(0.9, 6)), {"add"}),
+    ("imb-2021.7_PingPong_n2.txt", word("1048576", 3, times(2, 2)), {"t_avg", "bandwidth"}),
+    ("imb-2021.7_PingPong_n2.txt", word("65536", 2, times(0.8, 2)), {"t_avg", "bandwidth"}),
+    ("ior-4.0.0_posix_wr_b16m_t1m_n2_fpp.txt", word("write ", 1, times(1.1, 2)), {"write"}),
+    ("ior-3.3.0_posix_b4m_t1m_n2_fpp.json", of_json, {"write", "read"}),
+    ("fio-3.33_4m_2m_n2_fpp.json", of_fio, {"write"}),
+    ("npb-3.4.3_bt.A_full_n4.txt", word("Mop/s total", 3, times(1.1, 2)), {"time", "mops"}),
+    ("npb-3.4.3_bt.A_full_n4.txt", word("Time in", 4, times(0.9, 2)), {"time", "mops"}),
+    ("hpcc-1.5.0_N4000_n2.txt", word("WR11", 6, times(1.1, 3)), {"hpl_rmax"}),
+    (
+        "hpcc-1.5.0_N4000_n2.txt",
+        word("MPIRandomAccess_time", 0, lambda _: "MPIRandomAccess_time=20"),
+        {"randomaccess_mpi"},
+    ),
+    ("osu-7.4_mbw_mr_n2.txt", word("4096 ", 1, times(1.1, 2)), {"bandwidth", "rate"}),
+]
+
+
+@pytest.mark.fault("numbers-disagree")
+@pytest.mark.parametrize(("name", "edit", "metrics"), EDITS)
+def test_an_edited_number_contradicts_the_others(
+    name: str, edit: Callable[[str], str], metrics: set[str]
+) -> None:
+    case, text = READERS[name.partition("-")[0]], sample(name)
+    changed = edit(text)
+    assert changed != text
+    readings = read(case, changed)
+    assert contradictions(readings) >= metrics
+    assert not any(each.valid for each in readings if "reader-contradiction" in each.reason.codes())
+
+
+def test_a_stonewalled_run_moves_another_amount() -> None:
+    text = sample("ior-4.0.0_posix_b4g_t1m_n2_stonewall.txt")
+    assert contradictions(read("ior", text)) == set()
+
+
+def test_numbers_that_are_only_compared_are_no_parameters() -> None:
+    readings = read("stream", sample("stream-5.10_N64000000_t2.txt"))
+    assert {name for each in readings for name in each.parameters} == {"threads", "array"}
+    rows = read("ior", sample("ior-3.3.0_posix_b4m_t1m_n2_fpp.json"))
+    assert all("total_s" not in each.parameters for each in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "half"), [("0.039510", 5e-7), ("0.0395", 5e-5), ("12", 0.5), ("1.5e-3", 5e-5)]
+)
+def test_half_of_the_last_digit(text: str, half: float) -> None:
+    assert Printed(text).half == pytest.approx(half)
+
+
+def test_a_short_time_that_is_printed_as_zero_is_not_compared() -> None:
+    assert contradictions(read("hpcc", sample("hpcc-1.5.0_N200-400_n1.txt"))) == set()
+    assert Printed("-") != Printed("-")

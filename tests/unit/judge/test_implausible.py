@@ -1,0 +1,121 @@
+"""Copied outputs, two names of one machine, and results that are too good are faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.fleet import fleet_run
+from tests.folders import PROBES
+
+from proofmark.judge.diagnosis.implausible import same_machines
+from proofmark.judge.judging import judge_run
+from proofmark.judge.verdict import Verdict
+from proofmark.site.node.facts import parse_probe
+
+HOSTS = [f"n{number}" for number in range(8)]
+RATES = {host: [100.123 + number / 7, 100.456 + number / 9] for number, host in enumerate(HOSTS)}
+
+
+def verdict_of(folder: Path, rates: Mapping[str, Sequence[float]], **more: Any) -> Verdict:
+    return judge_run(fleet_run(folder, rates, **more))
+
+
+def named(verdict: Verdict) -> dict[str, str]:
+    return {fault.node: str(fault.reason) for fault in verdict.faults}
+
+
+def test_sound_nodes_are_not_named(tmp_path: Path) -> None:
+    """The control."""
+    assert named(verdict_of(tmp_path, RATES)) == {}
+
+
+@pytest.mark.fault("copied-output")
+def test_two_nodes_with_the_same_output_are_named(tmp_path: Path) -> None:
+    verdict = verdict_of(
+        tmp_path, {**RATES, "n5": [99.87654321, *RATES["n5"]], "n2": [99.87654321]}
+    )
+    assert named(verdict).keys() == {"n2", "n5"}
+    assert "n[2,5] have the same output of fake" in named(verdict)["n2"]
+    assert verdict.exit_code() == 1
+
+
+def test_few_digits_are_equal_by_chance(tmp_path: Path) -> None:
+    """Eight nodes: 28 pairs. A value with four digits is one of about a hundred."""
+    assert named(verdict_of(tmp_path, {key: [100.5, 100.25] for key in HOSTS})) == {}
+
+
+def test_the_same_output_twice_on_one_node_is_no_copy(tmp_path: Path) -> None:
+    assert named(verdict_of(tmp_path, {**RATES, "n2": [99.87654321] * 3})) == {}
+
+
+def test_virtual_nodes_may_have_the_same_output(tmp_path: Path) -> None:
+    rates = {key: [99.87654321] for key in HOSTS}
+    assert named(verdict_of(tmp_path, rates, partition={"origin": "emulated"})) == {}
+
+
+@pytest.mark.fault("copied-output")
+@pytest.mark.parametrize("key", ["boot_id", "board_serial", "product_serial"])
+def test_two_names_of_one_machine_are_named(tmp_path: Path, key: str) -> None:
+    verdict = verdict_of(tmp_path / "same", RATES, changes=_shared(key, ["n1", "n6"]))
+    assert named(verdict).keys() == {"n1", "n6"}
+    assert f"n[1,6] are one machine: {key} same" in named(verdict)["n1"]
+    assert verdict.exit_code() == 1
+
+
+def _shared(key: str, hosts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return changes that put one value in the line of `key`; what follows is another key."""
+    return {host: {f"| {key}: ": f"| {key}: same\n| old_{key}: "} for host in hosts}
+
+
+@pytest.mark.parametrize("number", ["To be filled by O.E.M.", "00000000", "Default string", ""])
+def test_a_placeholder_is_no_serial_number(number: str) -> None:
+    probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
+    firmware = {"board_serial": number, "product_serial": "C1", "chassis_serial": "C1"}
+    facts = parse_probe(probe, "p").model_copy(update={"firmware": firmware, "boot_id": None})
+    assert same_machines({"n1": facts, "n2": facts}, "measured") == {}
+    real = facts.model_copy(update={"firmware": {"board_serial": "XY-42"}})
+    assert same_machines({"n1": real, "n2": real}, "measured").keys() == {"n1", "n2"}
+    assert same_machines({"n1": real, "n2": real}, "emulated") == {}
+
+
+@pytest.mark.fault("too-good")
+def test_a_node_far_above_its_peers_is_named(tmp_path: Path) -> None:
+    verdict = verdict_of(tmp_path, {**RATES, "n4": [170.0, 171.0]})
+    assert named(verdict).keys() == {"n4"} and verdict.exit_code() == 1
+    assert "too good to be true: fake rate is 1.69 ×" in named(verdict)["n4"]
+
+
+def test_a_node_that_is_somewhat_better_is_not_named(tmp_path: Path) -> None:
+    """The control."""
+    assert named(verdict_of(tmp_path, {**RATES, "n4": [140.0, 141.0]})) == {}
+    noisy = {host: [60.123 + 12 * at] for at, host in enumerate(HOSTS)}
+    assert named(verdict_of(tmp_path / "noisy", noisy)) == {}
+
+
+REFERENCE = {
+    "metric": "rate",
+    "kind": "floor",
+    "rule": "memory_bandwidth",
+    "at_least": 0.1,
+    "source": "s",
+}
+
+
+def test_a_good_node_among_bad_ones_is_not_named(tmp_path: Path) -> None:
+    """What it reaches is possible on its hardware."""
+    rates = {host: [1000 * value for value in values] for host, values in RATES.items()}
+    case = {"references": [REFERENCE]}
+    good = verdict_of(tmp_path, {**rates, "n4": [170_000.0, 171_000.0]}, case=case)
+    assert named(good) == {}
+
+
+@pytest.mark.fault("too-good")
+def test_memory_above_the_rate_of_its_modules_is_named(tmp_path: Path) -> None:
+    """Twelve modules of 2666 MT/s have 255.9 GB/s."""
+    for rate, hosts in ((275_000.0, {"n1"}), (262_000.0, set())):
+        verdict = verdict_of(tmp_path / f"{rate}", {"n1": [rate]}, case={"references": [REFERENCE]})
+        assert named(verdict).keys() == hosts
+        assert all("bandwidth of the memory modules" in text for text in named(verdict).values())

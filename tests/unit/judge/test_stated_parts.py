@@ -1,0 +1,272 @@
+"""Nodes with fewer or slower parts than stated are faults, and limits follow from the statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.fixtures.fleet import fleet_run
+from tests.folders import PROBES
+
+from proofmark.judge.baseline.changes import accepted_parts, capacity_of
+from proofmark.judge.gate.gate_decisions import decide
+from proofmark.judge.gate.gate_evidence import evidence_of
+from proofmark.judge.judging import judge_and_write
+from proofmark.judge.verdict import Verdict
+from proofmark.runs.run import Run
+from proofmark.site.accepted_baseline import Baseline, NodeState
+from proofmark.site.declared_parts import DeclaredParts
+from proofmark.site.installed_parts import declared_parts, missing_parts, parts_of
+from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.rated import Rated
+from proofmark.site.survey.bought_parts import parts_question
+from proofmark.site.survey.entries import Question
+
+PROBE = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
+SOURCE = {"source": "the offer"}
+DIMMS = {"dimms": {"count": 12, "bytes": 2**34, "mt_per_s": 2666}, **SOURCE}
+EDR = {"rails": {"count": 1, "gbit_per_s": 100}, **SOURCE}
+NODES = [f"n{number}" for number in range(8)]
+
+
+def without_modules(least: int = 6) -> dict[str, str]:
+    """Return the changes of a probe that take the first `least` of twelve modules out."""
+    blocks = re.findall(r"\| \tSize: 16384 MB\n\| \tLocator: \S+\n", PROBE)
+    assert len(blocks) == 12
+    return {block: block.replace("16384 MB", "No Module Installed") for block in blocks[:least]}
+
+
+HALF = without_modules()
+SLOW_PORT = {"100 Gb/sec (4X EDR)": "10 Gb/sec (4X SDR)"}
+FULL, SLOWEST = (f"Configured Clock Speed: {speed} MT/s" for speed in (2666, 2400))
+SLOW_MODULES = {FULL: "Configured Clock Speed: 2133 MT/s"}
+NO_PORT = {
+    "mlx5_0/1 state: 4: ACTIVE": "mlx5_0/1 state: 1: DOWN",
+    "ib0 operstate: up": "ib0 operstate: down",
+}
+
+
+def judged(
+    folder: Path,
+    changes: Mapping[str, Mapping[str, str]],
+    *,
+    parts: Mapping[str, Any] | None = None,
+    rule: str = "memory_bandwidth",
+    rate: float = 105,
+    hosts: list[str] = NODES,
+    rated: Mapping[str, Any] | None = None,
+) -> tuple[Run, Verdict]:
+    """Return a run in which each node measured `rate` in GB/s, and its verdict."""
+    limit = {"case": "fake", "metric": "rate", "rule": rule, "at_least": 0.5, "source": "s"}
+    run = fleet_run(
+        folder,
+        {host: [1000 * rate, 1001 * rate] for host in hosts},
+        # One module of this probe runs at 2400 MT/s.
+        changes={host: {SLOWEST: FULL, **changes.get(host, {})} for host in hosts},
+        partition={"parts": dict(parts or {}), "rated": dict(rated or {}), "limits": [limit]},
+    )
+    return run, judge_and_write(run)
+
+
+def named(verdict: Verdict) -> dict[str, str]:
+    return {fault.node: str(fault.reason) for fault in verdict.faults}
+
+
+def on_all(changes: Mapping[str, str], hosts: list[str] = NODES) -> dict[str, Mapping[str, str]]:
+    return dict.fromkeys(hosts, changes)
+
+
+@pytest.mark.fault("parts-missing")
+@pytest.mark.parametrize(
+    ("changes", "parts", "reason"),
+    [
+        (HALF, DIMMS, "DIMMs: 6, accepted 12"),
+        (without_modules(1), DIMMS, "DIMMs: 11, accepted 12"),
+        (SLOW_MODULES, DIMMS, "MT/s of a DIMM: 2133, accepted 2666"),
+        (
+            {"Size: 16384 MB": "Size: 8192 MB"},
+            DIMMS,
+            "size of 12 DIMMs: 8 GiB, accepted 16 GiB",
+        ),
+        (SLOW_PORT, EDR, "Gb/s of the ports: 1 × 10, accepted 1 × 100"),
+        (NO_PORT, EDR, "active ports of the network: 0, accepted 1"),
+        ({}, {"rails": {"count": 4, "gbit_per_s": 100}, **SOURCE}, "network: 1, accepted 4"),
+        ({}, {"cores": 48, **SOURCE}, "cores: 40, accepted 48"),
+        ({}, {"sockets": 4, **SOURCE}, "sockets: 2, accepted 4"),
+        ({}, {"memory_bytes": 2**38, **SOURCE}, "memory: 186.9 GiB, accepted 256.0 GiB"),
+    ],
+)
+def test_a_node_with_less_than_declared_is_a_fault_by_name(
+    tmp_path: Path, changes: dict[str, str], parts: dict[str, Any], reason: str
+) -> None:
+    """Also if all nodes have the same fault, and if there is one node only."""
+    for number, hosts in enumerate((NODES, ["n1"])):
+        folder = tmp_path / str(number)
+        _, verdict = judged(folder, on_all(changes, hosts), parts=parts, hosts=hosts, rate=130)
+        assert named(verdict).keys() == set(hosts)
+        assert all(
+            text.startswith("less hardware than declared: ") for text in named(verdict).values()
+        )
+        assert all(reason in text for text in named(verdict).values()), named(verdict)
+        assert verdict.exit_code() == 1
+        fault = verdict.head()["fleet"]["nodes"][0]["known"][0]
+        assert fault["code"] == "hardware-declared" and fault["fields"]["text"][0]["fields"]
+
+
+@pytest.mark.fault("parts-missing")
+def test_sound_nodes_are_no_fault(tmp_path: Path) -> None:
+    """The control."""
+    parts = {**DIMMS, **EDR, "cores": 40, "sockets": 2, "memory_bytes": 12 * 2**34}
+    _, verdict = judged(tmp_path, {}, parts=parts, rate=130)
+    assert (named(verdict), verdict.unmet, verdict.exit_code()) == ({}, (), 0)
+    assert not verdict.basis
+
+
+def test_limits_follow_from_the_declared_parts(tmp_path: Path) -> None:
+    """Half of the modules give half of the rate on all nodes: alike, and FAIL."""
+    _, verdict = judged(tmp_path / "declared", on_all(HALF), parts=DIMMS)
+    assert verdict.counts["FAIL"] == len(NODES) and not verdict.basis
+    (result, *_) = verdict.of("FAIL")
+    assert "0.41 × memory_bandwidth (255936 MB/s)" in result.reason
+    assert "declared" in result.references[0].source
+    _, verdict = judged(tmp_path / "shown", on_all(HALF))
+    assert verdict.counts["PASS"] == len(NODES)
+    assert "because nothing states it: memory modules (n[0-7])" in verdict.basis
+    assert verdict.head()["basis_code"] == "parts-shown"
+
+
+@pytest.mark.parametrize(
+    "stated", [{"parts": EDR}, {"rated": {"link_bytes_per_s": 12.5e9, **SOURCE}}]
+)
+def test_a_port_that_is_slow_on_all_nodes_fails(tmp_path: Path, stated: dict[str, Any]) -> None:
+    _, verdict = judged(tmp_path, on_all(SLOW_PORT), rule="link_bandwidth", rate=0.9, **stated)
+    assert verdict.counts["FAIL"] == len(NODES) and named(verdict).keys() == set(NODES)
+    assert "12500 MB/s" in next(iter(verdict.of("FAIL"))).reason
+
+
+@pytest.mark.fault("parts-missing")
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (HALF, "DIMMs: 6, accepted 12"),
+        (SLOW_MODULES, "MT/s of a DIMM: 2133"),
+        (SLOW_PORT, "Gb/s of the ports: 1 × 10, accepted 1 × 100"),
+        (NO_PORT, "active ports of the fabric: 0, accepted 1"),
+        ({"MemTotal:       196000000": "MemTotal:       98000000"}, "memory: 93.5 GiB"),
+    ],
+)
+@pytest.mark.parametrize("bad", [["n3"], ["n1", "n3", "n6"]])
+def test_a_node_with_less_than_most_nodes_is_a_fault(
+    tmp_path: Path, changes: dict[str, str], reason: str, bad: list[str]
+) -> None:
+    _, verdict = judged(tmp_path, on_all(changes, bad), rate=130)
+    assert named(verdict).keys() == set(bad) and verdict.exit_code() == 1
+    assert all(reason in text for text in named(verdict).values())
+    assert all("less hardware than most nodes" in text for text in named(verdict).values())
+
+
+def test_the_limit_of_a_node_follows_from_its_peers(tmp_path: Path) -> None:
+    _, verdict = judged(tmp_path, {"n3": HALF})
+    assert [result.verdict for result in verdict.results] == ["FAIL"] * len(NODES)
+    assert all("255936" in result.reason for result in verdict.results)
+
+
+def test_declared_parts_replace_those_of_most_nodes(tmp_path: Path) -> None:
+    """A site with two sizes of nodes declares the smaller one."""
+    least = {"dimms": {"count": 6}, **SOURCE}
+    memory = {"MemTotal:       196000000": "MemTotal:       98000000"}
+    _, verdict = judged(tmp_path, {"n3": {**HALF, **memory}}, parts=least, rate=130)
+    assert named(verdict) == {}
+
+
+def test_more_than_usual_is_no_fault(tmp_path: Path) -> None:
+    _, verdict = judged(tmp_path, on_all(HALF, NODES[1:]), rate=100)
+    assert named(verdict) == {}
+
+
+def test_declared_parts_that_no_probe_can_read_are_not_judged(tmp_path: Path) -> None:
+    silent = {"=== dimms\n": "=== dimms\n! dimms: needs root\n=== more\n"}
+    _, verdict = judged(tmp_path, on_all(silent), parts=DIMMS, rate=130)
+    assert named(verdict) == {} and verdict.exit_code() == 4
+    assert "n[0-7]: the declared part was not found out: memory modules" in verdict.unmet
+    assert verdict.counts["PASS"] == len(NODES)
+
+
+def test_a_gate_keeps_a_single_node_with_half_of_its_modules(tmp_path: Path) -> None:
+    for parts, action in ((DIMMS, "keep"), ({}, "resume")):
+        run, verdict = judged(tmp_path / action, {"n1": HALF}, parts=parts, hosts=["n1"], rate=120)
+        decision = decide(evidence_of(verdict, run.plan, ()), ["n1"])["n1"]
+        assert decision.action == action
+        assert decision.fault == (action == "keep")
+
+
+def facts(**changes: Any) -> NodeFacts:
+    return parse_probe(PROBE, "probe").model_copy(update=changes)
+
+
+def accepted(*nodes: NodeFacts) -> Baseline:
+    states = tuple(
+        NodeState(
+            nodes=f"a{number}",
+            capacity=capacity_of(node),
+            traits={"processor": node.cpu_model},
+        )
+        for number, node in enumerate(nodes)
+    )
+    base = {"name": "b", "site": "s", "partition": "p", "origin": "measured", "figures": "f"}
+    return Baseline(**base, runs=(), nodes=states)
+
+
+def test_a_new_node_has_at_least_the_parts_of_most_accepted_nodes() -> None:
+    whole = facts()
+    half = facts(dimms=whole.dimms[:6])
+    baseline = accepted(whole, whole, half)
+    parts = accepted_parts(baseline, {"new": half, "a2": half, "a0": half})
+    found = {host: missing_parts(stated, parts_of(half)).keys() for host, stated in parts.items()}
+    assert found == {"new": {"dimms"}, "a2": set(), "a0": {"dimms"}}
+    other = facts(cpu_model="Another CPU", dimms=())
+    assert missing_parts(accepted_parts(baseline, {"x": other})["x"], parts_of(other)) == {}
+
+
+def test_a_slower_port_than_accepted_is_less() -> None:
+    (port,) = facts().ports
+    slow = facts(ports=(port.model_copy(update={"rate": "50 Gb/sec (2X EDR)"}),))
+    stated = accepted_parts(accepted(facts()), {"a0": slow})["a0"]
+    assert missing_parts(stated, parts_of(slow)).keys() == {"ports"}
+    old = accepted(facts()).nodes[0].capacity.model_copy(update={"port_gbit_per_s": ()})
+    assert old.ports == 1  # a baseline of an older format has no rates
+
+
+def test_ports_of_roce_are_counted_once() -> None:
+    (port,) = facts().ports
+    (nic,) = facts().nics
+    two = facts(ports=(port,) * 2, nics=(nic,) * 2)
+    four = declared_parts(
+        DeclaredParts.model_validate({"rails": {"count": 4, "gbit_per_s": 100}, **SOURCE}), Rated()
+    )
+    assert missing_parts(four, parts_of(two)).keys() == {"rails"}
+    slingshot = facts(ports=(), nics=(nic,) * 4)
+    assert missing_parts(four, parts_of(slingshot)) == {}
+
+
+def test_a_virtual_node_has_no_known_modules() -> None:
+    assert parts_of(facts(virtual="kvm")).dimms is None
+
+
+def test_init_proposes_the_parts_that_it_found() -> None:
+    """The proposal is a declaration that the node meets."""
+    node = facts()
+    (question,) = parts_question(node, "n1").values()
+    assert isinstance(question, Question)
+    given = yaml.safe_load("\n".join(question.answer))["parts"]
+    assert given["dimms"] == {"count": 12, "bytes": 2**34, "mt_per_s": 2400}
+    assert given["rails"] == {"count": 1, "gbit_per_s": 100.0}
+    declared = declared_parts(DeclaredParts.model_validate(given), Rated())
+    assert missing_parts(declared, parts_of(node)) == {}
+    assert missing_parts(declared, parts_of(facts(dimms=node.dimms[:11]))).keys() == {"dimms"}
+    (hidden,) = parts_question(facts(virtual="kvm"), "n1").values()
+    assert isinstance(hidden, Question) and "  memory_bytes: " in "\n".join(hidden.answer)
