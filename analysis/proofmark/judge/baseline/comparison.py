@@ -155,6 +155,14 @@ class BaselineComparison:
         found = self._places.get(figure, ())
         return tuple(part.judgement(place, self.source) for part, place in found)
 
+    def needed(self, figure: int) -> float | None:
+        """Return with how many repeats a material change of a figure would be seen.
+
+        It is the least number of all parts; None if the baseline does not have the figure.
+        """
+        found = [float(part.needed[place]) for part, place in self._places.get(figure, ())]
+        return min((each for each in found if not math.isnan(each)), default=None)
+
     def outcome(self, name: str) -> Numbers:
         """Return the figures with an outcome in any part: ``worse``, ``passed`` or ``better``."""
         found = [part.limits.figure[getattr(part, name)] for part in self.parts]
