@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
@@ -130,7 +131,7 @@ def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _worst(verdict: Verdict) -> Iterator[str]:
-    """Yield the faults of nodes, the FAIL figures, the INVALID figures, then the missing steps.
+    """Yield the faults of nodes, the FAIL and the INVALID figures, what is missing or too noisy.
 
     The FAIL figure furthest from its limit comes first.
     """
@@ -152,6 +153,8 @@ def _worst(verdict: Verdict) -> Iterator[str]:
         yield _("duplicate figures of one step: {count}").format(count=coverage.duplicate)
     for line in verdict.unmet:
         yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
+    for result, noise in verdict.results.too_noisy():
+        yield _described(replace(result, reason=noise), several=several)
 
 
 def _nothing_worse(verdict: Verdict) -> str:
