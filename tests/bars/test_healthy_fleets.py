@@ -14,6 +14,7 @@ from proofmark.judge.judging import judge_run
 
 OLDER = {"Xeon(R) Gold 6148": "Xeon(R) Gold 6130"}
 SIZES = (1, 2, 4, 5, 8, 12, 19, 20, 33, 64)
+SPREADS = (0.001, 0.003, 0.005, 0.01, 0.03)
 NOISES = (0.001, 0.005, 0.01, 0.03, 0.1)
 
 
@@ -21,17 +22,17 @@ def false_failures(folder: Path, seed: int) -> int:
     """Return the number of FAIL figures and faults of a healthy fleet.
 
     The fleets differ in size, in the spread of their nodes and the noise of repeats, and in the
-    number of repeats. Each third fleet has two classes of nodes, one of them 30 % slower; the name
+    number of repeats. Each third fleet has two classes of nodes, one of them 20 % slower; the name
     of the processor separates them.
     """
     random = np.random.default_rng(seed)
     nodes, repeats = SIZES[seed % len(SIZES)], int(random.integers(1, 6))
-    spread, noise = random.choice(NOISES, 2)
+    spread, noise = random.choice(SPREADS), random.choice(NOISES)
     older = {f"n{number:03}" for number in range(nodes // 2)} if seed % 3 == 0 else set()
     rates = {}
     for number in range(nodes):
         host = f"n{number:03}"
-        level = LEVEL * (0.7 if host in older else 1.0) * np.exp(random.normal(0, spread))
+        level = LEVEL * (0.8 if host in older else 1.0) * np.exp(random.normal(0, spread))
         rates[host] = (level * np.exp(random.normal(0, noise, repeats))).round(2).tolist()
     changes = {
         host: {
