@@ -72,15 +72,6 @@ MESSAGES: Mapping[str, str] = {
     "imported-network": "the network between the nodes is not recorded",
     "imported-facts": "the hardware of the node is not recorded",
     "imported-program": "the program of imported outputs is not recorded",
-    # judge: comparisons that would not see a material change
-    "noisy": "too noisy: would see {change} %, {material} % is material; about {repeats} repeats "
-    "are needed",
-    "noisy-runs": "too noisy: would see {change} %, {material} % is material; about {repeats} runs "
-    "are needed",
-    "noisy-always": "too noisy: would see {change} %, {material} % is material; no number of "
-    "repeats is enough",
-    "noisy-once": "too noisy: would see {change} %, {material} % is material; with one repeat it "
-    "is not known how many are needed",
     # judge: the accepted runs of the site
     "baseline-once": "{ratio} × {name} ({value}): the noise is not known, it was measured once",
     "baseline-noise": "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of "
@@ -95,8 +86,6 @@ MESSAGES: Mapping[str, str] = {
     # judge: like nodes
     "peers-alike": "like its peers: {ratio} × the median of {nodes} like nodes ({value})",
     "targets-alike": "like its peers: {ratio} × the median of {nodes} storage targets ({value})",
-    "peers-noisy": "{ratio} × the median of {nodes} like nodes ({value}), {text}",
-    "targets-noisy": "{ratio} × the median of {nodes} storage targets ({value}), {text}",
     "peers-off": "{ratio} × the median of {nodes} like nodes ({value}); at most {accepted} spreads "
     "are accepted",
     "peers-off-by": "{ratio} × the median of {nodes} like nodes ({value}), {deviation} spreads "

@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.baseline.baseline_table import compared_metric
 from proofmark.judge.baseline.comparison import BaselineComparison
-from proofmark.judge.power import precision
+from proofmark.judge.references.limit_confidence import beyond
 from proofmark.judge.results import Results
 from proofmark.plan.step import Step
 
@@ -68,7 +69,7 @@ def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -
         ):
             continue
         values = figures.values(figure)
-        wanted = _wanted(results.baseline, figure, values, metric.material_change)
+        wanted = wanted_values(results.baseline, figure, values, metric.material_change)
         of_one = len(values) / len(set(executions))
         lacking = math.inf if math.isinf(wanted) else math.ceil((wanted - len(values)) / of_one)
         more[names] = max(more.get(names, 0.0), lacking)
@@ -79,15 +80,22 @@ def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -
     ]
 
 
-def _wanted(
+def wanted_values(
     baseline: BaselineComparison | None, figure: int, values: Sequence[float], material: float
 ) -> float:
     """Return the number of values with which a material change of a figure would be seen."""
     needed = baseline.needed(figure) if baseline else None
     if needed is not None:
         return needed
-    known = precision(values)
-    return known.repeats(-math.log1p(-material)) if known else float(len(values))
+    middle = median(values)
+    bound = beyond(values, middle, middle, least=True) if min(values) > 0 else None
+    if bound is None or bound <= material:
+        return float(len(values))
+    if bound >= 1:
+        return math.inf
+    # The quantile of the values so far is used for the sum: so Stein's level does not depend on
+    # the true variance.
+    return math.ceil(len(values) * (math.log1p(-bound) / math.log1p(-material)) ** 2)
 
 
 @dataclass(frozen=True)

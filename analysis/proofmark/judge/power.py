@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from statistics import NormalDist, variance
-from typing import Literal, NamedTuple
+from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 
@@ -21,14 +21,14 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
 from proofmark.judge.intervals import CONFIDENCE, SURE
 from proofmark.judge.shift import rank_of_bounds
-from proofmark.judge.student import noncentrality, quantile_of_t
+from proofmark.judge.student import noncentrality
 from proofmark.records.columns import Floats, Record
 
 MOST_REPEATS = 1000
 """The largest number of repeats that a reason recommends."""
 _SAMPLES, _SIMULATED_PAIRS, _SEED = 1_000_000, 100, 35
 
-_NOISY = ("noisy", "noisy-always", "baseline-noisy", "baseline-too-noisy")
+_NOISY = ("limit-noisy", "baseline-noisy", "baseline-too-noisy")
 
 MaterialOf = Callable[[Record], float]
 """Returns the least change of a figure that matters, as a part of its value."""
@@ -68,8 +68,13 @@ def too_noisy(
 
 
 def noise_in(message: Message) -> Message:
-    """Return the message in `message` that a material change would not be seen, or `NOTHING`."""
-    return next((each for each in message.nested() if each.code in _NOISY), NOTHING)
+    """Return that a material change would not be seen, if `message` states it, or `NOTHING`."""
+    for each in message.nested():
+        if each.code in _NOISY:
+            names = ("change", "material", "repeats")
+            fields = {name: each.fields[name] for name in names if name in each.fields}
+            return Message("noisy" if "repeats" in fields else "noisy-always", **fields)
+    return NOTHING
 
 
 def repeats_needed(
@@ -94,54 +99,6 @@ def repeats_needed(
         wanted = ratio**2 * variance - (variance - per_repeat / repeats)
         enough = np.where(wanted > 0, np.ceil(per_repeat / wanted), np.inf)
     return np.where(np.isnan(per_repeat), np.nan, enough)
-
-
-class Precision(NamedTuple):
-    """How well repeats show a median. Both are logarithms of ratios.
-
-    Attributes:
-        error: the standard error of the median.
-        bound: the distance from the median that the true one exceeds in 5 of 100 cases, on either
-            side.
-        measured: the number of repeats.
-    """
-
-    error: float
-    bound: float
-    measured: int
-
-    @property
-    def change(self) -> float:
-        """The change that would be seen, as a part of the value."""
-        return -math.expm1(-self.bound)
-
-    def repeats(self, wanted: float) -> float:
-        """Return how many repeats have the bound `wanted`, a logarithm.
-
-        The noise is that of these repeats; its uncertainty shrinks with more of them (Stein, A
-        two-sample test for a linear hypothesis whose power is independent of the variance, Annals
-        of Mathematical Statistics 16, 1945: the quantile of the first stage is used for the sum).
-        """
-        if self.bound <= wanted:
-            return float(self.measured)
-        one = self.bound**2 * self.measured / median_variance(self.measured)
-        needed = max(self.measured + 1, math.ceil(one / wanted**2))
-        while one * median_variance(needed) / needed > wanted**2:
-            needed += 1
-        return float(needed)
-
-
-def precision(values: Sequence[float]) -> Precision | None:
-    """Return how well repeats show their median; None for one value, or one that is not positive.
-
-    The logarithms are taken as normal. The bound is that of Student's t.
-    """
-    count = len(values)
-    if count < 2 or min(values) <= 0:
-        return None
-    spread = variance([math.log(each) for each in values])
-    error = math.sqrt(spread * median_variance(count) / count)
-    return Precision(error, quantile_of_t(1 - SURE, float(count - 1)) * error, count)
 
 
 def median_variance(count: int) -> float:

@@ -190,7 +190,7 @@ class Results(Sequence[Result]):
         unjudged = self.verdict == WORDS.index("UNJUDGED")
         for figure in np.flatnonzero(candidates & unjudged):
             result = self[int(figure)]
-            of_limits = (each.reason for each in result.references if each.kind != "fleet")
+            of_limits = (each.reason for each in result.references)
             if noise := next(filter(None, map(noise_in, of_limits)), None):
                 yield result, noise
 

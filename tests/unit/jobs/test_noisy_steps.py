@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ from proofmark.common.auto_repeats import AutoRepeats, auto_repeats
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
-from proofmark.judge.more_repeats import Need, next_round
-from proofmark.judge.power import noise_of_limit, precision
+from proofmark.judge.more_repeats import Need, next_round, wanted_values
+from proofmark.judge.references.limit_confidence import beyond
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.run import Run
@@ -110,9 +111,9 @@ class TestRuns:
         values = next(
             each.values for each in judge_run(run).results if each.record.parameters["size"] == 1
         )
-        known = precision(values)
-        assert known is not None
-        assert known.bound <= -math.log1p(-0.1)
+        middle = median(values)
+        bound = beyond(values, middle, middle, least=True)
+        assert bound is not None and bound <= 0.1
         assert sum(read_decisions(run.files).more.values()) == after[1] - 3
         assert "too noisy: " in lines[0]
         assert lines[-1] == "repeats: each measured change that matters would be seen"
@@ -187,16 +188,17 @@ class TestRound:
 def test_the_level_is_kept_and_the_power_reached(first: int, spread: float) -> None:
     """A figure that misses its limit by a material change passes in less than 5 of 100 cases."""
     random = np.random.default_rng(first)
-    wanted, trials, passed, judged = -math.log1p(-0.1), 300, 0, 0
+    trials, passed, judged = 300, 0, 0
     for _ in range(trials):
         values = np.exp(spread * random.standard_normal(first)).tolist()
-        while (known := precision(values)) and known.repeats(wanted) > len(values):
-            more = int(known.repeats(wanted)) - len(values)
-            values += np.exp(spread * random.standard_normal(more)).tolist()
-        assert known is not None
-        judged += known.bound <= wanted
+        while (count := wanted_values(None, 0, values, 0.1)) > len(values):
+            values += np.exp(spread * random.standard_normal(int(count) - len(values))).tolist()
         low = [0.9 * each for each in values]
-        passed += bool(np.median(low) >= 1 and not noise_of_limit(low, (1.0, None), 0.1))
+        middle = median(low)
+        miss = beyond(low, middle, middle, least=True)
+        judged += miss is not None and miss <= 0.1
+        miss = beyond(low, middle, 1.0, least=True)
+        passed += middle >= 1 and miss is not None and miss <= 0.1
     assert judged == trials
     assert passed <= 0.05 * trials
 

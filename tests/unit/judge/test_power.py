@@ -19,9 +19,6 @@ from proofmark.judge.intervals import SURE
 from proofmark.judge.judging import judge_run
 from proofmark.judge.power import (
     change_seen,
-    median_variance,
-    noise_of_limit,
-    precision,
     repeats_needed,
     shift_seen,
     too_noisy,
@@ -66,45 +63,6 @@ class TestTooNoisy:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("repeats", [3, 5, 8])
-    def test_a_figure_that_misses_a_limit_by_a_material_change_rarely_passes(
-        self, repeats: int
-    ) -> None:
-        """The rule holds at any noise: a figure passes by chance, or says that it is too noisy."""
-        random = np.random.default_rng(repeats)
-        for spread in (0.02, 0.1, 0.4):
-            ratios = 0.9 * np.exp(spread * random.standard_normal((2000, repeats)))
-            passed = [
-                np.median(row) >= 1 and not noise_of_limit(row.tolist(), (1.0, None), 0.1)
-                for row in ratios
-            ]
-            assert np.mean(passed) <= 0.06
-
-    def test_a_figure_far_from_its_limit_may_be_noisy(self) -> None:
-        noisy = [1.8, 2.0, 2.3]
-        assert not noise_of_limit(noisy, (1.0, None), 0.1)
-        assert not noise_of_limit([1 / each for each in noisy], (None, 1.0), 0.1)
-        near = noise_of_limit(noisy, (2.0, None), 0.1)
-        assert near.code == "noisy"
-        assert noise_of_limit(noisy, (None, 2.0), 0.1)
-        assert noise_of_limit(noisy, (1.0, 2.0), 0.1)
-        assert not noise_of_limit([2.0, 2.01, 1.99], (2.0, None), 0.1)
-        assert not noise_of_limit([2.0], (2.0, None), 0.1), "its noise is not known"
-        assert not noise_of_limit([2.0, 0.0], (2.0, None), 0.1)
-
-    def test_the_stated_repeats_give_the_wanted_bound(self) -> None:
-        known = precision([1.0, 1.2, 0.9])
-        assert known is not None
-        assert known.bound > 0.1
-        assert known.repeats(known.bound) == 3
-        needed = int(known.repeats(0.1))
-
-        def bound(count: int) -> float:
-            shares = median_variance(count) / median_variance(3) * 3 / count
-            return known.bound * math.sqrt(shares)
-
-        assert bound(needed) <= 0.1 < bound(needed - 2)
-
     def test_a_noisy_pass_is_unjudged_and_a_gate_keeps_the_node(self, tmp_path: Path) -> None:
         rates = {"n1": [82.0, 100.0, 130.0], "n2": [99.0, 100.0, 101.0]}
         limit = [REFERENCE[0] | {"value": 100, "at_least": 0.99}]
@@ -114,7 +72,7 @@ class TestLimits:
             "n1": "UNJUDGED",
             "n2": "PASS",
         }
-        assert "too noisy: would see" in words["n1"].reason
+        assert "too noisy: " in words["n1"].reason
         decisions = decisions_of(run)
         assert decisions["n2"].action == "resume"
         assert decisions["n1"].action == "keep"

@@ -163,7 +163,7 @@ def _noise(required: Sequence[Required], results: Results) -> dict[str, dict[str
         for metric in each.metrics:
             for figure, node, name in _figures_of(each, metric, results):
                 for answer in results[figure].references:
-                    if answer.kind != "fleet" and (noise := noise_in(answer.reason)):
+                    if noise := noise_in(answer.reason):
                         found.setdefault(node, {})[name] = str(noise)
     return found
 
