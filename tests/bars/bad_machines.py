@@ -35,7 +35,7 @@ CASE: dict[str, Any] = {
     "references": [
         {
             "metric": "rate",
-            "kind": "derived",
+            "kind": "floor",
             "source": "half of the memory channels",
             "rule": "memory_bandwidth",
             "at_least": 0.3,
