@@ -376,3 +376,31 @@ class TestRelease:
         assert list(gate.release()) == ["n2"]
         assert list(gate.state.held()) == ["n2"]
         assert scheduler.members == {gate.state.reservation: ["n2"]}
+
+
+class TestEdges:
+    def test_the_scheduler_is_asked_every_five_seconds(self, state: GateState) -> None:
+        scheduler = cast(ReservingScheduler, FakeScheduler({}))
+        assert NodeGate(state, scheduler, lambda line: None, Event()).poll_s == 5
+
+    def test_a_node_with_a_reason_was_taken_out_by_a_person(self, made: Made) -> None:
+        gate, _, _ = made(n1=NodeStatus(out=True, idle=True, reason="a fan", state="maint"))
+        assert gate.check(["n1"], {}, take_over=True)[1] == {}
+        assert "drained by others: a fan" in gate.check(["n1"], {}, take_over=False)[1]["n1"].text
+
+    def test_a_node_in_service_is_free_in_any_state(self, made: Made) -> None:
+        gate, _, _ = made(n1=NodeStatus(out=False, idle=False, state="allocated"))
+        assert gate.check(["n1"], {}, take_over=False)[1] == {}
+
+    def test_a_node_that_another_gate_takes_meanwhile_is_not_held(
+        self, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = begin_gate("here", "knl", tmp_path / "runs", "bench", "n1", ["n1"])
+        assert not other.claims.claim("n1")
+        monkeypatch.setattr(NodeGate, "_not_free", lambda *_, **__: "")
+        gate, scheduler, _ = made()
+        failed = held(gate)
+        assert list(failed) == ["n1"]
+        assert failed["n1"].outcome is Outcome.HELD
+        assert scheduler.calls == ["reserve n2,n3 for bench"]
+        assert gate.state.node("n1").state == ""
