@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pytest
@@ -206,3 +207,19 @@ def test_the_level_is_kept_and_the_power_reached(first: int, spread: float) -> N
 def test_repeats_are_a_number_or_auto(kit: Kit) -> None:
     with pytest.raises(BadInput, match="repeats: found 0"):
         make_plan(kit.benchmarks(), "quick", kit.site(), None, 0)  # type: ignore[arg-type]
+
+
+class Accepted:
+    """A stand-in for a baseline that needs 7 values of its first figure."""
+
+    def needed(self, figure: int) -> float | None:
+        return 7.0 if figure == 0 else None
+
+
+def test_a_baseline_states_the_number_of_values_and_other_figures_their_precision() -> None:
+    baseline: Any = Accepted()
+    steady, wild = [100.0, 100.1, 99.9], [1.0, 1000.0]
+    assert wanted_values(baseline, 0, steady, 0.1) == 7
+    assert wanted_values(baseline, 1, steady, 0.1) == len(steady)
+    assert wanted_values(None, 0, [100.0, 0.0], 0.1) == 2, "its noise is not known"
+    assert wanted_values(None, 0, wild, 0.1) > 10_000

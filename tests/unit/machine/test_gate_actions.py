@@ -404,3 +404,17 @@ class TestEdges:
         assert failed["n1"].outcome is Outcome.HELD
         assert scheduler.calls == ["reserve n2,n3 for bench"]
         assert gate.state.node("n1").state == ""
+
+    def test_a_second_hold_keeps_what_a_node_was_before(self, made: Made) -> None:
+        gate, scheduler, _ = made(n2=drained("gate 1: slow"))
+        for _ in range(2):
+            assert held(gate, drained={"n2": "gate 1: slow"}) == {}
+        assert gate.release() == {}
+        assert scheduler.status["n2"] == drained("gate 1: slow")
+
+    def test_a_drained_node_that_cannot_be_reserved_is_not_resumed(self, made: Made) -> None:
+        gate, scheduler, _ = made(n2=drained("gate 1: slow"))
+        scheduler.refused = {"reserve": {"n2"}}
+        assert list(held(gate, drained={"n2": "gate 1: slow"})) == ["n2"]
+        assert scheduler.status["n2"] == drained("gate 1: slow")
+        assert not [each for each in scheduler.calls if each.startswith("resume")]
