@@ -271,7 +271,7 @@ def _slow(factor: float, **how: Any) -> BadMachine:
 
 
 def _slow_node(factor: float, **how: Any) -> BadMachine:
-    against = "peers" if how else "the contract"
+    against = "the baseline" if how.get("baseline") else "peers" if how else "the contract"
     return BadMachine(
         f"n03 at {factor:g}, {against}", 1, ("FAIL", "n03"), nodes={"n03": factor}, **how
     )
