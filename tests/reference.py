@@ -75,6 +75,9 @@ EXPECTED = {
     r"/verdict\.json/fleet/figures/\d+/members: new": (
         "docs/design/storage.md: storage targets are compared"
     ),
+    r"/verdict\.json/fleet/figures/\d+/(noise: new|detectable: .*|power/.*)": (
+        "docs/design/fleet.md: the stated power is right within 10 %"
+    ),
     r"/verdict\.json/storage_targets: new": "docs/design/storage.md: slow storage targets",
     r"/verdict\.json/over_time: new": "docs/design/load.md: the end is compared with the beginning",
     r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": (

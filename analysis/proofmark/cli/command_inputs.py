@@ -15,6 +15,7 @@ from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Words, complete
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
+from proofmark.common.auto_repeats import AutoRepeats, auto_repeats
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.kit import kit_folder
@@ -52,8 +53,15 @@ def suite_argument(
 
 def repeats_argument(parser: ArgumentParser | ArgumentGroup) -> None:
     """Add ``--repeats`` to `parser`."""
-    note = "how often each step runs (default: that of the suite)"
-    parser.add_argument("--repeats", type=whole(1, MAX_REPEATS), metavar="N", help=note)
+    note = (
+        "how often each step runs (default: that of the suite); auto or auto:MINUTES repeats the "
+        "steps that are too noisy, for at most so long again"
+    )
+    parser.add_argument("--repeats", type=_repeats, metavar="N", help=note)
+
+
+def _repeats(text: str) -> int | AutoRepeats:
+    return auto_repeats(text) or whole(1, MAX_REPEATS)(text)
 
 
 def runs_folder_argument(parser: ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from argparse import ArgumentParser, Namespace
 
@@ -11,6 +12,7 @@ from proofmark.cli.command import Command, language_argument, run_argument, runs
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
 from proofmark.common.sentences import localized
+from proofmark.common.text import percent
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.compare import compare as compare_runs
@@ -19,7 +21,7 @@ from proofmark.judge.ending import counts_line
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.judge.verdict_files import write_verdict
-from proofmark.runs.run import open_run
+from proofmark.runs.run import benchmarks_of, open_run
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
@@ -130,7 +132,8 @@ def compare(options: Namespace) -> int:
         str(folder): judge_run(run).results
         for folder, run in zip(options.folders, runs, strict=True)
     }
-    for comparison in compare_runs(results, nodes=options.nodes):
+    benchmarks = benchmarks_of(runs[0])
+    for comparison in compare_runs(results, nodes=options.nodes, benchmarks=benchmarks):
         rows = []
         for each in comparison.differences:
             interval = confidence = "–"
@@ -141,7 +144,8 @@ def compare(options: Namespace) -> int:
             metric = " ".join(filter(None, (*each.key[:6], each.key[8])))
             change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
             values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
-            rows.append((*values, interval, confidence))
+            seen = "–" if math.isnan(each.visible) else f"{percent(each.visible)} %"
+            rows.append((*values, interval, confidence, seen, each.noise))
         if not rows:
             alone = (f"{len(keys)} only in {name}" for name, keys in comparison.alone.items())
             named = f"{comparison.later} and {comparison.first}"
@@ -149,8 +153,13 @@ def compare(options: Namespace) -> int:
             continue
         note = "* an interval with 95 % confidence excludes 0 %"
         print_line(f"{comparison.later} compared with {comparison.first} ({note})")
-        headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
-        print_table(headers, rows)
+        print_table(
+            (
+                *("metric", "first", "later", "unit", "change", "interval", "confidence"),
+                *("would see", "note"),
+            ),
+            rows,
+        )
         for name, keys in comparison.alone.items():
             print_line(f"{len(keys)} metrics only in {name}")
             for key in keys:

@@ -140,6 +140,10 @@ def execute(options: Namespace) -> int:
         return 0
     manner = Manner.FAIL_FAST if options.fail_fast else Manner.UNFINISHED
     early = execute_run(run, site.partition.scheduler, say, _figures, manner=manner)
+    if run.plan.more_repeats_s and not early:
+        from proofmark.cli.noisy_steps import repeat_noisy_steps  # it judges; few plans need it
+
+        repeat_noisy_steps(with_decisions(run), say)
     print_line(summary(with_decisions(run)))
     return STOPPED_EARLY if early else 0
 

@@ -176,4 +176,15 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "model-uplinks": "uplinks of a {level}",
     "model-uplinks-many": "as many as hosts",
     "model-uplinks-why": "no uplinks are declared: they do not block",
+    # judge: comparisons of machines that would not see a material change
+    "noisy": "too noisy: would see {change} %, {material} % is material; about {repeats} repeats "
+    "are needed",
+    "noisy-runs": "too noisy: would see {change} %, {material} % is material; about {repeats} runs "
+    "are needed",
+    "noisy-always": "too noisy: would see {change} %, {material} % is material; no number of "
+    "repeats is enough",
+    "noisy-once": "too noisy: would see {change} %, {material} % is material; with one repeat it "
+    "is not known how many are needed",
+    "peers-noisy": "{ratio} × the median of {nodes} like nodes ({value}), {text}",
+    "targets-noisy": "{ratio} × the median of {nodes} storage targets ({value}), {text}",
 }

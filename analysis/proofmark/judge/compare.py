@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import bad_input
+from proofmark.common.message import NOTHING, Message
 from proofmark.judge.intervals import CONFIDENCE, Interval
+from proofmark.judge.power import MaterialOf, change_seen, material_of, too_noisy
 from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.verdict import Result
 
@@ -27,6 +31,10 @@ class Difference:
         interval: of the change, with its confidence. None if a run has a single value, or a value
             is not positive.
         counts: the number of values of each run.
+        visible: the change that would be seen, as a part of the value: with a power of 95 % its
+            interval excludes 0. NaN without an interval.
+        noise: why a material change would not be seen; `NOTHING` if it would be, or if it is not
+            known.
     """
 
     key: Key
@@ -36,6 +44,8 @@ class Difference:
     change: float | None
     interval: Interval | None
     counts: tuple[int, int]
+    visible: float = math.nan
+    noise: Message = NOTHING
 
     @property
     def clear(self) -> bool:
@@ -55,7 +65,12 @@ class Comparison:
     alone: Mapping[str, tuple[Key, ...]]
 
 
-def compare(runs: Mapping[str, Sequence[Result]], *, nodes: bool = False) -> list[Comparison]:
+def compare(
+    runs: Mapping[str, Sequence[Result]],
+    *,
+    nodes: bool = False,
+    benchmarks: Benchmarks | None = None,
+) -> list[Comparison]:
     """Compare every later run with the first.
 
     Like figures have the same case, benchmark, metric, mode, placement, parameters, environment and
@@ -64,6 +79,7 @@ def compare(runs: Mapping[str, Sequence[Result]], *, nodes: bool = False) -> lis
     Args:
         runs: results by run; the others are compared with the first.
         nodes: whether each node is compared only with itself.
+        benchmarks: the cases, with the least change of each metric that matters.
 
     Raises:
         BadInput: the runs have different origins. Emulated and measured runs are not comparable.
@@ -72,7 +88,10 @@ def compare(runs: Mapping[str, Sequence[Result]], *, nodes: bool = False) -> lis
     if len(set().union(*origins.values())) > 1:
         by_run = "; ".join(f"{run}: {', '.join(sorted(of))}" for run, of in origins.items())
         raise bad_input("RUN", "origin", by_run, "runs of one origin")
-    (first, before), *others = ((run, _figures(results, nodes)) for run, results in runs.items())
+    material = material_of(benchmarks)
+    (first, before), *others = (
+        (run, _figures(results, nodes, material)) for run, results in runs.items()
+    )
     return [_compare_two(first, before, later, after) for later, after in others]
 
 
@@ -80,15 +99,20 @@ def compare(runs: Mapping[str, Sequence[Result]], *, nodes: bool = False) -> lis
 class _Figure:
     values: tuple[float, ...]
     unit: str
+    material: float
 
 
-def _figures(results: Iterable[Result], nodes: bool) -> dict[Key, _Figure]:
+def _figures(results: Iterable[Result], nodes: bool, material: MaterialOf) -> dict[Key, _Figure]:
     by_key: dict[Key, list[Result]] = {}
     for result in results:
         if result.verdict != "INVALID":
             by_key.setdefault(_key(result, nodes), []).append(result)
     return {
-        key: _Figure(tuple(v for result in alike for v in result.values), alike[0].record.unit)
+        key: _Figure(
+            tuple(v for result in alike for v in result.values),
+            alike[0].record.unit,
+            material(alike[0].record),
+        )
         for key, alike in by_key.items()
     }
 
@@ -130,7 +154,12 @@ def _difference(key: Key, before: _Figure, after: _Figure) -> Difference:
         interval = _interval(before, after)
     else:
         change, interval = later / first - 1 if first else None, None
-    return Difference(key, first, later, before.unit, change, interval, counts)
+    found = Difference(key, first, later, before.unit, change, interval, counts)
+    if interval is None:
+        return found
+    visible, repeats = change_seen(before.values, after.values, before.material)
+    noise = NOTHING if found.clear else too_noisy(visible, before.material, repeats)
+    return replace(found, visible=visible, noise=noise)
 
 
 def _interval(before: _Figure, after: _Figure) -> Interval | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
@@ -144,7 +145,7 @@ def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _worst(verdict: Verdict) -> Iterator[str]:
-    """Yield the faults of nodes, the FAIL figures, the INVALID figures, then the missing steps.
+    """Yield the faults of nodes, the FAIL and the INVALID figures, what is missing or too noisy.
 
     The FAIL figure furthest from its limit comes first.
     """
@@ -175,6 +176,8 @@ def _worst(verdict: Verdict) -> Iterator[str]:
         yield _("{step}: {added} executions were added to the plan").format(
             step=each.step, added=each.added
         )
+    for result, noise in verdict.results.too_noisy():
+        yield _described(replace(result, reason=noise), several=several)
 
 
 def _nothing_worse(verdict: Verdict) -> str:

@@ -135,7 +135,7 @@ def judge(evidence: Evidence) -> Verdict:
             sanity=sanity,
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
             disturbed=() if plan.imported else disturbed_nodes(evidence.records),
-            added=() if plan.imported else tuple(added_executions(evidence.records)),
+            added=() if plan.imported else tuple(added_executions(evidence.records, evidence.more)),
             stage_faults=evidence.stage_faults,
         ),
         _all_faults(
@@ -261,7 +261,9 @@ def judge_by_references(
                 )
                 if not imported:
                     again = partial(_judge_some, comparison, compared_figure, each.reference)
-                    judgement = judge_executions(figures, figure, judgement, again, material)
+                    judgement = judge_executions(
+                        figures, figure, judgement, again, material, evidence.more
+                    )
                 # No source knows the hardware: there is nothing to compare with, nor to say.
                 if judgement.value is not None or each.reference.rule not in TYPICAL:
                     judged[each] = judgement

@@ -99,6 +99,7 @@ def evidence_of(run: Run) -> Evidence:
     files, probes, partition = run.files, nodes_of(run), site.partition
     facts = {host: node.newest for host, node in probes.items() if node.jobs}
     hosts = site.partition_hosts or site.hosts
+    decisions = read_decisions(files)
     circumstances = Circumstances(site, facts, software)
     return Evidence(
         run=run.id,
@@ -123,7 +124,8 @@ def evidence_of(run: Run) -> Evidence:
         looks=tuple(looks_after_failures(files, run.plan)),
         baseline=BaselineOfRun(files.baseline, circumstances) if files.baseline.is_dir() else None,
         expected=read_expected(files.expected) if files.expected.exists() else None,
-        set_aside=read_decisions(files).set_aside,
+        more=decisions.more,
+        set_aside=decisions.set_aside,
         sources=sources_of(run),
         stage_faults=tuple(read_stage_faults(run)),
     )

@@ -8,7 +8,7 @@ neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -37,7 +37,8 @@ class Added:
 
     Attributes:
         step: its folder, below ``steps/``.
-        planned: the number of its executions up to the first sound one.
+        planned: the number of its executions up to the first sound one, and of those of
+            ``repeats=auto``.
         added: the number of later ones.
     """
 
@@ -50,8 +51,13 @@ class Added:
         return {"step": self.step, "planned": self.planned, "added": self.added}
 
 
-def added_executions(records: Records) -> Iterator[Added]:
-    """Yield the steps with executions after their first sound one. No job makes such executions."""
+def added_executions(records: Records, more: Mapping[str, int]) -> Iterator[Added]:
+    """Yield the steps with executions after their first sound one. No job makes such executions.
+
+    Args:
+        records: of a run.
+        more: the number of executions that ``repeats=auto`` planned, by step.
+    """
     dirty = set(np.unique(records.execution[~records.valid]).tolist())
     attempts: dict[str, dict[int, bool]] = {}
     for number, each in enumerate(records.executions):
@@ -60,8 +66,13 @@ def added_executions(records: Records) -> Iterator[Added]:
     for step, sound in attempts.items():
         first = min((attempt for attempt, good in sound.items() if good), default=None)
         later = [attempt for attempt in sound if first is not None and attempt > first]
-        if later:
-            yield Added(step, len(sound) - len(later), len(later))
+        if added := max(0, len(later) - _more(step, more)):
+            yield Added(step, len(sound) - added, added)
+
+
+def _more(folder: str, more: Mapping[str, int]) -> int:
+    """Return the executions that were planned for a folder of a step besides its first one."""
+    return more.get(folder.partition("/")[0], 0)
 
 
 def judge_executions(
@@ -70,6 +81,7 @@ def judge_executions(
     judged: Judgement,
     compare: Callable[[Measured], Judgement],
     material: float,
+    more: Mapping[str, int],
 ) -> Judgement:
     """Return the judgement of a figure by its median, or a FAIL by its executions.
 
@@ -79,11 +91,12 @@ def judge_executions(
         judged: the judgement of its median.
         compare: judges some executions of the figure by the same reference.
         material: the least change of its metric that matters, as a part of its value.
+        more: the number of executions that ``repeats=auto`` planned, by step.
     """
     measured = figures.by_execution(figure)
     if len(measured) < CONFIRMING or judged.outcome == "FAIL":
         return judged
-    planned = planned_of(measured)
+    planned = planned_of(measured, more)
     if len(planned) < len(measured) and (alone := compare(planned)).outcome == "FAIL":
         counts = {"planned": len(planned), "executions": len(measured)}
         return replace(alone, reason=Message(PLANNED_ALONE, text=alone.reason, **counts))
@@ -93,12 +106,13 @@ def judge_executions(
     return _with_slow(judged, judged.value, [value for _, value in measured], material)
 
 
-def planned_of(measured: Measured) -> Measured:
-    """Return the first counting execution of each step."""
-    first: dict[str, int] = {}
+def planned_of(measured: Measured, more: Mapping[str, int]) -> Measured:
+    """Return the first counting execution of each step, and those that ``repeats=auto`` planned."""
+    attempts: dict[str, list[int]] = {}
     for about, _ in measured:
-        first[about.step] = min(about.attempt, first.get(about.step, about.attempt))
-    return [each for each in measured if each[0].attempt == first[each[0].step]]
+        attempts.setdefault(about.step, []).append(about.attempt)
+    planned = {step: sorted(found)[: 1 + _more(step, more)] for step, found in attempts.items()}
+    return [each for each in measured if each[0].attempt in planned[each[0].step]]
 
 
 def _with_slow(

@@ -17,6 +17,7 @@ from proofmark.judge.counterparts import Counterparts, ExpectedValue
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
 from proofmark.judge.invalid_cause import NOT_BY_RERUN, InvalidCause, invalid_cause
+from proofmark.judge.power import noise_in
 from proofmark.judge.references.judgement import Judgement
 from proofmark.records.columns import Execution, Numbers, Record
 from proofmark.runs.noise_file import Shares, mean_shares
@@ -189,6 +190,22 @@ class Results(Sequence[Result]):
         """
         for figure in np.flatnonzero(self.aggregates.about(wanted)):
             yield self[int(figure)]
+
+    def too_noisy(self) -> Iterator[tuple[Result, Message]]:
+        """Yield the results that their limits or baseline do not pass because of their noise.
+
+        The message states what would be seen, and how many repeats are needed.
+        """
+        candidates = np.zeros(len(self), dtype=bool)
+        candidates[list(self.answers)] = True
+        if self.baseline:
+            candidates[self.baseline.compared] = True
+        unjudged = self.verdict == WORDS.index("UNJUDGED")
+        for figure in np.flatnonzero(candidates & unjudged):
+            result = self[int(figure)]
+            of_limits = (each.reason for each in result.references)
+            if noise := next(filter(None, map(noise_in, of_limits)), None):
+                yield result, noise
 
     def of(self, words: Collection[str]) -> Iterator[Result]:
         """Yield the results with these verdicts."""

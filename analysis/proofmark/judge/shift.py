@@ -51,7 +51,7 @@ def ratio_interval(first: Sequence[float], later: Sequence[float]) -> Interval |
     if min(len(first), len(later)) < 2:
         return None
     below, above = _sorted(first), _sorted(later)
-    rank, confidence = _rank(*sorted((len(below), len(above))))
+    rank, confidence = rank_of_bounds(len(below), len(above))
     low = _nth_ratio(below, above, rank)
     high = _nth_ratio(below, above, len(below) * len(above) + 1 - rank)
     return Interval(low, high, confidence)
@@ -84,9 +84,13 @@ def _nth_ratio(first: Floats, later: Floats, rank: int) -> float:
     return high
 
 
+def rank_of_bounds(first: int, later: int) -> tuple[int, float]:
+    """Return the rank of the bounds among all pairs of two samples, from 1, and the confidence."""
+    return _rank(*sorted((first, later)))
+
+
 @lru_cache(maxsize=256)
 def _rank(fewer: int, more: int) -> tuple[int, float]:
-    """Return the rank of the bounds among all pairs, from 1, and the confidence."""
     pairs = fewer * more
     below = _exact(fewer, more) if pairs <= EXACT_PAIRS else _normal(fewer, more)
     low, high = 1, pairs // 2 + 1  # the first rank is taken in any case

@@ -11,6 +11,7 @@ from typing import Any
 
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.auto_repeats import AutoRepeats
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.plan.draft import Draft
@@ -33,7 +34,7 @@ def make_plan(
     suite: str,
     site: Site,
     machines: Machines,
-    repeats: int | None = None,
+    repeats: int | AutoRepeats | None = None,
     *,
     digest: bool = True,
 ) -> Plan:
@@ -44,7 +45,8 @@ def make_plan(
         suite: name of a suite.
         site: the partition and its nodes.
         machines: the machine, or a function from a mode to the machine in this mode.
-        repeats: how often each step runs; None is the number of the suite.
+        repeats: how often each step runs; None is the number of the suite. With `AutoRepeats` it is
+            at least `FIRST`, and the plan has the time for more.
         digest: whether the plan gets its digest, which takes a fifth of the time.
 
     Raises:
@@ -55,6 +57,9 @@ def make_plan(
     mistakes = limit_mistakes(benchmarks, site) or idle_limits(benchmarks, site, machines)
     if mistakes:
         raise BadInput(*mistakes)
+    auto = repeats if isinstance(repeats, AutoRepeats) else None
+    if isinstance(repeats, AutoRepeats):
+        repeats = repeats.repeats(benchmarks.suite(suite).repeats)
     if repeats is not None and not 1 <= repeats <= MAX_REPEATS:
         raise bad_input("repeats", "", f"{repeats}", f"a whole number from 1 to {MAX_REPEATS}")
     repeats = repeats or benchmarks.suite(suite).repeats
@@ -98,6 +103,7 @@ def make_plan(
         raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
     all_steps = [step for group in groups for job in group.jobs for step in job.steps]
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
+    cost = totals(groups, searches)
     body = {
         "digest": "",
         "site": site.name,
@@ -105,7 +111,8 @@ def make_plan(
         "suite": suite,
         "system": site.partition_name,
         "groups": groups,
-        "totals": totals(groups, searches),
+        "totals": cost,
+        "more_repeats_s": auto.budget_s(cost.wall_s) if auto else 0.0,
         "cases": digests,
         "current_mode": current,
         "left_out": list(expansion.left_out),

@@ -38,12 +38,14 @@ class Decisions(StrictModel):
         not_needed: the steps that a search did not need, each with the reason.
         not_run: the steps whose files were not written, each with the reason. They are INVALID.
         set_aside: the executions that the site sets aside, by the folder of the step.
+        more: the number of executions that ``repeats=auto`` added, by step. All of them count.
     """
 
     searches: dict[str, Message] = {}
     not_needed: dict[str, Message] = {}
     not_run: dict[str, Message] = {}
     set_aside: dict[str, SetAside] = {}
+    more: dict[str, int] = {}
 
     def left_out(self) -> dict[str, Message]:
         """Return the steps that are not run, each with the reason."""
@@ -67,6 +69,7 @@ def add_decisions(
     not_needed: Mapping[str, Message] | None = None,
     not_run: Mapping[str, Message] | None = None,
     set_aside: Mapping[str, SetAside] | None = None,
+    more: Mapping[str, int] | None = None,
 ) -> Decisions:
     """Add decisions to those of a run, and return all of them.
 
@@ -79,6 +82,7 @@ def add_decisions(
         not_needed={**known.not_needed, **(not_needed or {})},
         not_run={**known.not_run, **(not_run or {})},
         set_aside={**known.set_aside, **(set_aside or {})},
+        more={**known.more, **(more or {})},
     )
     write_whole(files.decisions, changed.model_dump_json(indent=1) + "\n")
     return changed

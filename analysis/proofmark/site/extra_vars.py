@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from proofmark.common.auto_repeats import auto_repeats
 from proofmark.common.errors import InputError, nearest
 
 EXTRA_VARIABLES: Mapping[str, str] = {
@@ -84,6 +85,8 @@ def refused_extra_variables(
     known = {*EXTRA_VARIABLES, *connection, INTERPRETER} - OF_ONE_HOST
     names = sorted(map(str, given))
     for name in filter(EXTRA_VARIABLES.__contains__, names):
+        if name == "repeats" and auto_repeats(str(given[name])):
+            continue
         spec = {name: {"type": EXTRA_VARIABLES[name]}}
         if ArgumentSpecValidator(spec).validate({name: given[name]}).error_messages:
             yield InputError(

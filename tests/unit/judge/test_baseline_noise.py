@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -189,3 +190,47 @@ def test_simulated_runs(repeats: int) -> None:
     print(f"{repeats} repeats: {false} false of {trials}, {found} found, {others} with others")
     assert false <= 0.05 * trials and others <= 0.05 * trials
     assert found >= least_found[repeats] * trials
+
+
+def with_origin(comparison: BaselineComparison, *, proved: bool) -> BaselineComparison:
+    parts = tuple(replace(part, proved=proved) for part in comparison.parts)
+    return replace(comparison, parts=parts)
+
+
+def test_figures_of_unknown_programs_never_pass_but_fail() -> None:
+    levels, spread = np.full(FIGURES, 100.0), np.full(FIGURES, 0.01)
+    accepted = run_of(levels, spread, 5, 1, "a")
+    worse = np.where(np.arange(FIGURES) < 10, 0.5, 1.0) * levels
+    known = compared(run_of(worse, spread, 5, 2, "b"), accepted)
+    assert words(known) == Counter(PASS=FIGURES - 10, FAIL=10)
+    unknown = with_origin(known, proved=False)
+    assert words(unknown) == Counter(UNJUDGED=FIGURES - 10, FAIL=10)
+    assert len(unknown.outcome("passed")) == 0
+    (good,) = unknown.judge(FIGURES - 1)
+    assert good.reason.code == "several"
+    assert [each.code for each in good.reason.parts] == ["baseline-noise", "imported-program"]
+    (bad,) = unknown.judge(0)
+    assert bad.reason.code == "baseline-noise"
+
+
+@pytest.mark.parametrize(("noise", "word"), [(0.003, "PASS"), (0.1, "UNJUDGED"), (0.4, "UNJUDGED")])
+def test_a_figure_passes_only_if_a_material_change_would_be_seen(noise: float, word: str) -> None:
+    """Five times slower beside 40 % noise is no PASS; so is an equal level."""
+    spread = np.full(FIGURES, noise)
+    levels = np.full(FIGURES, 100.0)
+    accepted = run_of(levels, spread, 3, 1, "a")
+    found = words(compared(run_of(levels, spread, 3, 2, "b"), accepted))
+    assert found[word] >= FIGURES - 5
+    slow = words(compared(run_of(0.2 * levels, spread, 3, 3, "c"), accepted))
+    assert slow.get("PASS", 0) == 0
+
+
+def test_a_better_figure_is_named_and_passes() -> None:
+    levels, spread = np.full(FIGURES, 100.0), np.full(FIGURES, 0.01)
+    found = compared(run_of(1.3 * levels, spread, 5, 2, "b"), run_of(levels, spread, 5, 1, "a"))
+    assert len(found.outcome("better")) == FIGURES
+    (judgement,) = found.judge(0)
+    assert judgement.outcome == "PASS"
+    assert [each.code for each in judgement.reason.parts] == ["baseline-noise", "improved"]
+    assert found.needed(0) is not None
+    assert found.needed(FIGURES) is None

@@ -175,3 +175,47 @@ class TestResults:
     def test_a_result_has_no_interval_and_is_not_measured_again_by_default(self) -> None:
         made = Result(record(), (100.0,), "PASS", NOTHING, ())
         assert (made.interval, made.retest, made.steps) == (None, False, ())
+
+
+class Compared:
+    """The outcomes of a baseline, by name; a stand-in for `BaselineComparison`."""
+
+    def __init__(self, **figures: Sequence[int]) -> None:
+        self._figures = figures
+        self.compared = np.array(sorted({each for of in figures.values() for each in of}))
+
+    def outcome(self, name: str) -> Any:
+        return np.array(self._figures.get(name, ()), dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("answers", "passed", "worse", "fleet", "invalid", "word"),
+    [
+        ((), (0,), (), (), False, "PASS"),
+        (("FAIL",), (0,), (), (), False, "FAIL"),
+        (("PASS",), (), (0,), (), False, "FAIL"),
+        ((), (0,), (0,), (), False, "FAIL"),
+        ((), (0,), (), (0,), False, "FAIL"),
+        (("PASS", "FAIL"), (0,), (), (), False, "FAIL"),
+        (("FAIL", "PASS"), (), (), (), False, "FAIL"),
+        (("UNJUDGED",), (0,), (), (), False, "PASS"),
+        (("UNJUDGED",), (), (), (), False, "UNJUDGED"),
+        (("PASS",), (), (), (), False, "PASS"),
+        (("PASS", "FAIL"), (0,), (0,), (0,), True, "INVALID"),
+        ((), (), (), (), False, "UNJUDGED"),
+    ],
+)
+def test_the_worst_outcome_of_all_judges_counts(
+    answers: Sequence[str],
+    passed: Sequence[int],
+    worse: Sequence[int],
+    fleet: Sequence[int],
+    invalid: bool,
+    word: str,
+) -> None:
+    """No PASS, of a limit or of the baseline, overrides a FAIL of another judge."""
+    baseline: Any = Compared(passed=passed, worse=worse)
+    given = {0: [judgement(each) for each in answers]} if answers else {}
+    failed = Fleet(failed=np.array(fleet, dtype=np.int64))
+    verdicts = verdicts_of(2, given, failed, baseline, [invalid, False])
+    assert [WORDS[each] for each in verdicts] == [word, "UNJUDGED"]

@@ -41,7 +41,7 @@ def values_table(
         `COLUMNS`, `FIGURE`, `LOWER` and `MATERIAL`, one row per value.
     """
     records = figures.records
-    about = [_comparable(benchmarks, each.case, each.metric) for each in records.measurands]
+    about = [compared_metric(benchmarks, each.case, each.metric) for each in records.measurands]
     comparable = np.array([each is not None for each in about], dtype=bool)
     least, _ = figures.ranges
     chosen = np.flatnonzero(figures.valid & comparable[figures.measurand] & (least > 0))
@@ -85,8 +85,8 @@ def _gathered(values: Sequence[Any], numbers: Numbers, kind: Any = pl.String) ->
     return pl.Series(values, dtype=kind).gather(numbers)
 
 
-def _comparable(benchmarks: Benchmarks, case: str, metric: str) -> Metric | None:
-    """Return the metric; None if its values are not compared."""
+def compared_metric(benchmarks: Benchmarks, case: str, metric: str) -> Metric | None:
+    """Return a metric; None if its values are not compared."""
     found = benchmarks.cases.get(case)
     about = found.metrics.get(metric) if found else None
     if about is None or about.same_digits or not about.peers or metric in TELEMETRY:

@@ -20,7 +20,8 @@ import polars as pl
 
 from proofmark.judge.baseline.baseline_table import FIGURE, LOWER, MATERIAL
 from proofmark.judge.fleet.critical_values import LEAST_NODES
-from proofmark.judge.fleet.thresholds import SURE, level_of_one
+from proofmark.judge.fleet.thresholds import level_of_one
+from proofmark.judge.intervals import SURE
 from proofmark.judge.pooled_noise import LEAST_LIKE, pooled_noise
 from proofmark.judge.student import noncentrality, quantile_of_t
 from proofmark.records.columns import Floats
@@ -87,17 +88,6 @@ class Limits:
             critical = np.where(self.error > 0, largest / self.error, 0.0)
         found = noncentrality(critical, self.freedom, SURE) * self.error
         return np.where(self.error > 0, found, largest)
-
-    def needed(self, visible: Floats, material: Floats) -> Floats:
-        """Return the number of repeats with which `visible` would be at most `material`.
-
-        Both are logarithms. The variance of `change` is a + b ÷ repeats, of which a is that of the
-        baseline. Infinite if a alone is too large; NaN if the noise is not known.
-        """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fixed = self.error**2 - self.per_repeat / self.repeats
-            wanted = (self.error * material / visible) ** 2 - fixed
-            return np.where(wanted > 0, np.ceil(self.per_repeat / wanted), np.inf)
 
 
 def limits_of(run: pl.DataFrame, baseline: pl.DataFrame) -> tuple[Limits, Limits]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ from proofmark.common.text import percent
 from proofmark.judge.baseline.baseline_table import FIGURE
 from proofmark.judge.baseline.change_limits import OWN, QUANTITY, Limits, limits_of
 from proofmark.judge.baseline.changes import Change
+from proofmark.judge.power import repeats_needed, too_noisy
 from proofmark.judge.references.judgement import Judgement
 from proofmark.records.columns import Floats, Numbers
 from proofmark.site.accepted_baseline import Baseline
@@ -26,8 +26,6 @@ Mask = NDArray[np.bool_]
 KIND = "baseline"
 LEAST_CHANGE = 0.02
 """A change of less than 2 % is accepted at any noise."""
-MOST_REPEATS = 1000
-"""The largest number of repeats that a reason recommends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,10 @@ class Compared:
         if not self.proved and outcome != "FAIL":
             reason = joined((reason, Message("imported-program")))
         elif outcome == "UNJUDGED":
-            reason = self._too_noisy(place, compared)
+            change, material = float(self.visible[place]), float(limits.material[place])
+            noise = too_noisy(change, material, float(self.needed[place]))
+            code = "baseline-noisy" if "repeats" in noise.fields else "baseline-too-noisy"
+            reason = Message(code, **compared, **noise.fields)
         elif self.better[place]:
             reason = joined((reason, Message("improved")))
         visible = float(self.visible[place])
@@ -97,20 +98,14 @@ class Compared:
             KIND, source, outcome, reason, reference, ratio, least, most, visible=visible
         )
 
-    def _too_noisy(self, place: int, compared: Mapping[str, Term | str]) -> Message:
-        """Return that a material change would not be seen, and how many repeats are needed."""
+    @cached_property
+    def needed(self) -> Floats:
+        """With how many repeats of the run a material change would be seen (`repeats_needed`)."""
         limits = self.limits
-        material = float(limits.material[place])
         wanted = np.where(limits.lower, np.log1p(limits.material), -np.log1p(-limits.material))
-        repeats = float(limits.needed(limits.visible(self.largest), wanted)[place])
-        fields = {
-            **compared,
-            "change": percent(float(self.visible[place])),
-            "material": percent(material),
-        }
-        if math.isfinite(repeats) and repeats <= MOST_REPEATS:
-            return Message("baseline-noisy", repeats=f"{repeats:.0f}", **fields)
-        return Message("baseline-too-noisy", **fields)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = wanted / limits.visible(self.largest)
+        return repeats_needed(ratio, limits.error**2, limits.per_repeat, limits.repeats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +154,14 @@ class BaselineComparison:
         """Return the judgements of a figure; none if the baseline does not have it."""
         found = self._places.get(figure, ())
         return tuple(part.judgement(place, self.source) for part, place in found)
+
+    def needed(self, figure: int) -> float | None:
+        """Return with how many repeats a material change of a figure would be seen.
+
+        It is the least number of all parts; None if the baseline does not have the figure.
+        """
+        found = [float(part.needed[place]) for part, place in self._places.get(figure, ())]
+        return min((each for each in found if not math.isnan(each)), default=None)
 
     def outcome(self, name: str) -> Numbers:
         """Return the figures with an outcome in any part: ``worse``, ``passed`` or ``better``."""

@@ -95,11 +95,26 @@ def _of_few(nodes: int, level: float) -> float:
     return float(quantile * max(1.0, _RESOLVED / level) ** (1 / freedom))
 
 
-@lru_cache(maxsize=FEW)
 def _worst_of_few(nodes: int) -> Floats:
+    centre, spread, worst = _few(nodes)
+    return (worst - centre) / spread
+
+
+@lru_cache(maxsize=FEW)
+def _few(nodes: int) -> tuple[Floats, Floats, Floats]:
+    """Return centre, spread and worst value of simulated fleets."""
     samples = np.random.default_rng(_SEED).standard_normal((_NUMBERS // nodes, nodes))
-    centre, spread = centre_and_spread(samples)
-    return np.asarray((samples.max(axis=1) - centre) / spread)
+    return *centre_and_spread(samples), samples.max(axis=1)
+
+
+@lru_cache(maxsize=1024)
+def deviation_of_one(nodes: int) -> float:
+    """Return the standard deviation of a node's distance from the centre, in measured spreads.
+
+    The spread of few nodes is that of the better ones, which is less than that of all.
+    """
+    least = 1.0 if nodes >= FEW else 1 / float(np.mean(_few(nodes)[1]))
+    return least * math.sqrt(1 + MEDIAN_VARIANCE / nodes)
 
 
 @lru_cache(maxsize=256)
@@ -130,14 +145,15 @@ def _normal_tail(distances: Floats) -> Floats:
     return np.array([math.erfc(distance / math.sqrt(2)) / 2 for distance in distances])
 
 
-def power(drop: float, spread: float, critical: float) -> float:
+def power(drop: float, spread: float, critical: float, deviation: float = 1.0) -> float:
     """Return the probability that a node worse by `drop` is flagged.
 
     Args:
         drop: as a part of the centre (0.05: five percent).
         spread: of the healthy nodes, as a part of the centre.
         critical: the result of `critical_value`.
+        deviation: the result of `deviation_of_one`.
     """
     if spread == 0:
         return float(drop > 0)
-    return NormalDist().cdf(drop / spread - critical)
+    return NormalDist().cdf((drop / spread - critical) / deviation)

@@ -13,9 +13,10 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import MEASURED, STORAGE_TARGET, TOGETHER
-from proofmark.common.message import Message
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.fleet_noise import repeats_of_nodes
 from proofmark.judge.fleet.thresholds import (
     DROPS,
     FAMILY_LEVEL,
@@ -23,6 +24,7 @@ from proofmark.judge.fleet.thresholds import (
     fleet_limit,
     level_of_one,
 )
+from proofmark.judge.power import material_of, too_noisy
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Floats, Measurand, Numbers, Record
 from proofmark.site.node.facts import NodeFacts
@@ -39,6 +41,8 @@ class FleetFigure:
         fleet_limit: the limit for all nodes.
         flagged: the nodes that miss the limit, or the indexes of storage targets.
         members: what is compared: `LIKE_NODES` or `LIKE_TARGETS`.
+        noise: why a material change of a node would not be seen; `NOTHING` if it would be.
+        needed: with how many repeats it would be seen (`repeats_needed`).
     """
 
     record: Record
@@ -47,6 +51,8 @@ class FleetFigure:
     fleet_limit: FleetLimit
     flagged: tuple[str, ...]
     members: str = "like nodes"
+    noise: Message = NOTHING
+    needed: float = 1.0
 
     @cached_property
     def judgement_parts(self) -> tuple[Message, tuple[float | None, float | None]]:
@@ -66,6 +72,15 @@ class FleetFigure:
     def code(self) -> str:
         """The first word of the codes of its messages."""
         return "targets" if self.members == LIKE_TARGETS else "peers"
+
+    def reason_alike(self, ratio: float) -> Message:
+        """Return the reason of a value that keeps the limit.
+
+        It is like its peers only if a material change would be seen.
+        """
+        if self.noise:
+            return self.reason("noisy", ratio, text=self.noise)
+        return self.reason("alike", ratio)
 
     def reason(self, end: str, ratio: float, **more: str) -> Message:
         """Return the reason with the code `end`, for a value that is `ratio` × the median."""
@@ -96,6 +111,7 @@ class FleetFigure:
             "critical": limit.critical,
             "limit": limit.limit,
             "detectable": limit.detectable,
+            "noise": self.noise,
             "power": {f"{drop:g}": limit.power_at(drop) for drop in DROPS},
             "powerless": limit.powerless,
             "flagged": list(self.flagged),
@@ -131,8 +147,7 @@ class Fleet:
     def reason_alike(self, result: int) -> Message:
         """Return the reason of a result in `alike`, without making its judgement."""
         figure = self.figures[int(self.of[result])]
-        ratio = float(self.median[result]) / figure.fleet_limit.centre
-        return figure.reason("alike", ratio)
+        return figure.reason_alike(float(self.median[result]) / figure.fleet_limit.centre)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -191,7 +206,7 @@ def measure_fleet(
         *((LIKE_NODES, each) for each in like_nodes(figures, benchmarks, kinds, same_digits=False)),
         *((LIKE_TARGETS, each) for each in like_targets(figures)),
     ]
-    level_of_figure = level_of_one(level, len(groups))
+    level_of_figure, material = level_of_one(level, len(groups)), material_of(benchmarks)
     fleet_figures: list[FleetFigure] = []
     alike: list[Numbers] = [_NONE]
     failed: list[Numbers] = [_NONE]
@@ -210,7 +225,11 @@ def measure_fleet(
         of[members] = len(fleet_figures)
         flagged = tuple(_name(figures, int(figure), compared) for figure in members[bad])
         kind, _ = kinds.of(first.node)
-        fleet_figures.append(FleetFigure(first, kind, better, limit, flagged, compared))
+        needed = repeats_of_nodes(figures, members, limit, material(first))
+        noise = too_noisy(limit.detectable, material(first), needed) if limit.limit else NOTHING
+        fleet_figures.append(
+            FleetFigure(first, kind, better, limit, flagged, compared, noise, needed)
+        )
     return Fleet(
         level=level,
         figures=tuple(fleet_figures),
@@ -288,7 +307,7 @@ def _judgement(figure: FleetFigure, value: float) -> Judgement:
             PEERS, source, "UNJUDGED", limit.powerless, limit.centre or None, None, None, None
         )
     ratio = value / limit.centre
-    reason = figure.reason("alike", ratio)
+    reason = figure.reason_alike(ratio)
     bad = value < limit.limit if better == "higher" else value > limit.limit
     if bad:
         deviation, accepted = limit.deviation(value), f"{limit.critical:.1f}"

@@ -15,15 +15,15 @@ from proofmark.judge.fleet.critical_values import (
     Floats,
     centre_and_spread,
     critical_value,
+    deviation_of_one,
     power,
 )
+from proofmark.judge.intervals import SURE
 
 FAMILY_LEVEL = 0.01
 """Probability that any node is flagged in a run on a healthy machine."""
 LEAST_DROP = 0.01
 """The least drop that is flagged. A drop of less than 1 % is accepted at any spread."""
-SURE = 0.95
-"""Power of the test for the drop that counts as detectable."""
 DROPS = (0.03, 0.05, 0.10, 0.50)
 """Drops for which the report states the power."""
 
@@ -54,7 +54,7 @@ class FleetLimit:
         """Return the probability that a node worse by `drop` (0.05: five percent) is flagged."""
         if self.limit is None or drop < LEAST_DROP:
             return 0.0
-        return power(drop, self.spread, self.critical)
+        return power(drop, self.spread, self.critical, deviation_of_one(self.nodes))
 
     def deviation(self, value: float) -> float:
         """Return the distance of `value` from the centre, in spreads."""
@@ -97,7 +97,9 @@ def fleet_limit(
     _, spreads = centre_and_spread(sign * array[None, :] / centre)
     spread, critical = float(spreads[0]), critical_value(nodes, level)
     drop = max(LEAST_DROP, critical * spread)
-    detectable = max(LEAST_DROP, (critical + NormalDist().inv_cdf(SURE)) * spread)
+    detectable = max(
+        LEAST_DROP, (critical + NormalDist().inv_cdf(SURE) * deviation_of_one(nodes)) * spread
+    )
     if drop >= 1:
         why = Message(f"{members}-blind", nodes=nodes, spread=f"{100 * spread:.1f}")
         return FleetLimit(nodes, centre, spread, critical, None, detectable, why)

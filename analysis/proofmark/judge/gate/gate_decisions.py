@@ -13,6 +13,7 @@ Action = Literal["resume", "keep"]
 LONGEST = 300
 """The limit of a reason in characters. A scheduler keeps it with the node."""
 NOT_JUDGED = "not judged: no baseline and no limit for"
+TOO_NOISY = "a required metric is too noisy to be judged"
 NOT_MEASURED = "not measured: no step of the run is for this node"
 
 
@@ -42,6 +43,7 @@ class Evidence:
         judged: whether each required metric was judged, by node and metric. A node without a
             planned step has no entry.
         not_planned: the required metrics that no step of the run measures on the node, by node.
+        noise: why a material change of a required metric would not be seen, by node and metric.
     """
 
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class Evidence:
     failures: Sequence[Failure] = ()
     judged: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     not_planned: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    noise: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,9 @@ def _of_judged(evidence: Evidence, node: str, lacking: Sequence[str], *, accept:
         if node in failure.nodes and any(_is_of(name, failure.metric) for name in lacking):
             others = folded([each for each in failure.nodes if each != node])
             return _keep(f"measured with {others}, which failed: {failure.reason}")
+    noise = evidence.noise.get(node, {})
+    if (noisy := [name for name in lacking if name in noise]) and not accept:
+        return _keep(f"{TOO_NOISY}: {'; '.join(f'{name}: {noise[name]}' for name in noisy)}")
     if lacking and not accept:
         return _keep(f"{NOT_JUDGED} {', '.join(lacking)}")
     words = [f"passed: {len(evidence.judged[node]) - len(lacking)} required metrics judged"]

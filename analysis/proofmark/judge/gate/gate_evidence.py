@@ -14,6 +14,7 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.judge.diagnosis.rma import rma, serial_number
 from proofmark.judge.gate.gate_decisions import Evidence, Failure
 from proofmark.judge.not_accepted import failed_nodes
+from proofmark.judge.power import noise_in
 from proofmark.judge.references.judgement import traits
 from proofmark.judge.results import WORDS, Result, Results
 from proofmark.judge.verdict import Verdict
@@ -46,6 +47,7 @@ def evidence_of(verdict: Verdict, plan: Plan, required: Sequence[Required]) -> E
         failures=failures,
         judged=judged,
         not_planned=not_planned,
+        noise=_noise(required, verdict.results),
     )
 
 
@@ -107,12 +109,12 @@ def _required(
     A metric on several memories or file systems of a node must be judged on each of them.
     """
     judged: dict[str, dict[str, bool]] = {node: {} for node in planned}
+    good = _judged_figures(results)
     for each in required:
         for metric in each.metrics:
-            for node, part, known in _figures_of(each, metric, results):
+            for figure, node, name in _figures_of(each, metric, results):
                 if node in judged:
-                    name = " ".join((each.case, metric, *part))
-                    judged[node][name] = judged[node].get(name, False) or known
+                    judged[node][name] = judged[node].get(name, False) or bool(good[figure])
     not_planned: dict[str, list[str]] = {}
     for node, cases in planned.items():
         for each in required:
@@ -130,14 +132,14 @@ def _required(
 def _judged_nodes(results: Results) -> set[str]:
     """Return the nodes, as records name them, with a figure that is PASS, or emulated and valid."""
     figures = results.aggregates
-    good = _is_judged(results, np.ones(len(figures), dtype=bool))
-    return {figures.records.nodes[node] for node in set(figures.node[good].tolist())}
+    of_good = figures.node[_judged_figures(results)]
+    return {figures.records.nodes[node] for node in set(of_good.tolist())}
 
 
 def _figures_of(
     required: Required, metric: str, results: Results
-) -> Iterator[tuple[str, tuple[str, ...], bool]]:
-    """Yield the node, the measured part and whether it was judged, of each required figure."""
+) -> Iterator[tuple[int, str, str]]:
+    """Yield the number of each required figure, its node, and its metric with the measured part."""
     figures = results.aggregates
     for number, measurand in enumerate(figures.records.measurands):
         if (measurand.case, measurand.metric) != (required.case, metric):
@@ -148,15 +150,26 @@ def _figures_of(
         if any(known.get(key) != value for key, value in required.where.items()):
             continue
         part = tuple(f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known)
-        chosen = figures.measurand == number
-        good = _is_judged(results, chosen)
-        for figure in np.flatnonzero(chosen).tolist():
+        name = " ".join((required.case, metric, *part))
+        for figure in np.flatnonzero(figures.measurand == number).tolist():
             for node in hosts_of(figures.records.nodes[int(figures.node[figure])]):
-                yield node, part, bool(good[figure])
+                yield figure, node, name
 
 
-def _is_judged(results: Results, chosen: Mask) -> Mask:
-    """Return the mask of those of the figures `chosen` that are PASS, or emulated and valid.
+def _noise(required: Sequence[Required], results: Results) -> dict[str, dict[str, str]]:
+    """Return why required figures do not pass although they keep their limits."""
+    found: dict[str, dict[str, str]] = {}
+    for each in required:
+        for metric in each.metrics:
+            for figure, node, name in _figures_of(each, metric, results):
+                for answer in results[figure].references:
+                    if noise := noise_in(answer.reason):
+                        found.setdefault(node, {})[name] = str(noise)
+    return found
+
+
+def _judged_figures(results: Results) -> Mask:
+    """Return the mask of the figures that are PASS, or emulated and valid.
 
     An emulated figure only has to be valid, because its speed is not that of a real machine.
     """
@@ -165,7 +178,7 @@ def _is_judged(results: Results, chosen: Mask) -> Mask:
     of_emulated = np.array(emulated, dtype=bool)[figures.measurand]
     passed = results.verdict == WORDS.index("PASS")
     valid = of_emulated & (results.verdict == WORDS.index("UNJUDGED"))
-    mask: Mask = chosen & (passed | valid)
+    mask: Mask = passed | valid
     return mask
 
 

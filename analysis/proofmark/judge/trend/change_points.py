@@ -20,13 +20,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
+from proofmark.common.message import NOTHING, Message
 from proofmark.judge.fleet.thresholds import level_of_one
 from proofmark.judge.pooled_noise import PooledNoise, pooled_noise
+from proofmark.judge.power import step_seen
 from proofmark.judge.student import quantile_of_t
 from proofmark.records.columns import Floats, Numbers
 
@@ -77,11 +79,16 @@ class Course:
         steps: its change points, in the order of time.
         slope: the change of the logarithm per day if that is what the series does, else 0.
         deviation: the standard deviation of the logarithm of one run; NaN if it is not tested.
+        visible: the logarithm of a step in the middle of its runs that would be seen, with a power
+            of 95 %; NaN if it is not tested.
+        noise: why a material change would not be seen; `NOTHING` if it would be.
     """
 
     steps: tuple[Step, ...] = ()
     slope: float = 0.0
     deviation: float = math.nan
+    visible: float = math.nan
+    noise: Message = NOTHING
 
     @property
     def tested(self) -> bool:
@@ -132,9 +139,15 @@ def courses(series: Sequence[Series], level: float) -> list[Course]:
         for row, number in enumerate(of_length[length]):
             prior = priors[series[number].family]
             variance, freedom = prior.moderated(float(search.variance[row]), _freedom(length))
-            result[number] = Course(deviation=math.sqrt(variance))
-            if best[row] > variance * _critical(length, freedom, one) ** 2:
-                result[number] = _course(series[number], prior, one, math.sqrt(variance))
+            critical = _critical(length, freedom, one)
+            seen = max(
+                LEAST_CHANGE,
+                step_seen(critical, freedom, length, LEAST_SHARE) * math.sqrt(variance),
+            )
+            result[number] = Course(deviation=math.sqrt(variance), visible=seen)
+            if best[row] > variance * critical**2:
+                course = _course(series[number], prior, one, math.sqrt(variance))
+                result[number] = replace(course, visible=seen)
     return result
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from proofmark.cases.reference import Metric
-from proofmark.common.message import Message
+from proofmark.cases.reference import MATERIAL, Metric
+from proofmark.common.message import NOTHING, Message
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.intervals import Interval
+from proofmark.judge.power import too_noisy
 from proofmark.judge.shared_traits import differences
 from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.trend.change_points import Course, Series, courses
@@ -89,6 +90,7 @@ class Trend:
         reprogrammed: figures whose program changed.
         events: of the machine, in the order of time.
         compared_nodes: the number of series of nodes that were tested.
+        noisy_nodes: those of them in which a material change would not be seen.
     """
 
     group: Group
@@ -100,11 +102,17 @@ class Trend:
     reprogrammed: tuple[Reprogrammed, ...]
     events: tuple[Event, ...]
     compared_nodes: int
+    noisy_nodes: int = 0
 
     @property
     def tested(self) -> int:
         """The number of series that have enough runs and positive values."""
         return sum(course.tested for _, course in self.lines)
+
+    @property
+    def noisy(self) -> int:
+        """The number of tested series in which a material change would not be seen."""
+        return sum(bool(course.noise) for _, course in self.lines)
 
 
 def trends(
@@ -168,6 +176,7 @@ class _Builder:
             tuple(self._reprogrammed(lines)),
             tuple(events),
             sum(course.tested for course in of_nodes),
+            sum(bool(course.noise) for course in of_nodes),
         )
 
     def _courses(self, lines: Sequence[Points]) -> list[Course]:
@@ -184,8 +193,17 @@ class _Builder:
         ]
         result = [Course()] * len(lines)
         for number, course in zip(usable, courses(series, self.level), strict=True):
-            result[number] = course
+            result[number] = replace(course, noise=self._noise(lines[number], course))
         return result
+
+    def _noise(self, points: Points, course: Course) -> Message:
+        """Return why a material change of a tested series would not be seen."""
+        if not course.tested:
+            return NOTHING
+        metric = self.metric_of(points.line.figure)
+        material = metric.material_change if metric else MATERIAL
+        runs = math.ceil(len(points) * (course.visible / -math.log1p(-material)) ** 2)
+        return too_noisy(-math.expm1(-course.visible), material, runs, "noisy-runs")
 
     def _comparable(self, points: Points) -> bool:
         metric = self.metric_of(points.line.figure)

@@ -32,13 +32,20 @@ def changed_figures(trend: Trend) -> Iterator[Block]:
     """Yield the table and the plots of the figures that changed."""
     if not trend.changes:
         text = _("No figure changed by more than its noise. {tested} series were tested.")
-        yield Block(paragraphs=(text.format(tested=trend.tested),))
+        yield Block(paragraphs=(text.format(tested=trend.tested), *_too_noisy(trend.noisy)))
         return
     rows = (_row(trend, change, label(change.points.line)) for change in trend.changes)
     columns = (_("Figure"), *_columns())
     shown = table(_("Changes"), columns, rows, kind=TITLED, total=len(trend.changes))
     yield Block(tables=(shown,))
     yield _plots(trend, trend.changes)
+
+
+def _too_noisy(series: int) -> Iterator[str]:
+    """Yield that tested series show nothing, because they are too noisy."""
+    if series:
+        text = _("{count} of them are too noisy: a material change would not be seen.")
+        yield text.format(count=series)
 
 
 def _plots(trend: Trend, changes: Sequence[Change]) -> Block:
@@ -183,7 +190,8 @@ def drifting_nodes(trend: Trend) -> Iterator[Block]:
         yield Block(paragraphs=(text.format(runs=LEAST_LENGTH, peers=LEAST_PEERS),))
     elif not trend.drifting:
         text = _("No node changed against the median of its class. {tested} series were tested.")
-        yield Block(paragraphs=(text.format(tested=trend.compared_nodes),))
+        noise = _too_noisy(trend.noisy_nodes)
+        yield Block(paragraphs=(text.format(tested=trend.compared_nodes), *noise))
     else:
         about = _("From and to: the value of the node ÷ the median of like nodes in the same run.")
         rows = (_row(trend, change, _of_node(change)) for change in trend.drifting)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from proofmark.common.sentences import localized
+from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.trend.change_points import LEAST_LENGTH, LEAST_RUNS, Course
@@ -82,6 +84,11 @@ def _spark(trend: Trend, points: Points, course: Course) -> Picture:
     words.append(_("{count} runs").format(count=len(points)))
     if course.tested:
         words.append(_("noise {noise} %").format(noise=number(100 * course.deviation, 2)))
+        seen = percent(-math.expm1(-course.visible))
+        words.append(
+            localized(course.noise)
+            or _("a change of {change} % in the middle would be seen").format(change=seen)
+        )
     else:
         words.append(_("not tested"))
     text = "; ".join(filter(None, words))

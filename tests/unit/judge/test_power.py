@@ -1,0 +1,192 @@
+"""The power of comparisons: a stated visible change is the one that is seen in 95 of 100 cases."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.fleet import fleet_run
+from tests.unit.judge.test_compare import result
+from tests.unit.judge.test_gate import REFERENCE, decisions_of
+
+from proofmark.judge.compare import compare
+from proofmark.judge.fleet.thresholds import fleet_limit
+from proofmark.judge.intervals import SURE
+from proofmark.judge.judging import judge_run
+from proofmark.judge.power import (
+    change_seen,
+    repeats_needed,
+    shift_seen,
+    too_noisy,
+)
+from proofmark.judge.shift import ratio_interval
+from proofmark.judge.trend.change_points import Series, courses
+
+WITHIN = (0.9, 1.0, 1.1)
+"""Parts of a stated change: the change that is seen in 95 of 100 cases lies between the outer."""
+
+
+class TestTooNoisy:
+    def test_a_visible_material_change_is_no_noise(self) -> None:
+        assert not too_noisy(0.1, 0.1, math.nan)
+
+    def test_the_reason_states_what_would_be_seen_and_what_is_needed(self) -> None:
+        reason = too_noisy(0.62, 0.1, 14)
+        assert reason == (
+            "too noisy: would see 62 %, 10 % is material; about 14 repeats are needed"
+        )
+        assert "about 1000 repeats" in too_noisy(0.62, 0.1, 1000)
+        assert "about 9 runs" in too_noisy(0.62, 0.1, 9, "noisy-runs")
+        assert "no number of repeats is enough" in too_noisy(0.62, 0.1, 1001)
+        assert "no number of repeats is enough" in too_noisy(0.62, 0.1, math.inf)
+        assert "it is not known how many are needed" in too_noisy(0.62, 0.1, math.nan)
+
+    @given(st.floats(0.1, 0.9), st.floats(1e-6, 1), st.floats(0, 1), st.integers(1, 50))
+    def test_the_needed_repeats_are_the_fewest_with_the_wanted_change(
+        self, ratio: float, fixed: float, own: float, repeats: int
+    ) -> None:
+        variance = fixed + own / repeats
+        needed = float(repeats_needed(ratio, variance, own, repeats))
+        wanted = ratio**2 * variance
+        if math.isinf(needed):
+            assert fixed >= wanted * (1 - 1e-9)
+        else:
+            assert fixed + own / needed <= wanted * (1 + 1e-9)
+            assert needed <= 1 or fixed + own / (needed - 1) >= wanted * (1 - 1e-6)
+
+    def test_the_noise_of_a_repeat_must_be_known(self) -> None:
+        assert np.isnan(repeats_needed(0.5, 1.0, math.nan, 1))
+
+
+class TestLimits:
+    def test_a_noisy_pass_is_unjudged_and_a_gate_keeps_the_node(self, tmp_path: Path) -> None:
+        rates = {"n1": [82.0, 100.0, 130.0], "n2": [99.0, 100.0, 101.0]}
+        limit = [REFERENCE[0] | {"value": 100, "at_least": 0.99}]
+        run = fleet_run(tmp_path, rates, case={"references": limit})
+        words = {each.record.node: each for each in judge_run(run).results}
+        assert {node: each.verdict for node, each in words.items()} == {
+            "n1": "UNJUDGED",
+            "n2": "PASS",
+        }
+        assert "too noisy: " in words["n1"].reason
+        decisions = decisions_of(run)
+        assert decisions["n2"].action == "resume"
+        assert decisions["n1"].action == "keep"
+        assert not decisions["n1"].fault
+        assert decisions["n1"].reason.startswith("a required metric is too noisy to be judged: ")
+        assert "about" in decisions["n1"].reason
+        assert "no baseline" not in decisions["n1"].reason
+
+
+class TestFleet:
+    @pytest.mark.parametrize("nodes", [4, 5, 8, 12, 19, 20, 40, 132])
+    def test_the_detectable_deviation_is_right_within_ten_percent(self, nodes: int) -> None:
+        random = np.random.default_rng(nodes)
+        found = dict.fromkeys(WITHIN, 0)
+        trials = 400
+        for _ in range(trials):
+            values = 100 * (1 + 0.005 * random.standard_normal(nodes))
+            limit = fleet_limit([*values[1:], 80.0], "higher", 1e-3)
+            assert limit.limit is not None
+            for part in WITHIN:
+                value = 100 * (1 - part * limit.detectable + 0.005 * random.standard_normal())
+                found[part] += value < limit.limit
+        assert found[0.9] < SURE * trials < found[1.1]
+
+    def test_peers_that_show_nothing_are_no_evidence(self, tmp_path: Path) -> None:
+        """Four like nodes with a spread of 3 % do not show a node that is 10 % off."""
+        rates = {"n1": [97.0, 97.1], "n2": [99.0, 99.1], "n3": [101.0, 101.1], "n4": [103.0, 103]}
+        verdict = judge_run(fleet_run(tmp_path, rates))
+        (figure,) = verdict.fleet.figures
+        assert figure.fleet_limit.detectable > 0.1
+        assert figure.noise.code == "noisy-always", "the nodes differ, not the repeats"
+        for each in verdict.results:
+            assert "like its peers" not in each.reason
+            assert "too noisy: would see" in each.reason
+        assert "like its peers" not in str(verdict.as_json())
+
+    def test_peers_whose_repeats_are_noisy_need_more_of_them(self, tmp_path: Path) -> None:
+        random = np.random.default_rng(1)
+        rates = {
+            f"n{node:02d}": np.round(100 * (1 + 0.05 * random.standard_normal(4)), 3).tolist()
+            for node in range(20)
+        }
+        (figure,) = judge_run(fleet_run(tmp_path, rates)).fleet.figures
+        assert figure.noise.code == "noisy"
+        assert 4 < figure.needed < 40
+
+    def test_peers_that_would_show_a_material_change_are_evidence(self, tmp_path: Path) -> None:
+        rates = {f"n{node:02d}": 100 + 0.01 * node for node in range(20)}
+        verdict = judge_run(fleet_run(tmp_path, rates))
+        assert not verdict.fleet.figures[0].noise
+        assert all("like its peers" in each.reason for each in verdict.results)
+
+
+class TestRuns:
+    @pytest.mark.parametrize("counts", [(4, 4), (3, 8), (10, 10), (20, 20)])
+    def test_the_stated_change_of_two_runs_is_right_within_ten_percent(
+        self, counts: tuple[int, int]
+    ) -> None:
+        random = np.random.default_rng(2)
+        trials, spread = 300, 0.02
+        found = dict.fromkeys(WITHIN, 0)
+        for _ in range(trials):
+            first, later = (np.exp(spread * random.standard_normal(each)) for each in counts)
+            for part in WITHIN:
+                slower = later * math.exp(-part * spread * shift_seen(*counts))
+                bounds = ratio_interval(first.tolist(), slower.tolist())
+                found[part] += bool(bounds and bounds.high < 1)
+        assert found[0.9] < SURE * trials < found[1.1]
+
+    def test_the_noise_of_the_values_gives_the_change(self) -> None:
+        random = np.random.default_rng(3)
+        samples = np.exp(0.02 * random.standard_normal((200, 2, 8)))
+        stated = [change_seen(first, later, 0.1)[0] for first, later in samples.tolist()]
+        assert np.median(stated) == pytest.approx(-math.expm1(-0.02 * shift_seen(8, 8)), rel=0.1)
+
+    def test_two_noisy_runs_say_that_they_show_nothing(self) -> None:
+        before, after = (100.0, 130.0, 90.0, 120.0), (95.0, 125.0, 105.0, 99.0)
+        (difference,) = compare({"a": [result(*before)], "b": [result(*after)]})[0].differences
+        assert difference.noise.code == "noisy"
+        assert difference.visible > 0.1
+        calm = (100.0, 100.1, 99.9, 100.2)
+        (difference,) = compare({"a": [result(*calm)], "b": [result(*calm)]})[0].differences
+        assert not difference.noise
+        assert difference.visible < 0.1
+
+    def test_runs_with_too_few_repeats_would_see_nothing(self) -> None:
+        few = (100.0, 101.0, 99.0)
+        (difference,) = compare({"a": [result(*few)], "b": [result(*few)]})[0].differences
+        assert difference.visible == 1
+        assert difference.noise.fields["repeats"] == "4"
+
+    def test_a_clear_change_is_not_too_noisy(self) -> None:
+        before, after = (100.0, 130.0, 90.0, 120.0), (10.0, 12.0, 9.0, 11.0)
+        (difference,) = compare({"a": [result(*before)], "b": [result(*after)]})[0].differences
+        assert difference.clear
+        assert not difference.noise
+
+
+class TestTrend:
+    @pytest.mark.parametrize("runs", [8, 24])
+    def test_the_stated_step_is_right_within_ten_percent(self, runs: int) -> None:
+        random = np.random.default_rng(runs)
+        trials, figures = 100, 30
+        found = dict.fromkeys((0.85, 1.1), 0)
+        days = np.arange(runs, dtype=np.float64)
+
+        def course(step: float) -> tuple[bool, float]:
+            logs = 0.01 * random.standard_normal((figures, runs))
+            logs[0, runs // 2 :] -= step
+            first = courses([Series(days, row, 0) for row in logs], 0.01)[0]
+            return bool(first.steps or first.slope), first.visible
+
+        for _ in range(trials):
+            _, stated = course(0.0)
+            for part in found:
+                found[part] += course(part * stated)[0]
+        assert found[0.85] < SURE * trials <= found[1.1] + 1
