@@ -1,4 +1,4 @@
-"""Executions that crashed or gave no valid output, of steps that another execution measured.
+"""Executions that crashed, gave no valid output, or whose output was changed, beside a sound one.
 
 A repetition measures the figure. It does not show that the node is sound: the fault may come again.
 """
@@ -19,6 +19,7 @@ from proofmark.runs.decisions import SetAside
 
 CRASHES = frozenset(
     {"killed", "exit-code", "exit-code-said", "output", *OUTPUT_MESSAGES} - {"reader-no-space"}
+    | {"file-changed", "digest-missing", "digests-missing", "digests-damaged"}
 )
 """The codes of the reasons of such executions. Others are about the conditions of the run."""
 
