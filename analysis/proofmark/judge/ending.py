@@ -107,6 +107,8 @@ def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
         return _(
             "add {keys} to the partition's facts, then start a new run with -e fresh=true"
         ).format(keys=keys)
+    if code == 4 and any(True for _noisy in verdict.results.too_noisy()):
+        return _("start a new run with -e fresh=true -e repeats=auto: it repeats what is too noisy")
     if code == 4:
         return _("add limits to the partition's facts, then start a new run with -e fresh=true")
     return f"proofmark sign {run} --key FILE"

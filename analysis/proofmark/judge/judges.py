@@ -126,6 +126,7 @@ def judge(evidence: Evidence) -> Verdict:
                 *unjudged(required, figures, results, Kinds(facts), sanity),
                 *unread_parts(facts, evidence.declared),
             ),
+            nominal=nominal,
             basis=shown_basis(referred.rules(figures), nominal, evidence.rated),
             rehearsed=len(fleet.alike) if origins == [EMULATED] else 0,
             over_time=changes,

@@ -7,10 +7,10 @@ agreement with like nodes, are no PASS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from proofmark.judge.diagnosis.file_system_faults import FileSystemFault
 from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
 from proofmark.judge.disturbed_nodes import DisturbedNode
+from proofmark.judge.exit_codes import exit_code as exit_code
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.headline import (
     BASELINE,
@@ -38,6 +39,7 @@ from proofmark.judge.headline import (
 )
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.links.links import LinkFit
+from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
 from proofmark.judge.repeats import Added
@@ -74,6 +76,7 @@ class Verdict:
         degraded: the nodes that the run lacks; None if it lacks none.
         over_time: the comparison of the end of the run with its beginning.
         slowdowns: how much slower figures are beside a load.
+        nominal: the stated parts of each node, from which its limits follow.
         basis: which limits follow from the parts that nodes show, because nothing states them.
         disagreements: the cases with figures whose repeats disagree.
         crashes: executions that crashed, of steps that another execution measured.
@@ -101,6 +104,7 @@ class Verdict:
     over_time: OverTime = field(default_factory=OverTime)
     slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
+    nominal: Mapping[str, Nominal] = field(default_factory=dict)
     basis: Message = NOTHING
     disagreements: tuple[Disagreement, ...] = ()
     crashes: tuple[Crash, ...] = ()
@@ -301,47 +305,3 @@ class NodeFault:
 def _unknown_facts(message: Message) -> Iterator[Message]:
     """Yield the messages about a fact of the hardware that a key of the inventory can state."""
     return (each for each in message.nested() if each.code in ("fact-unknown", "fact-hidden"))
-
-
-class Measured(Protocol):
-    """The part of a coverage that decides on a verdict."""
-
-    @property
-    def expected(self) -> int:
-        """The number of planned steps."""
-
-    @property
-    def measured(self) -> int:
-        """The number of steps with a record."""
-
-    @property
-    def duplicate(self) -> int:
-        """The number of figures that one execution gave twice."""
-
-
-def exit_code(
-    counts: Mapping[str, int],
-    coverage: Measured,
-    unmet: Collection[str] = (),
-    enough: bool = False,
-    faults: Collection[object] = (),
-) -> int:
-    """Return the exit code of a verdict.
-
-    2: INVALID, or a step not measured once. 1: FAIL, or a fault that no figure has. 4: nothing was
-    judged, or not everything that must be judged. 0: PASS.
-
-    Args:
-        counts: the number of results by verdict.
-        coverage: the planned and the measured steps.
-        unmet: the limits and required metrics that were not judged.
-        enough: whether floors and peers suffice, and judged a figure.
-        faults: the faults of nodes that no figure has.
-    """
-    if counts.get("INVALID") or coverage.measured < coverage.expected or coverage.duplicate:
-        return 2
-    if counts.get("FAIL") or faults:
-        return 1
-    if unmet:
-        return 4
-    return 0 if counts.get("PASS") or enough else 4

@@ -17,7 +17,7 @@ from proofmark.common.text import percent
 from proofmark.common.translation import N_, _, translated
 from proofmark.common.units import factor
 from proofmark.judge.headline import BASELINE, CONTRACT, EXPECTED, FLOOR
-from proofmark.judge.references.derived import derive
+from proofmark.judge.references.derived import NOTHING_STATED, derive
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.records.columns import Record
@@ -227,7 +227,9 @@ def nominal(run_data: RunData) -> Nominal:
         hosts = _hosts(record.node) if rules else ()
         if not hosts or not facts.keys() >= set(hosts):
             return None
-        limit = derive(rules[0], [facts[host] for host in hosts], record.parameters, rated)
+        stated = [run_data.verdict.nominal.get(host, NOTHING_STATED) for host in hosts]
+        nodes = [facts[host] for host in hosts]
+        limit = derive(rules[0], nodes, record.parameters, rated, stated)
         times = None if isinstance(limit, str) else factor(limit.unit, record.unit)
         return limit.value * times if times and not isinstance(limit, str) else None
 
