@@ -193,7 +193,7 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition did not become true"
-        time.sleep(0.05)
+        time.sleep(0.2)  # most conditions read all processes
 
 
 SLOW = ("acceptance.yml", "-e", "suite=slow")

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from proofmark.software.installed import Installed as Installed
     from proofmark.software.installed import Provided as Provided
     from proofmark.software.provider import Provider as Provider
-    from proofmark.software.provision import system_needs as system_needs
     from proofmark.software.request import ProvisionRequest as ProvisionRequest
+    from proofmark.software.system_file import system_needs as system_needs
 
 MODULES = {
     "BackEnd": "proofmark.machine.bmc.back_end",
@@ -111,7 +111,7 @@ MODULES = {
     "refused_of_inventory": "proofmark.site.extra_vars",
     "resolved_groups": "proofmark.site.groups",
     "result_folder": "proofmark.common.kit",
-    "system_needs": "proofmark.software.provision",
+    "system_needs": "proofmark.software.system_file",
 }
 """The module of each name."""
 

@@ -24,14 +24,9 @@ from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs
-from proofmark.software.provision import (
-    Probes,
-    System,
-    make_software,
-    provide_software,
-    system_needs,
-)
+from proofmark.software.provision import Probes, make_software, provide_software
 from proofmark.software.software import Software
+from proofmark.software.system_file import System, system_needs
 
 DATA = ROOT / "tests/data/probe"
 LOCAL = ROOT / "environments/local/system.yml"
