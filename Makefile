@@ -19,7 +19,7 @@ export GIT_CONFIG_KEY_0 := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 endif
 
-LINT_PARTS := lint-ansible lint-types lint-rest
+LINT_PARTS := lint-types lint-rest
 # All targets share .venv. Only the parts of lint run at the same time, after lint installed it.
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
@@ -74,7 +74,7 @@ rehearsal: .venv-rehearsal
 rehearsal-end: .venv-rehearsal
 	python -m tests.rehearsal --end
 
-# pytest also runs the tests with the mark lint.
+# pytest also runs the tests with the mark lint; one of them runs ansible-lint, beside other tests.
 test: lint-files
 	$(PYTEST) --tier=test $(ARGS)
 
@@ -111,9 +111,6 @@ lint: lint-files
 
 lint-files: .venv-dev
 	@$(MAKE) --no-print-directory -j2 --output-sync --keep-going $(LINT_PARTS)
-
-lint-ansible:
-	ansible-lint
 
 lint-types:
 	mypy $(wildcard analysis plugins tests)

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import subprocess
+import sys
 import tomllib
 import weakref
 from collections.abc import Callable, Iterator
@@ -46,11 +47,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the number of examples, and the default action of signals for started processes.
+    """Set the number of examples; prepare this process and those that it starts.
+
+    They store compiled modules, whose compilation takes more CPU time than many a test.
 
     A shell starts its background jobs with SIGINT ignored, nohup with SIGHUP. Children inherit
     this. A script cannot trap a signal that was ignored when it started (POSIX, trap).
     """
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for tier, examples in EXAMPLES.items():
         # A loaded machine makes examples slow, and few requests fit a strict placement.
         accepted = [HealthCheck.too_slow, HealthCheck.filter_too_much]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, NothingToRun
 from proofmark.plan.expansion import make_plan
@@ -61,7 +61,7 @@ class Entry:
 @cache
 def benchmarks() -> Benchmarks:
     """Return the cases and suites of the checkout."""
-    return load_benchmarks(ROOT / "benchmarks")
+    return shipped_benchmarks()
 
 
 @cache

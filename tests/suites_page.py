@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import NothingToRun
 from proofmark.common.text import duration, size
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Totals
-from proofmark.site.inventory import Site, load_site
+from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 
 PAGE = ROOT / "docs" / "suites.md"
@@ -67,12 +67,12 @@ LARGE = Example("nurion", "knl")
 @cache
 def benchmarks() -> Benchmarks:
     """Return the cases and suites of the checkout."""
-    return load_benchmarks(ROOT / "benchmarks")
+    return shipped_benchmarks()
 
 
 @cache
 def _site(example: Example) -> Site:
-    return load_site(ROOT / "inventory" / example.inventory, example.partition)
+    return shipped_site(example.inventory, example.partition)
 
 
 def table(examples: Sequence[Example]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ansible import constants, context
+from ansible.plugins.loader import filter_loader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
@@ -76,6 +78,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
         if refused:
             refuse("; ".join(refused))
         _show_chosen(variables["ansible_inventory_sources"][0])
+        _prepare_workers()
         hosts: list[str] = variables["ansible_play_hosts_all"]
         return hosts[:1] or ["localhost"]
 
@@ -100,6 +103,15 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
             refuse_sources([str(source) for source in sources], KIT, config)
         except BadInput as error:
             yield str(error)
+
+
+def _prepare_workers() -> None:
+    """Import the filters of the kit here, once; otherwise each worker that uses one imports them.
+
+    A worker is a copy of this process. Its garbage collector need not look at what is present now.
+    """
+    filter_loader.get("proofmark.kit.bmc_names")
+    gc.freeze()
 
 
 def _show_chosen(source: str) -> None:

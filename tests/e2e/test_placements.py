@@ -11,9 +11,8 @@ import pytest
 from tests.emulators.vcluster.cluster import Cluster
 from tests.emulators.vcluster.slurm import Slurm
 from tests.fixtures.kit import SYMBOLS, described, make_kit
-from tests.folders import ROOT
+from tests.fixtures.shipped import shipped_benchmarks
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.jobs.step_script import LaunchSite, step_script
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
@@ -51,7 +50,7 @@ def cluster(shared: Path) -> Iterator[Cluster]:
 
 def p5(launch_settings: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
     """Plan suite p5 on four nodes, with the process counts and collectives of `sweep`."""
-    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    benchmarks = shipped_benchmarks()
     partition = Partition(
         hardware="discovered",
         environment="local",

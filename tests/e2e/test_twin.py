@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.fixtures.report_run import page_of
+from tests.fixtures.shipped import shipped_site
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
@@ -23,7 +25,6 @@ from proofmark.judge.twin_error import model_error_of
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.words import number
-from proofmark.report.write import write_report
 from proofmark.runs.format import write_identity
 from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import benchmarks_of, open_run
@@ -118,7 +119,7 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
     }
     assert times["BD", 65536] > 2 * times["UA", 65536]
     assert model_error_of(kit.parent / "runs/model") is None
-    page = write_report(open_run(kit.parent / "runs/model"), verdict).read_text()
+    page = page_of(open_run(kit.parent / "runs/model"), verdict)
     assert "The error of this model is not known: no real run was given" in page
     assert "Range by the error of the model" in page
     assert page.count(">not known<") >= len(verdict.results), "beside each figure"
@@ -141,7 +142,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
 ) -> None:
     """All measured values are 1.25 times the predicted ones. No node is asked to see the run."""
     monkeypatch.setattr("proofmark.machine.checkout.only_here", lambda path, mounts: "")
-    site = load_site(ROOT / "inventory/tachyon", "tachyon2")
+    site = shipped_site("tachyon", "tachyon2")
     hosts = ",".join(site.hosts[:2])
     sources = ["--sources", f"{kit.parent / 'mirror'}"]
     assert twin(kit, *sources, site="tachyon", limit=hosts) == 0
@@ -171,7 +172,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     assert len(ratios) == len(verdict.results) == len(measured)
     known = [ratio for ratio in ratios if ratio is not None]  # some predictions are 0
     assert len(known) > 100 and known == pytest.approx([1.25] * len(known))
-    page = write_report(run, verdict).read_text()
+    page = page_of(run, verdict)
     assert "Measured ÷ expected" in page and "mvapich2" in page
     assert main([*words, "--run-id", "real"]) == 0
     assert "real is continued, and keeps the expected figures" in capsys.readouterr().err
@@ -207,7 +208,7 @@ def test_the_error_of_a_twin_is_that_of_its_figures(
         ("imb-collectives", 1, 1)
     }
     run = open_run(second)
-    page = write_report(run, read_and_judge(run)[1]).read_text()
+    page = page_of(run, read_and_judge(run)[1])
     assert "differ from run model by a factor of less than 1.00" in page
     for result in read_and_judge(run)[1].results:
         value = number(result.record.value)

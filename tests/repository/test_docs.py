@@ -15,9 +15,9 @@ import pytest
 import yaml
 from tests.documented import PAGES, Documented, commands_in, wrong_words
 from tests.fixtures.kit import SYMBOLS, local_site, topology
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import DATA, ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.judge.judging import judge_and_write
 from proofmark.plan.expansion import make_plan
@@ -57,26 +57,40 @@ EXECUTED = {
 }
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a measured run; the archive has the verdict of an earlier state of the kit."""
+    runs = tmp_path_factory.mktemp("measured")
+    unpack(RUN, runs)
+    (run,) = runs.iterdir()
+    judge_and_write(open_run(run))
+    return run
+
+
 @pytest.fixture
-def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the checkout with a measured run, which is the current folder."""
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the checkout, which is the current folder."""
     kit = tmp_path / "kit"
     shutil.copytree(ROOT / "inventory", kit / "inventory")
     for name in COPIED_FOLDERS:
         (kit / name).symlink_to(ROOT / name)
-    unpack(RUN, kit / "runs")
-    (run,) = (kit / "runs").iterdir()
-    judge_and_write(open_run(run))  # the archive has the verdict of an earlier state of the kit
-    for name in ("before", "after"):
-        shutil.copytree(run, kit / "runs" / name)
+    monkeypatch.setenv("EDITOR", "true")
+    monkeypatch.chdir(kit)
+    return kit
+
+
+@pytest.fixture
+def copy(checkout: Path, measured: Path) -> Path:
+    """Return a copy of the checkout with a measured run, and with a key."""
+    kit = checkout
+    for name in (measured.name, "before", "after"):
+        shutil.copytree(measured, kit / "runs" / name)
     for name in ("latest-local", "twin-p595", "adopted-imported"):
-        (kit / "runs" / name).symlink_to(run.name)
+        (kit / "runs" / name).symlink_to(measured.name)
     (kit / "topology.conf").write_text("SwitchName=s1 Nodes=node[001-004]\n", encoding="utf-8")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", kit / "key"], check=True)
     public = (kit / "key.pub").read_text(encoding="utf-8")
     (kit / "allowed_signers").write_text(f"site@example.org {public}", encoding="utf-8")
-    monkeypatch.setenv("EDITOR", "true")
-    monkeypatch.chdir(kit)
     return kit
 
 
@@ -109,26 +123,26 @@ def test_the_words_of_all_other_commands_exist() -> None:
     assert [f"{each}: {wrong}" for each in CHECKED for wrong in wrong_words(each)] == []
 
 
-def test_make_has_the_commands_of_the_pages(copy: Path) -> None:
+def test_make_has_the_commands_of_the_pages(checkout: Path) -> None:
     """A sentence may name a target alone, without the architecture that the target needs."""
     texts = dict.fromkeys(each.text for each in CHECKED if each.words[0] == "make")
     assert [text for text in texts if executed(f"ARCH=knl {text} --dry-run")] == []
     assert len(texts) > 10
 
 
-def test_the_step_of_the_readme_is_a_step_of_its_suite(copy: Path) -> None:
+def test_the_step_of_the_readme_is_a_step_of_its_suite(checkout: Path) -> None:
     """`make acceptance` runs the suite quick on the site local; the id is the same everywhere."""
     (name,) = {step for each in ALL for step in re.findall(r"steps/(\d{4}-\S+)/run.sh", each.text)}
     for cores in (2, 64):
-        site = local_site(copy / "inventory/local", copy / "scratch")
+        site = local_site(checkout / "inventory/local", checkout / "scratch")
         machine = Machine({**SYMBOLS, "cores": cores}, topology(cores))
-        made = make_plan(load_benchmarks(ROOT / "benchmarks"), "quick", site, machine)
+        made = make_plan(shipped_benchmarks(), "quick", site, machine)
         assert name in {step.id for step in made.steps()}
 
 
 @pytest.mark.parametrize(("name", "suite"), sorted({*filter(None, map(_suite, ALL))}))
 def test_the_suite_of_an_example_lacks_no_program(
-    copy: Path, capfd: pytest.CaptureFixture[str], name: str, suite: str
+    checkout: Path, capfd: pytest.CaptureFixture[str], name: str, suite: str
 ) -> None:
     """The site of the examples is one that `proofmark init` writes for Debian, as the template."""
     site = "template" if name == "mysite" else name

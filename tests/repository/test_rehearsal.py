@@ -13,6 +13,7 @@ from tests.emulators.bmc.machine import DEFAULTS
 from tests.emulators.bmc.machine import FAULTS as BMC_FAULTS
 from tests.emulators.bmc.node import notation
 from tests.emulators.vcluster.cluster import node_names
+from tests.fixtures.shipped import shipped_site
 from tests.folders import ROOT
 from tests.rehearsal.__main__ import (
     BAD_INPUT,
@@ -31,7 +32,7 @@ from tests.rehearsal.shapes import RATE, SHAPES
 
 from proofmark.common.errors import BadInput
 from proofmark.site.firmware import wanted
-from proofmark.site.inventory import Site, load_site
+from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.numa import numa_shape
 from proofmark.site.node.topology import Topology
@@ -43,7 +44,7 @@ NAMED = "fatal: DENIED: 1 nodes (rknl0002): once\n"
 @pytest.fixture(scope="module", params=["knl", "skl", "fabric"])
 def site(request: pytest.FixtureRequest) -> Site:
     """Return the site of the rehearsal; no rehearsal runs."""
-    return load_site(ROOT / "inventory/rehearsal", request.param)
+    return shipped_site("rehearsal", request.param)
 
 
 def test_nodes_show_the_declared_topology_in_each_mode(site: Site) -> None:
@@ -68,7 +69,7 @@ def test_cpuinfo_has_each_processor(site: Site) -> None:
 
 def test_the_declared_fabric_is_that_of_the_virtual_switches() -> None:
     switches = SHAPES["fabric"].switches
-    fabric = load_site(ROOT / "inventory/rehearsal", "fabric").partition.fabric
+    fabric = shipped_site("rehearsal", "fabric").partition.fabric
     (level,) = fabric.levels
     assert level.hosts_per_switch == switches.hosts_per_leaf
     assert fabric.link_bytes_per_s == 25e6 and RATE == "200mbit"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.folders import ROOT
-from tests.sites import NAMES, Entry, benchmarks, entries, machines, of_origin, sites
+from tests.sites import NAMES, Entry, benchmarks, entries, machines, matrix, of_origin, sites
 
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import Code, available_at, lacking
@@ -153,3 +153,11 @@ def test_the_default_suite_can_be_built_on_each_architecture(
     made = make_plan(benchmarks(), "quick", site, machines(site), digest=False)
     assert lacking(made.packages(), packages_at(ROOT, site)) == ()
     assert buildable(made, site)
+
+
+def test_the_printed_table_has_each_suite_and_each_partition() -> None:
+    """It is the last test of this file: the plans are made."""
+    head, _, *rows = matrix()
+    assert [row.split("|")[1].strip(" `") for row in rows] == [*benchmarks().suites]
+    assert all(f" {name} (" in head for name in NAMES)
+    assert {row.count("|") for row in [head, *rows]} == {len(NAMES) + 2}

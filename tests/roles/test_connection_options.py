@@ -94,7 +94,16 @@ VARIABLES: dict[str, dict[str, Any]] = {
     },
     "template": {"ansible_user": "u-{{ inventory_hostname }}", "ansible_port": "{{ 20 + 4 }}"},
 }
+BECOME: dict[str, dict[str, Any]] = {
+    "become": {"ansible_become": True, "ansible_become_user": "boss"},
+    "sudo": {"ansible_become": "yes", "ansible_sudo_user": "other"},
+    "become-exe": {"ansible_become": True, "ansible_become_exe": "/opt/bin/sudo"},
+    "become-root": {"ansible_become": True, "ansible_user": "root"},
+    "become-not": {"ansible_become": False},
+}
 ENVIRONMENT = {
+    "ANSIBLE_BECOME": "1",
+    "ANSIBLE_BECOME_USER": "boss",
     "ANSIBLE_REMOTE_USER": "ops",
     "ANSIBLE_REMOTE_PORT": "2224",
     "ANSIBLE_PRIVATE_KEY_FILE": OTHER_KEY,
@@ -106,6 +115,8 @@ ENVIRONMENT = {
     "ANSIBLE_HOST_KEY_CHECKING": "False",
 }
 INI = {
+    "privilege_escalation.become": "1",
+    "privilege_escalation.become_user": "boss",
     "defaults.remote_user": "ops",
     "defaults.remote_port": "2225",
     "defaults.private_key_file": KEY,
@@ -117,15 +128,19 @@ INI = {
     "ssh_connection.ssh_extra_args": "-o LogLevel=ERROR",
 }
 OPTIONS = (
+    *("-b", "--become-user", "boss"),
     *("-u", "ops", "--private-key", OTHER_KEY, "-T", "53"),
     *("--ssh-common-args", "-o ForwardAgent=yes", "--ssh-extra-args", "-o LogLevel=ERROR"),
 )
+KEYWORDS = ("remote_user: ops", "port: 2226", "become: true", "become_user: boss")
 CASES = {
-    "variables": Case(hosts=VARIABLES),
+    "variables": Case(hosts={**VARIABLES, **BECOME}, options=("--become-user", "late")),
     "environment": Case(environment=ENVIRONMENT),
     "ansible.cfg": Case(ini=INI),
     "options": Case(options=OPTIONS),
-    "keywords": Case(keywords="remote_user: ops\n  port: 2226"),
+    "keywords": Case(
+        keywords="remote_user: ops\n  port: 2226\n  become: true\n  become_user: boss"
+    ),
     "a variable before the option and the environment": Case(
         hosts={"n1": {"ansible_user": "mine", "ansible_port": 2227}, "n2": {}},
         options=("-u", "ops"),
@@ -136,24 +151,10 @@ CASES = {
 }
 
 
+BOSS = ("variables", "environment", "ansible.cfg", "options", "keywords")
+"""The cases in which Ansible becomes the user boss."""
 SUDO = {
-    "options": Case(options=("-b", "--become-user", "ops")),
     "root": Case(options=("-b",)),
-    "environment": Case(environment={"ANSIBLE_BECOME": "1", "ANSIBLE_BECOME_USER": "ops"}),
-    "ansible.cfg": Case(
-        ini={"privilege_escalation.become": "1", "privilege_escalation.become_user": "ops"}
-    ),
-    "keywords": Case(keywords="become: true\n  become_user: ops"),
-    "variables": Case(
-        hosts={
-            "n1": {"ansible_become": True, "ansible_become_user": "ops"},
-            "n2": {"ansible_become": "yes", "ansible_sudo_user": "other"},
-            "n3": {"ansible_become": True, "ansible_become_exe": "/opt/bin/sudo"},
-            "n4": {"ansible_become": True, "ansible_user": "root"},
-            "n5": {"ansible_become": False},
-        },
-        options=("--become-user", "late"),
-    ),
     "the user of the log-in": Case(options=("-b", "--become-user", "ops", "-u", "ops")),
 }
 
@@ -222,6 +223,7 @@ def by_host(lines: list[list[str]]) -> dict[str, dict[str, str]]:
 def test_the_ssh_of_the_kit_has_the_settings_of_ansible(kit: Kit, name: str) -> None:
     case = CASES[name]
     lines = recorded(kit, case)
+    assert ("boss" in {user for _, user in same_sudo(lines).values()}) == (name in BOSS)
     mine = by_host([words for words in lines if "BatchMode=yes" in words])
     ansible = by_host([words for words in lines if "BatchMode=yes" not in words])
     assert len(ansible) == len(case.hosts)
@@ -245,14 +247,17 @@ def sudo_of(lines: list[list[str]]) -> dict[str, tuple[str, str]]:
     return found
 
 
+def same_sudo(lines: list[list[str]]) -> dict[str, tuple[str, str]]:
+    """Return the sudo of each host; that of the kit and that of Ansible must agree."""
+    mine = sudo_of([words for words in lines if "BatchMode=yes" in words])
+    assert mine == sudo_of([words for words in lines if "BatchMode=yes" not in words])
+    return mine
+
+
 @pytest.mark.parametrize("name", SUDO)
 def test_the_kit_becomes_the_user_of_ansible(kit: Kit, name: str) -> None:
-    lines = recorded(kit, SUDO[name])
-    mine = sudo_of([words for words in lines if "BatchMode=yes" in words])
-    ansible = sudo_of([words for words in lines if "BatchMode=yes" not in words])
-    assert mine == ansible
-    if name not in ("root", "the user of the log-in"):
-        assert "ops" in {user for _, user in mine.values()}
+    """The cases above have further users."""
+    assert same_sudo(recorded(kit, SUDO[name]))
 
 
 def test_a_password_of_the_command_line_is_refused(kit: Kit) -> None:

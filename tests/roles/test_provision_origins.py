@@ -173,11 +173,11 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
 
     order(spack, "hangs", "shell")
     process = spack.start("playbooks/build.yml")
-    until(lambda: builders(spack) != [] or process.poll() is not None, 1200)
+    until(lambda: builders(spack) != [] or process.poll() is not None, 1200, pause_s=0.2)
     os.kill(process.pid, signal.SIGTERM)
     process.communicate(timeout=600)
     assert process.returncode != 0
-    until(lambda: builders(spack) == [])
+    until(lambda: builders(spack) == [], pause_s=0.2)
     order(spack, "hangs", "")
 
     continued = build(spack)
@@ -227,7 +227,7 @@ def test_progress_of_a_build_appears_in_a_pipe_while_it_runs(spack: Kit, *, buff
         alive, stopped = builders(spack) != [], time.monotonic()
         os.kill(process.pid, signal.SIGTERM)
         reader.join(60)
-    until(lambda: processes_of(spack.folder) == [], 120)
+    until(lambda: processes_of(spack.folder) == [], 120, pause_s=0.2)
     assert alive
     assert (LAST in seen) is not buffered
     if not buffered:

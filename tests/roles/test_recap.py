@@ -47,8 +47,10 @@ def test_no_host_is_marked_if_no_node_failed(kit: Kit) -> None:
 
 
 @pytest.mark.fault("recap-of-a-failed-node")
-@pytest.mark.parametrize("stages", STAGES, ids=lambda names: names[0])
-@pytest.mark.parametrize("closed", [("n2",), ("n1", "n3")])
+@pytest.mark.parametrize(
+    ("stages", "closed"),
+    [(STAGES[0], ("n2",)), (STAGES[0], ("n1", "n3")), (STAGES[1], ("n1", "n3"))],
+)
 def test_the_nodes_that_failed_are_marked_and_the_others_are_ok(
     kit: Kit, stages: tuple[str, ...], closed: tuple[str, ...]
 ) -> None:

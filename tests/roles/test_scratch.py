@@ -116,6 +116,11 @@ class TestAlone:
         return planned(kit)
 
     def test_it_verifies_the_directory_once_for_all_hosts(self, kit: Kit, run: Path) -> None:
+        """Check mode needs no run, and creates nothing."""
+        checked = play_alone(kit, "scratch", {"scratch_run": ""}, "--check", "-l", "local")
+        assert checked.code == 0, checked.output
+        assert checked.printed("writing was not tried")
+        assert not kit.scratch.exists()
         played = play_alone(kit, "scratch", {"scratch_run": f"{run}"})
         assert played.code == 0, played.output
         assert kit.scratch.is_dir() and list(kit.scratch.iterdir()) == []
@@ -132,12 +137,6 @@ class TestAlone:
         played = play_alone(kit, "scratch", {"scratch_run": f"{run}"}, command=command)
         assert played.code == 0, played.output
         assert kit.scratch.owner() == "nobody"
-
-    def test_check_mode_needs_no_run(self, kit: Kit, run: Path) -> None:
-        played = play_alone(kit, "scratch", {"scratch_run": ""}, "--check", "-l", "local")
-        assert played.code == 0, played.output
-        assert played.printed("writing was not tried")
-        assert not kit.scratch.exists()
 
     @pytest.mark.parametrize(
         ("variables", "settings", "found"),

@@ -43,7 +43,8 @@ def test_each_node_has_its_own_name_processes_and_tmp(tmp_path: Path) -> None:
         assert subprocess.run([*ssh[:1], "-oConnectTimeout=1", *ssh[1:]], check=False).returncode
         cluster.boot("knl0002")
         assert subprocess.run(ssh, check=True).returncode == 0
-    assert processes(tmp_path) == []
+    # Linux ends the killed processes of a namespace a moment later, on a loaded machine.
+    until(lambda: processes(tmp_path) == [], 60, pause_s=0.1)
 
 
 @pytest.mark.fault("virtual-cluster-killed")

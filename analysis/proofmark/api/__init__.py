@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from proofmark.judge.verdict import Verdict as Verdict
     from proofmark.machine.bmc.back_end import BackEnd as BackEnd
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
+    from proofmark.machine.bmc.bmc_addresses import bmcs_of_facts as bmcs_of_facts
     from proofmark.machine.bmc.bmc_model import FirmwareState as FirmwareState
     from proofmark.machine.bmc.bmc_model import Host as Host
-    from proofmark.machine.modes.mode_stage import bmcs_of_facts as bmcs_of_facts
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
     from proofmark.machine.programs import known_packages as known_packages
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from proofmark.software.installed import Installed as Installed
     from proofmark.software.installed import Provided as Provided
     from proofmark.software.provider import Provider as Provider
-    from proofmark.software.provision import system_needs as system_needs
     from proofmark.software.request import ProvisionRequest as ProvisionRequest
+    from proofmark.software.system_file import system_needs as system_needs
 
 MODULES = {
     "BackEnd": "proofmark.machine.bmc.back_end",
@@ -94,7 +94,7 @@ MODULES = {
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
     "as_writer": "proofmark.runs.owner",
-    "bmcs_of_facts": "proofmark.machine.modes.mode_stage",
+    "bmcs_of_facts": "proofmark.machine.bmc.bmc_addresses",
     "candidate_kernels": "proofmark.software.blas",
     "connection_variables": "proofmark.site.ansible_access",
     "judge_run": "proofmark.judge.judging",
@@ -111,7 +111,7 @@ MODULES = {
     "refused_of_inventory": "proofmark.site.extra_vars",
     "resolved_groups": "proofmark.site.groups",
     "result_folder": "proofmark.common.kit",
-    "system_needs": "proofmark.software.provision",
+    "system_needs": "proofmark.software.system_file",
 }
 """The module of each name."""
 

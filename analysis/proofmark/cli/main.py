@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _main(sys.argv[1:])
     finally:
         complete = close_streams()
+        gc.freeze()  # at its exit Python would look at every object again
     return code if complete or code else BAD_INPUT
 
 

@@ -21,14 +21,13 @@ from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
+from proofmark.machine.bmc.bmc_addresses import NO_BMC, bmc_range
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.drains import history_of
 from proofmark.machine.modes.forecast import forecast
 from proofmark.machine.modes.mode_results import Result, failures, results_of, summary
 from proofmark.machine.modes.mode_stage import (
-    NO_BMC,
-    bmc_range,
     firmware_of,
     rollout_of,
     target_mode,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -161,6 +162,12 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 
 
+_TABLE: Mapping[str, Callable[..., Any]] = EvalWithCompoundTypes(
+    functions=dict(FUNCTIONS)
+).functions
+"""The functions of an expression, with those that simpleeval adds."""
+_OF_THREAD = threading.local()
+
 _COMPUTING_FAILED = (
     ArithmeticError,
     AttributeError,
@@ -182,10 +189,8 @@ def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: st
     """
     known = {**UNITS, **names}
     try:
-        with warnings.catch_warnings():
-            # simpleeval warns of a second expression and of an assignment, and ignores both.
-            warnings.simplefilter("error")
-            value = _value(expression, known)
+        name = expression.strip()
+        value = known[name] if name in known else _computed(expression, known)
     except (NameNotDefined, FunctionNotDefined) as error:
         words = [*known, *FUNCTIONS]
         unknown = str(getattr(error, "name", None) or getattr(error, "func_name", ""))
@@ -199,12 +204,21 @@ def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: st
     return value
 
 
-def _value(expression: str, names: Mapping[str, Any]) -> Any:
-    if (name := expression.strip()) in names:
-        return names[name]
+def _computed(expression: str, names: Mapping[str, Any]) -> Any:
+    """Return the value of `expression`, by an evaluator that earlier expressions used.
+
+    Its construction takes longer than most expressions. An error may leave it changed: then it is
+    not used again.
+    """
+    evaluator = vars(_OF_THREAD).pop("evaluator", None) or EvalWithCompoundTypes()
     # A lambda changes the table of functions: the evaluation gets a copy.
-    evaluator = EvalWithCompoundTypes(functions=dict(FUNCTIONS), names=names)
-    return evaluator.eval(expression, _parsed(expression))
+    evaluator.functions, evaluator.names = dict(_TABLE), names
+    with warnings.catch_warnings():
+        # simpleeval warns of a second expression and of an assignment, and ignores both.
+        warnings.simplefilter("error")
+        value = evaluator.eval(expression, _parsed(expression))
+    _OF_THREAD.evaluator = evaluator
+    return value
 
 
 @lru_cache(maxsize=4096)

@@ -43,7 +43,7 @@ def _as_table(value: Any) -> pl.DataFrame:
     if isinstance(value, pl.DataFrame):
         return value
     try:
-        return pl.read_json(str(value).encode(), schema=dict(COLUMNS))
+        return pl.read_json(str(value).encode(), schema=pl.Schema(COLUMNS))
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"no table of figures: {error}") from None
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import polars as pl
 from pydantic import AwareDatetime, Field
 
 from proofmark.common.errors import bad_input, nearest
@@ -24,9 +23,11 @@ from proofmark.common.files import (
 )
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
-from proofmark.common.parquet import parquet
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.partition import PREDICTED
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FOLDER = "baselines"
 """The folder of the inventory with the baselines of each partition."""
@@ -39,20 +40,20 @@ EXPECTED_OPTION = "proofmark plan --expected RUN"
 STATE, FIGURES = "baseline.json", "figures.parquet"
 """The files of a baseline: runs and nodes; the values of the figures."""
 
-COLUMNS: Mapping[str, Any] = {
-    "run": pl.String,
-    "case": pl.String,
-    "benchmark": pl.String,
-    "metric": pl.String,
-    "unit": pl.String,
-    "origin": pl.String,
-    "mode": pl.String,
-    "placement": pl.String,
-    "parameters": pl.String,
-    "program": pl.String,
-    "node": pl.String,
-    "kind": pl.String,
-    "value": pl.Float64,
+COLUMNS: Mapping[str, type] = {
+    "run": str,
+    "case": str,
+    "benchmark": str,
+    "metric": str,
+    "unit": str,
+    "origin": str,
+    "mode": str,
+    "placement": str,
+    "parameters": str,
+    "program": str,
+    "node": str,
+    "kind": str,
+    "value": float,
 }
 """The columns of `FIGURES`, one row per repeat of a figure. `parameters` is JSON with sorted keys,
 `program` the digest of the programs, `kind` the hardware of the nodes and their number."""
@@ -182,14 +183,18 @@ def read_baseline(folder: Path) -> tuple[Baseline, pl.DataFrame]:
         raise bad_input(path, "", "no such file", "a whole baseline") from None
     if (found := sha256(content).hexdigest()) != baseline.figures:
         raise bad_input(path, "", f"SHA-256 {found[:12]}", f"{baseline.figures[:12]} of {STATE}")
+    import polars as pl  # most commands read no baseline
+
     figures = pl.read_parquet(content)
-    if dict(figures.schema) != dict(COLUMNS):
+    if figures.schema != pl.Schema(COLUMNS):
         raise bad_input(path, "", f"the columns {figures.columns}", f"{list(COLUMNS)}")
     return baseline, figures
 
 
 def write_baseline(folder: Path, baseline: Baseline, figures: pl.DataFrame) -> Baseline:
     """Write a baseline; the file with the runs is last. Return it with the digest of `figures`."""
+    from proofmark.common.parquet import parquet
+
     folder.mkdir(parents=True, exist_ok=True)
     content = parquet(figures)
     write_whole_bytes(folder / FIGURES, content)

@@ -126,7 +126,7 @@ def packages_at(kit: Path, site: Site) -> Mapping[str, Collection[str] | None] |
     name, environment = site.partition.provision_from, site.partition.environment
     if name == SYSTEM:
         # Its models take time to import; most commands need only the names of the providers.
-        from proofmark.software.provision import programs_of_system
+        from proofmark.software.system_file import programs_of_system
 
         return programs_of_system(kit / "environments", environment)
     provider = PROVIDERS.get(name)

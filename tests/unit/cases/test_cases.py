@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.fixtures.kit import FAKE, Kit, make_kit
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -31,7 +32,7 @@ def refusal(kit: Kit) -> str:
 
 
 def test_the_kits_cases_are_valid() -> None:
-    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    benchmarks = shipped_benchmarks()
     assert {"hpcc", "imb-pingpong", "imb-collectives", "fio-cache"} <= set(
         benchmarks.members("quick")
     )
@@ -45,7 +46,7 @@ def test_btio_runs_the_programs_that_the_recipe_builds() -> None:
         for line in ast.parse(recipe.read_text()).body
         if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "PROGRAMS"
     )
-    case = load_benchmarks(ROOT / "benchmarks").case("npb-btio")
+    case = shipped_benchmarks().case("npb-btio")
     for subtype, end in built.items():
         names = {"class_": "A", "subtype": subtype}
         program = render(case.program, names, file="npb-btio.yml", key="program")

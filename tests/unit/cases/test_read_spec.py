@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
-from tests.folders import BENCHMARKS
+from tests.fixtures.shipped import shipped_benchmarks
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import read_output
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec, SameAs
 
@@ -103,9 +102,9 @@ def test_a_wrong_block_is_refused(given: dict[str, Any], message: str) -> None:
     assert message in refusal(given)
 
 
-@pytest.mark.parametrize("case", sorted(load_benchmarks(BENCHMARKS).cases))
+@pytest.mark.parametrize("case", sorted(shipped_benchmarks().cases))
 def test_a_block_is_unchanged_after_writing_and_reading(case: str) -> None:
-    spec = load_benchmarks(BENCHMARKS).case(case).reader()
+    spec = shipped_benchmarks().case(case).reader()
     written = spec.model_dump_json(by_alias=True, exclude_unset=True)
     again = ReadSpec.model_validate_json(written)
     assert again.model_dump_json(by_alias=True, exclude_unset=True) == written

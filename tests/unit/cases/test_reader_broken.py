@@ -6,9 +6,9 @@ import json
 from functools import cache
 
 import pytest
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.suite import Benchmarks
@@ -32,7 +32,7 @@ DOCUMENTS = ("fio-3.33_4m_2m_n2_shared.json", "ior-4.0.0_mpiio_b4m_t1m_n2_shared
 
 @cache
 def benchmarks() -> Benchmarks:
-    return load_benchmarks(BENCHMARKS)
+    return shipped_benchmarks()
 
 
 def spec(case: str) -> ReadSpec:
@@ -144,7 +144,7 @@ def test_a_value_that_is_not_a_number_is_invalid_and_quoted(
 
 
 @pytest.mark.fault("output-garbage")
-@pytest.mark.parametrize("case", sorted(load_benchmarks(BENCHMARKS).cases))
+@pytest.mark.parametrize("case", sorted(shipped_benchmarks().cases))
 def test_text_that_is_not_an_output_gives_one_invalid_reading(case: str) -> None:
     garbage = bytes(range(256)).decode("latin-1") * 50
     for text in ("", "\n\n", "Illegal instruction\n", "{", "{}", "[1, 2]\n", garbage, "\x00" * 999):

@@ -10,16 +10,15 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tests.folders import BENCHMARKS
+from tests.fixtures.shipped import shipped_benchmarks
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 
 
 @cache
 def spec(case: str) -> ReadSpec:
-    return load_benchmarks(BENCHMARKS).case(case).reader()
+    return shipped_benchmarks().case(case).reader()
 
 
 def read(case: str, text: str) -> list[Reading]:

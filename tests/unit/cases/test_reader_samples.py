@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 
@@ -31,7 +31,7 @@ OWN_READER = sorted(
 
 @cache
 def spec(case: str) -> ReadSpec:
-    return load_benchmarks(BENCHMARKS).case(case).reader()
+    return shipped_benchmarks().case(case).reader()
 
 
 def expected(output: Path) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.folders import BENCHMARKS, DATA
+from tests.fixtures.shipped import shipped_benchmarks
+from tests.folders import DATA
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 
@@ -22,7 +22,7 @@ INVALID = {"ior_io500_fsync-failed", "stream_interleaved_excerpt"}
 
 @cache
 def spec(case: str) -> ReadSpec:
-    return load_benchmarks(BENCHMARKS).case(case).reader()
+    return shipped_benchmarks().case(case).reader()
 
 
 def stem(expected: Path) -> str:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import make_kit
-from tests.folders import ROOT
+from tests.fixtures.shipped import shipped_site
 
 from proofmark.cli.main import main
 from proofmark.common.errors import InputError
 from proofmark.common.failed_nodes import note_failed_nodes, note_input_errors, take_failed_nodes
-from proofmark.site.inventory import load_site
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +43,7 @@ def test_nodes_are_those_in_the_keys_of_input_errors() -> None:
 
 @pytest.mark.parametrize(("program", "failed"), [("/bin/sh", False), ("/no/such/program", True)])
 def test_a_command_writes_its_failed_nodes(tmp_path: Path, program: str, failed: bool) -> None:
-    run = make_kit(tmp_path / "kit").run(site=load_site(ROOT / "inventory/local", "local"))
+    run = make_kit(tmp_path / "kit").run(site=shipped_site("local", "local"))
     path = tmp_path / "failed.json"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
     option = f"--failed-nodes-fd={descriptor}"

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from tests.fixtures.finished import reports_of, seal
 from tests.fixtures.kit import Kit, execution, launch_of, make_kit, steps_of
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import read_output
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
@@ -82,7 +82,7 @@ def test_a_copy_that_fails_fails_the_step(kit: Kit) -> None:
 
 
 def test_each_pair_of_osu_is_a_separate_value() -> None:
-    reader = load_benchmarks(ROOT / "benchmarks").case("osu-contention").reader()
+    reader = shipped_benchmarks().case("osu-contention").reader()
     one = "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n4096  100.5\n"
     title, rest = one.split("\n", 1)
     pairs = enumerate((rest, rest.replace("100.5", "90.25")), start=1)

@@ -182,8 +182,8 @@ class TestInterrupted:
         with begun(run) as process:
             process.kill()
             process.communicate(timeout=300)
-        until(lambda: left_behind(f"PROOFMARK_STEP={run.folder}") == [])
-        until(lambda: left_behind(str(run.folder)) == [])
+        until(lambda: left_behind(f"PROOFMARK_STEP={run.folder}") == [], pause_s=0.1)
+        until(lambda: left_behind(str(run.folder)) == [], pause_s=0.1)
         (kit.folder / "go").touch()
         execute(run, "none", lambda line: None)
         assert ends(run) == ["0", "0", "0"]

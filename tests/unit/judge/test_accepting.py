@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from tests.fixtures.kit import make_kit
 from tests.fixtures.messages import said
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import PROBES, ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
@@ -43,7 +43,7 @@ DIMMS = Rated(dimms=RatedDimms(channels=12, mt_per_s=2666), source="the offer")
 
 @cache
 def benchmarks() -> Benchmarks:
-    return load_benchmarks(ROOT / "benchmarks")
+    return shipped_benchmarks()
 
 
 @cache

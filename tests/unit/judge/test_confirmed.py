@@ -12,10 +12,10 @@ import pytest
 from tests.fixtures.finished import seal
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import execution, steps_of
+from tests.fixtures.report_run import page_of
 
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.judging import judge_and_write
-from proofmark.report.write import write_report
 from proofmark.runs.run import Run
 
 HEALTHY = {f"n{number:02d}": 100.0 + number / 10 for number in range(30)}
@@ -39,7 +39,7 @@ def listed(run: Run) -> tuple[BadNode, list[str], str]:
     assert verdict.counts["FAIL"] == 1
     (node,) = verdict.bad.nodes
     rows = csv.DictReader(run.files.vendor_list.read_text(encoding="utf-8").splitlines())
-    page = write_report(run, verdict).read_text(encoding="utf-8")
+    page = page_of(run, verdict)
     return node, [row["node"] for row in rows], page
 
 

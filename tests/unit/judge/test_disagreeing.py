@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.fleet import fleet_run
-from tests.folders import BENCHMARKS
+from tests.fixtures.shipped import shipped_benchmarks
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
@@ -44,7 +43,7 @@ def judged(folder: Path, factors: dict[str, float], nodes: tuple[str, ...] = NOD
 
 
 def adopted(folder: Path, nodes: tuple[str, ...]) -> Judged:
-    benchmarks = load_benchmarks(BENCHMARKS)
+    benchmarks = shipped_benchmarks()
     rule = PathRule("/(n[0-9]+)", {"osu-bw": benchmarks.cases["osu-bw"]})
     request = Request(folder / "vendor", {"osu-bw": ["*.out"]}, rule, run_id="vendor")
     run, _ = adopt_folder(folder / "runs", request, benchmarks, site_of_hosts(nodes))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import examples, make_kit
 from tests.fixtures.past_runs import Value, write_past_run
+from tests.fixtures.report_run import page_of
 from tests.unit.judge.test_baseline import accept, keys, rates, run_of, site  # noqa: F401
 from tests.unit.judge.test_verdict import invalid, record, reference
 
@@ -248,7 +249,7 @@ def test_the_files_and_the_page_have_the_predictions(
     of_node = {each["node"]: each["expected"] for each in written["results"]}
     assert of_node["n05"] == {"value": 105, "ratio": 208 / 105, "low": None, "high": None}
     assert [of_node[host]["value"] for host in HOSTS] == [101, 101, 102, 103, 104, 105]
-    page = write_report(measured, verdict).read_text()
+    page = page_of(measured, verdict)
     for words in ("Expected figures", "Measured ÷ expected", "a switch", "not known"):
         assert words in page
     assert "105" in page and "1.98" in page
@@ -306,7 +307,7 @@ def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None
     assert error is not None
     expected = expected_of(twin.folder, site_of(plain)).model_copy(update={"errors": error.rows})
     run = fleet_run(tmp_path / "shown", RATES, run_id="shown", expected=expected)
-    page = write_report(run, judge_run(run)).read_text()
+    page = page_of(run, judge_run(run))
     assert "fake rate: median 1.11, from 1.11 to 1.11" in page
 
 

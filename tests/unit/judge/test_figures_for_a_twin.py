@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.folders import ROOT
+from tests.fixtures.shipped import shipped_site
 
 from proofmark.common.message import NOTHING
 from proofmark.judge.results import Result
@@ -14,10 +14,9 @@ from proofmark.judge.twin_error import figures_of
 from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records.columns import Record
-from proofmark.site.inventory import load_site
 from proofmark.site.machines import topology_of_mode
 
-SITE = load_site(ROOT / "inventory/tachyon", "tachyon1")
+SITE = shipped_site("tachyon", "tachyon1")
 TOPOLOGY = topology_of_mode(SITE, SITE.partition.current_mode)
 FIRST = TOPOLOGY.cores[0]
 HOPS = TOPOLOGY.socket_hops

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.report_run import page_of
 
 from proofmark.judge.diagnosis.causes import causes, drift, hypergeometric_tail
 from proofmark.judge.diagnosis.rma import as_csv
 from proofmark.judge.fleet.critical_values import FEW, critical_value
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, fleet_limit, level_of_one
 from proofmark.judge.judging import judge_and_write, judge_run
-from proofmark.report.write import write_report
 
 Rates = dict[str, float | list[float]]
 MICROCODE = {"microcode\t: 0x2006a08": "microcode\t: 0x2000050"}
@@ -270,7 +270,7 @@ class TestRun:
         assert "corrected memory errors" in slot["evidence"]
         assert node["serial_number"] == "S000007"
         assert "steps/0001-fake/n022" in node["evidence"]
-        page = write_report(run, verdict).read_text(encoding="utf-8")
+        page = page_of(run, verdict)
         section = page.partition('id="bad-nodes"')[2].partition("</section>")[0]
         assert "n022" in section
         assert "corrected memory errors" in section

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.imported_rules import REASONS
 from proofmark.judge.judging import read_and_judge
@@ -43,7 +43,7 @@ FIO = {"case": "fio-cache", "metric": "write", "value": 1.0, "source": "contract
 
 @pytest.fixture(scope="module")
 def benchmarks() -> Benchmarks:
-    return load_benchmarks(BENCHMARKS)
+    return shipped_benchmarks()
 
 
 def judged(

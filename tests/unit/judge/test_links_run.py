@@ -11,12 +11,12 @@ import pytest
 from tests.fixtures.fat_tree import FatTree
 from tests.fixtures.finished import write_execution, write_reports, write_software
 from tests.fixtures.kit import make_kit
+from tests.fixtures.report_run import page_of
 
 from proofmark.judge.judging import judge_and_write
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.links.sharing import fair_rates
 from proofmark.judge.verdict import Verdict
-from proofmark.report.write import write_report
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.partition import Partition
@@ -85,7 +85,7 @@ def test_a_slow_uplink_fails_its_pairs_and_accuses_no_node(tmp_path: Path, origi
     (across,) = written["bisection"]
     assert (across["level"], across["pairs"]) == ("leaf", 8)
     assert 0 < across["share"] < 1
-    page = write_report(run, verdict).read_text()
+    page = page_of(run, verdict)
     assert "1 slow element" in page
     assert "the uplink of leaf-003 (0.2" in page
     assert (run.files.plots / "links.csv").read_text().startswith("from_node,to_node,ratio\n")
@@ -105,5 +105,5 @@ def test_a_healthy_fabric_is_stated_in_the_report(tmp_path: Path) -> None:
     assert verdict.links.elements == ()
     assert verdict.links.untested == ()
     assert verdict.counts["FAIL"] == 0
-    page = write_report(run, verdict).read_text()
+    page = page_of(run, verdict)
     assert "No element of the fabric is slow." in page

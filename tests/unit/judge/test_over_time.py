@@ -16,9 +16,8 @@ from tests.fixtures.finished import START, seal
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import examples
 from tests.fixtures.sensors import Lines, sense
-from tests.folders import ROOT
+from tests.fixtures.shipped import shipped_benchmarks
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.over_time import OverTime, over_time
@@ -150,7 +149,7 @@ def test_each_sensor_is_a_figure_of_its_node(tmp_path: Path, looks: dict[str, Li
 
 @cache
 def cases() -> Benchmarks:
-    return load_benchmarks(ROOT / "benchmarks")
+    return shipped_benchmarks()
 
 
 def series_run(values: Sequence[Sequence[float]], step_s: float = 1200) -> OverTime:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.fixtures.kit import make_kit
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 from tests.unit.judge.test_verdict import record
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reference import UNIT_OF, Reference, Rule
 from proofmark.common.errors import BadInput
 from proofmark.common.units import factor, measure
@@ -74,7 +74,7 @@ class TestUnits:
         assert factor(given, wanted) is None
 
     def test_every_unit_of_the_cases_is_known(self) -> None:
-        cases = load_benchmarks(ROOT / "benchmarks").cases.values()
+        cases = shipped_benchmarks().cases.values()
         units = {metric.unit for case in cases for metric in case.metrics.values()}
         assert {unit for unit in units if measure(unit) == (unit, 1.0)} <= {"s", "1/s", "events"}
 

@@ -14,6 +14,7 @@ import pytest
 from tests.emulators.stripes import write_tool
 from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import make_kit, steps_of
+from tests.fixtures.report_run import page_of
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import write_whole
@@ -24,7 +25,6 @@ from proofmark.judge.fleet.fleet import LIKE_TARGETS, Fleet, measure_fleet
 from proofmark.judge.judging import judge_and_write
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import Record, Records
-from proofmark.report.write import write_report
 from proofmark.site.storage import Scratch
 
 TARGETS = 6
@@ -127,7 +127,7 @@ def test_a_slow_target_is_named_by_the_steps_of_a_run(tmp_path: Path, slow: int 
     assert named == ([] if slow is None else [(slow, "scratch")])
     assert written["counts"]["FAIL"] == len(named)
     assert written["fleet"]["nodes"] == []
-    report = write_report(run, verdict).read_text(encoding="utf-8")
+    report = page_of(run, verdict)
     expected = f"storage target {slow} of scratch: 0.4 × the median of {TARGETS}"
     assert (expected in report) is (slow is not None)
     assert "Storage targets" in report

@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 from tests.fixtures.kit import make_kit
-from tests.folders import ROOT
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.file_layout import FileLayout, hints_input
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
-from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.storage import FileSystem, Scratch
 
@@ -26,13 +24,13 @@ TiB = 1 << 40
 
 @cache
 def benchmarks() -> Benchmarks:
-    return load_benchmarks(ROOT / "benchmarks")
+    return shipped_benchmarks()
 
 
 @cache
 def plan(nodes: int = 132, suite: str = "io", **scratch: Any) -> Plan:
     """Return the plan of a suite on nodes of Nurion's SKL, with further facts of its scratch."""
-    site = load_site(ROOT / "inventory/nurion", "skl")
+    site = shipped_site("nurion", "skl")
     kept = site.partition.scratch.model_dump(exclude_unset=True)
     # A tuple can be a key of the cache, and is a list in an inventory.
     facts = {key: list(value) if type(value) is tuple else value for key, value in scratch.items()}

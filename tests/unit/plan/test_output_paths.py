@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.folders import BENCHMARKS
+from tests.fixtures.shipped import shipped_benchmarks
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import is_name
@@ -16,7 +15,7 @@ from proofmark.plan.output_paths import PathRule
 
 @pytest.fixture(scope="module")
 def benchmarks() -> Benchmarks:
-    return load_benchmarks(BENCHMARKS)
+    return shipped_benchmarks()
 
 
 def rule(benchmarks: Benchmarks, pattern: str) -> PathRule:

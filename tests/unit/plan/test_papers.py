@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.site.hardware import Hardware
-from proofmark.site.inventory import Site, load_site
+from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.machines import declared, machines_of
 from proofmark.site.node.topology import Topology
@@ -37,7 +37,7 @@ EXPERIMENTS = [
 
 @cache
 def site(inventory: str, partition: str) -> Site:
-    return load_site(ROOT / "inventory" / inventory, partition)
+    return shipped_site(inventory, partition)
 
 
 @cache
@@ -45,7 +45,7 @@ def plan(suite: str, inventory: str, partition: str) -> Plan:
     chosen = site(inventory, partition)
     machines, probe = machines_of(chosen)
     assert probe == ""  # no node was probed
-    return make_plan(load_benchmarks(ROOT / "benchmarks"), suite, chosen, machines)
+    return make_plan(shipped_benchmarks(), suite, chosen, machines)
 
 
 def of(paper: str, system: str) -> Plan:
@@ -240,6 +240,6 @@ def test_every_suite_plans_on_a_small_machine(suite: str) -> None:
         "likely_flops": 4e10,
         "nodes": 1,
     }
-    made = make_plan(load_benchmarks(ROOT / "benchmarks"), suite, local, Machine(symbols, seen))
+    made = make_plan(shipped_benchmarks(), suite, local, Machine(symbols, seen))
     assert made.totals.steps > 0
     assert all(step.scope == "job" and step.nodes == ["localhost"] for step in made.steps())

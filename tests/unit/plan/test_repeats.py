@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 from tests.unit.plan.test_papers import PAPERS, RESTATED, of
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
@@ -35,7 +35,7 @@ def numbers(made: Plan) -> list[int]:
 @pytest.mark.fault("paper-measured-once")
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_suite_of_a_paper_runs_each_step_three_times(paper: str) -> None:
-    assert load_benchmarks(ROOT / "benchmarks").suite(paper).repeats == 3
+    assert shipped_benchmarks().suite(paper).repeats == 3
     for system in RESTATED[paper]:
         made = of(paper, system)
         counts = Counter(step.repeat for step in made.steps())

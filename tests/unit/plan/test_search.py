@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
-from tests.folders import BENCHMARKS, ROOT
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite_use import SearchRule
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.search import PASSES, Candidate, Decision, Search, decide
-from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 
 AXES: Mapping[str, tuple[int, ...]] = {"a": (1, 2, 3), "b": (1, 2), "c": (1, 2, 3)}
@@ -130,8 +128,8 @@ PARTITIONS = [
 @pytest.fixture(scope="module", params=PARTITIONS, ids=lambda names: names[1])
 def tune(request: pytest.FixtureRequest) -> Plan:
     inventory, partition = request.param
-    site = load_site(ROOT / "inventory" / inventory, partition)
-    return make_plan(load_benchmarks(BENCHMARKS), "tune", site, machines_of(site)[0])
+    site = shipped_site(inventory, partition)
+    return make_plan(shipped_benchmarks(), "tune", site, machines_of(site)[0])
 
 
 def what_runs(step: Step) -> tuple[object, ...]:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 from tests.unit.plan.test_papers import PAPERS, plan
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.network_time import imb_s
@@ -21,7 +21,7 @@ from proofmark.plan.plan import Plan, Step
 from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK, Fabric
 from proofmark.site.hardware_limits import LANES, LaneLimit, lanes
-from proofmark.site.inventory import Site, load_site
+from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 
 SYSTEMS = [
@@ -170,11 +170,11 @@ def test_the_rate_of_a_link_is_a_number_or_unknown() -> None:
 
 
 def test_an_undeclared_link_gives_longer_estimates_than_a_declared_one() -> None:
-    site = load_site(ROOT / "inventory" / "nurion", "skl")
+    site = shipped_site("nurion", "skl")
     fabric = site.partition.fabric.model_copy(update={"rate": None})
     partition = site.partition.model_copy(update={"fabric": fabric})
     made = make_plan(
-        load_benchmarks(ROOT / "benchmarks"),
+        shipped_benchmarks(),
         "full",
         site.model_copy(update={"partition": partition}),
         machines_of(site)[0],

@@ -11,10 +11,9 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.folders import BENCHMARKS
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.unit.plan.test_papers import site
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.placement import PlacementRequest, place
@@ -85,7 +84,7 @@ def hpl(tmp_path: Path) -> Plans:
         partition = chosen.partition.model_copy(update={"facts": facts, "hardware": hardware})
         one = chosen.model_copy(update={"hosts": chosen.hosts[:1], "partition": partition})
         machine = declared(one, hardware, partition.current_mode)
-        made = make_plan(load_benchmarks(BENCHMARKS), "node", one, machine)
+        made = make_plan(shipped_benchmarks(), "node", one, machine)
         return made, list(idle_cores(made, lambda _: machine))
 
     return planned

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.folders import BENCHMARKS, ROOT
+from tests.fixtures.shipped import shipped_benchmarks
+from tests.folders import ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.plan.unmet import unmet
 
@@ -60,7 +60,7 @@ def test_the_parts_that_do_not_hold(condition: str, words: str) -> None:
 def test_each_condition_of_the_kit_has_words() -> None:
     uses = [
         use
-        for case in load_benchmarks(BENCHMARKS).cases.values()
+        for case in shipped_benchmarks().cases.values()
         for of_suite in case.suites.values()
         for use in of_suite
         if use.when

@@ -15,9 +15,9 @@ import pytest
 from pydantic import ValidationError
 from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import SYMBOLS, Kit, execution, make_kit, steps_of, topology
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import read_output
 from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.errors import BadInput
@@ -130,7 +130,7 @@ def test_memory_that_was_not_bound(
 @pytest.mark.fault("btio-not-square")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 def test_a_plan_for_a_number_of_ranks_that_is_no_square(kit: Kit, injected: bool) -> None:
-    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    benchmarks = shipped_benchmarks()
     use = SuiteUse(sweep={"ranks": 6 if injected else 4, "class_": "A"})
     case = benchmarks.case("npb-btio").model_copy(update={"suites": {"full": [use]}})
     benchmarks = benchmarks.model_copy(update={"cases": {"npb-btio": case}})
@@ -146,7 +146,7 @@ def test_a_plan_for_a_number_of_ranks_that_is_no_square(kit: Kit, injected: bool
 @pytest.mark.fault("btio-not-square")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 def test_a_number_of_ranks_that_is_no_square(injected: bool) -> None:
-    reader = load_benchmarks(ROOT / "benchmarks").case("npb-btio").reader()
+    reader = shipped_benchmarks().case("npb-btio").reader()
     name = "npb-3.4.3_bt.W_full_n3_refused.txt" if injected else "npb-3.4.3_bt.W_full_n4.txt"
     text = (ROOT / "benchmarks" / "samples" / name).read_text()
     assert any(row.valid for row in read_output(reader, "npb-btio", text)) is not injected

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.fixtures.finished import reports_of
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import make_kit
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import PROBES, ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
@@ -37,7 +37,7 @@ RATE = {"unit": "MB/s", "better": "higher", "bound": "{cache}", "what": "how fas
 
 @cache
 def benchmarks() -> Benchmarks:
-    return load_benchmarks(ROOT / "benchmarks")
+    return shipped_benchmarks()
 
 
 @cache

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 from tests.processes import namespace
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.runs.run import Run
@@ -296,7 +296,7 @@ def test_a_step_that_moves_little_is_not_checked(kit: Kit) -> None:
 
 
 def test_cases_between_nodes_state_their_bytes() -> None:
-    cases = load_benchmarks(ROOT / "benchmarks").cases
+    cases = shipped_benchmarks().cases
     assert {name for name, each in cases.items() if each.network_bytes} == {
         *("hpl", "hpcc", "imb-collectives", "osu-bibw"),
         *("osu-bw", "osu-latency", "osu-mbw-mr", "osu-collectives", "osu-contention"),

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
 from tests.fixtures.hogs import SPIN, hogs
-from tests.fixtures.kit import OUTPUT, Kit, execution, left_behind, make_kit, steps_of
+from tests.fixtures.kit import OUTPUT, Kit, execution, left_behind, make_kit, steps_of, until
 from tests.folders import ROOT
 from tests.processes import running
 
@@ -102,13 +103,19 @@ class TestHogs:
 
     @pytest.mark.fault("noise-burst")
     def test_a_short_burst_in_a_long_step_is_found(self, kit: Kit) -> None:
+        """The burst begins after the first sums of the sampler, and the program outlives it.
+
+        On a loaded machine the sampler starts seconds late.
+        """
         stability = {"max_others": 1, "max_delay": 1, "max_steal": 1}
-        run = staged(kit, SPIN.format(seconds=6), stability=stability)
+        over = kit.folder / "over"
+        run = staged(kit, f"while [ ! -e {over} ]; do :; done", stability=stability)
         (step,) = steps_of(run)
         with running(subprocess.Popen(["sh", str(step / "run.sh")])) as process:
-            subprocess.run(["sleep", "1"], check=True)
+            until(lambda: any(step.glob("unfinished-*/noise/*/sums")))
             with hogs(4):
-                subprocess.run(["sleep", "2.5"], check=True)
+                time.sleep(2.5)
+            over.touch()
             process.wait(300)
         (node,) = read_noise(str(execution(step)))
         assert node.burst > 0.5

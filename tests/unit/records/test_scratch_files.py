@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.fixtures.finished import judged, reports_of, seal
 from tests.fixtures.kit import FAKE, OUTPUT, Kit, execution, make_kit, steps_of
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
 from proofmark.cases.case import Case
-from proofmark.cases.loading import load_benchmarks
 from proofmark.jobs.launcher import LAUNCHERS, Launch
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import Step, WrittenFiles
@@ -122,7 +122,7 @@ class TestWorkingDirectory:
             Case.model_validate({**FAKE, "directory": "{scratch}", "copies": 2})
 
     def test_btio_runs_in_scratch(self) -> None:
-        cases = load_benchmarks(ROOT / "benchmarks").cases
+        cases = shipped_benchmarks().cases
         assert cases["npb-btio"].directory == "{scratch}"
         writing = {name for name, each in cases.items() if each.cost.bytes}
         assert writing == {name for name, each in cases.items() if each.writes}

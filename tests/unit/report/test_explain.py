@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 from tests.fixtures.report_run import made_run
-from tests.folders import ROOT
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
@@ -34,7 +33,6 @@ from proofmark.report.explanation.explanation import explain
 from proofmark.report.explanation.rows import Explanation, Row
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
-from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.partition import Limit
 
@@ -61,10 +59,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """Runs of shipped suites on shipped inventories; no step has a result."""
-    benchmarks: Benchmarks = load_benchmarks(ROOT / "benchmarks")
+    benchmarks: Benchmarks = shipped_benchmarks()
     runs = []
     for name, limit, suite in PLANS:
-        site = load_site(ROOT / "inventory" / name, limit)
+        site = shipped_site(name, limit)
         machines, probe = machines_of(site)
         made = make_plan(benchmarks, suite, site, machines)
         root = tmp_path_factory.mktemp(suite)

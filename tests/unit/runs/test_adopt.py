@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS, DATA
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.judge.judging import read_and_judge
@@ -36,7 +36,7 @@ RUN = "20261122T011654Z-local-quick"
 
 @pytest.fixture(scope="module")
 def benchmarks() -> Benchmarks:
-    return load_benchmarks(BENCHMARKS)
+    return shipped_benchmarks()
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.command_inputs import packages_of_kit
 from proofmark.cli.main import main
 from proofmark.cli.site_checks import site_checks
@@ -36,7 +36,7 @@ EXAMPLES = ("example-xeon", "example-epyc", "example-grace")
 @cache
 def site(inventory: str, limit: str) -> Site:
     """Return a site of the kit. Each site is read once; tests cannot change it."""
-    return load_site(ROOT / "inventory" / inventory, limit)
+    return shipped_site(inventory, limit)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def copied(tmp_path: Path, inventory: str) -> Path:
 
 
 def check(inventory: Path, limit: str = "compute") -> list[str]:
-    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    benchmarks = shipped_benchmarks()
     checked = validate(
         inventory,
         limit,
@@ -245,7 +245,7 @@ def test_the_example_sites_follow_from_their_topologies(
 def test_an_example_site_places_hpl_and_stream_on_all_its_cores(limit: str) -> None:
     example = site(f"example-{limit}", limit)
     machines, _ = machines_of(example)
-    made = make_plan(load_benchmarks(ROOT / "benchmarks"), "node", example, machines)
+    made = make_plan(shipped_benchmarks(), "node", example, machines)
     topology = machines(example.partition.current_mode).topology
     for case in ("hpl", "stream"):
         steps = [step for step in made.steps() if step.case == case]
@@ -256,7 +256,7 @@ def test_an_example_site_places_hpl_and_stream_on_all_its_cores(limit: str) -> N
 
 
 def test_the_preinstalled_example_names_the_programs_of_all_suites() -> None:
-    cases = load_benchmarks(ROOT / "benchmarks").cases.values()
+    cases = shipped_benchmarks().cases.values()
     # The kit compiles os-noise. The example has no memory test (fact memory_test).
     needed = {case.package for case in cases} - {"os-noise", "stressapptest"}
     assert needed <= site("example-xeon", "xeon").partition.preinstalled.keys()

@@ -31,6 +31,8 @@ from proofmark.software.target import gcc_flags
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 ENVIRONMENTS = ROOT / "environments"
 ARCHITECTURES = environments_with(ENVIRONMENTS, "spack.yaml")
+FAMILIES = ("knl", "neoverse_v2", "power9")
+"""An environment of each family of processors."""
 NAMES = {"HPL", "IMB", "IOR", "NPB", "OSU-Micro-Benchmarks", "STREAM"}
 
 
@@ -46,8 +48,16 @@ def _easybuild(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_easybuild")
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_easybuild_resolves_the_easystack_for_every_environment(arch: str, tmp_path: Path) -> None:
+    """The environments have the same easystack; their commands differ in the target only."""
+    commands = [
+        EasyBuildInstallation(ROOT, each, tmp_path).command(ROOT / EASYSTACK)
+        for each in ARCHITECTURES
+    ]
+    targets = [[word for word in command if "--optarch=" in word] for command in commands]
+    assert {len(target) for target in targets} == {1}
+    assert len({(*command,) for command in commands}) == len({*map(str, targets)})
     installation = EasyBuildInstallation(ROOT, arch, tmp_path)
     done = run_command(installation.command(ROOT / EASYSTACK, "--dry-run"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import local_site
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
 from proofmark.cases.alternatives import members_from
@@ -23,14 +24,9 @@ from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs
-from proofmark.software.provision import (
-    Probes,
-    System,
-    make_software,
-    provide_software,
-    system_needs,
-)
+from proofmark.software.provision import Probes, make_software, provide_software
 from proofmark.software.software import Software
+from proofmark.software.system_file import System, system_needs
 
 DATA = ROOT / "tests/data/probe"
 LOCAL = ROOT / "environments/local/system.yml"
@@ -57,7 +53,7 @@ def system_file(folder: Path, text: str) -> Path:
 
 def test_the_local_environment_has_every_package_of_the_quick_suite() -> None:
     """A case of `quick` must run on any Debian with packages of apt and pip alone."""
-    cases = members_from(load_benchmarks(ROOT / "benchmarks"), "quick", "system")
+    cases = members_from(shipped_benchmarks(), "quick", "system")
     assert {"hpcc", "fio-cache", "imb-pingpong"} <= cases.keys()
     packages = {case.package for case in cases.values()}
     sources = load(LOCAL, System).packages

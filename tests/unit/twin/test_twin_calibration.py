@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.folders import ROOT
+from tests.fixtures.shipped import shipped_site
 
 from proofmark.runs.twin_files import Distance, Figure, Fit, Measured
 from proofmark.site.interconnects import Interconnect, Sourced, interconnect
-from proofmark.site.inventory import load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Cache, Topology
 from proofmark.twin.calibration import cache_bytes, calibrated, fit, one_way_s
@@ -187,7 +186,7 @@ def test_a_fabric_that_is_faster_than_its_adapters_is_not_fitted() -> None:
 
 
 def test_the_model_has_the_fitted_figures_with_their_run() -> None:
-    site = load_site(ROOT / "inventory/tachyon", "tachyon2")
+    site = shipped_site("tachyon", "tachyon2")
     topology = topology_of_mode(site, site.partition.current_mode)
     fitted = Fit(
         run="real", software_s=1e-7, lines_in_flight=5, adapters_s=9e-6, link_bytes_per_s=1e9
@@ -211,7 +210,7 @@ def test_the_model_has_the_fitted_figures_with_their_run() -> None:
 
 
 def test_a_model_without_a_fit_is_that_of_the_table() -> None:
-    site = load_site(ROOT / "inventory/tachyon", "tachyon2")
+    site = shipped_site("tachyon", "tachyon2")
     assert network_graph(site, site.hosts[:2], Fit(run="real")) == network_graph(
         site, site.hosts[:2]
     )

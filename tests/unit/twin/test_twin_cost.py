@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.common.network_time import simulated_bytes
 from proofmark.papers.p5 import CLAIMS, PLOTTED, RANKS_OF_TWIN
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
-from proofmark.site.inventory import Site, load_site
+from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 from proofmark.twin.cost import (
     BUFFERS,
@@ -28,17 +28,17 @@ from proofmark.twin.twin_model import TwinModel, interconnect_of, twin_model
 
 @cache
 def plan_of(inventory: str, partition: str, suite: str) -> Plan:
-    real = load_site(ROOT / "inventory" / inventory, partition)
+    real = shipped_site(inventory, partition)
     site = twin_site(real, ROOT, interconnect_of(real))
     machines, _ = machines_of(site)
-    return make_plan(load_benchmarks(ROOT / "benchmarks"), suite, site, machines)
+    return make_plan(shipped_benchmarks(), suite, site, machines)
 
 
 NOTHING = StartCost(memory=0.0, seconds=0.0)
 
 
 def model_of(inventory: str, partition: str, nodes: int) -> TwinModel:
-    site = load_site(ROOT / "inventory" / inventory, partition)
+    site = shipped_site(inventory, partition)
     machines, _ = machines_of(site)
     topology = machines(site.partition.current_mode).topology
     return twin_model(site, topology, site.hosts[:nodes])
@@ -78,7 +78,7 @@ def test_pairs_are_simulations_at_the_same_time() -> None:
 
 
 def load_skl() -> Site:
-    return load_site(ROOT / "inventory/nurion", "skl")
+    return shipped_site("nurion", "skl")
 
 
 def test_the_largest_step_counts_with_the_buffers_of_its_case() -> None:

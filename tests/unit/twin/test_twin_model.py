@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.folders import ROOT as REPOSITORY
+from tests.fixtures.shipped import shipped_site
 
 from proofmark.common.errors import BadInput
 from proofmark.site.interconnects import interconnect
-from proofmark.site.inventory import Site, load_site
+from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
 from proofmark.twin.graph import GATEWAY, Graph
@@ -29,7 +29,7 @@ INVENTORIES = {"tachyon1": "tachyon", "tachyon2": "tachyon", "p595": "p595"}
 
 @cache
 def site_of(partition: str) -> Site:
-    return load_site(REPOSITORY / "inventory" / INVENTORIES[partition], partition)
+    return shipped_site(INVENTORIES[partition], partition)
 
 
 def topology_of(site: Site) -> Topology:
@@ -121,7 +121,7 @@ def test_nodes_of_one_switch_share_no_uplink() -> None:
 
 
 def test_declared_uplinks_are_a_bottleneck() -> None:
-    site = load_site(REPOSITORY / "inventory/tachyon", "tachyon1")
+    site = shipped_site("tachyon", "tachyon1")
     fabric = site.partition.fabric
     levels = [fabric.levels[0].model_copy(update={"uplinks": 3}), *fabric.levels[1:]]
     partition = site.partition.model_copy(
@@ -204,7 +204,7 @@ SITES = [
 def test_each_site_of_the_kit_has_a_twin_with_figures_of_its_own_processor(
     inventory: str, partition: str
 ) -> None:
-    site = load_site(REPOSITORY / "inventory" / inventory, partition)
+    site = shipped_site(inventory, partition)
     model = twin_model(site, topology_of(site), site.hosts[:1])
     assert not model.interconnect.used_for
     assert "processor" not in {each.what for each in model.assumptions}
@@ -217,7 +217,7 @@ def test_each_site_of_the_kit_has_a_twin_with_figures_of_its_own_processor(
 def test_a_processor_without_figures_has_those_of_its_nearest_ancestor(
     processor: str, ancestor: str
 ) -> None:
-    site = load_site(REPOSITORY / "inventory/nurion", "skl")
+    site = shipped_site("nurion", "skl")
     known = interconnect(processor)
     assert known is not None
     assert (known.architecture, known.used_for) == (ancestor, processor)
@@ -231,6 +231,6 @@ def test_a_processor_without_figures_has_those_of_its_nearest_ancestor(
 
 
 def test_a_processor_without_known_ancestors_is_refused_by_name() -> None:
-    site = load_site(REPOSITORY / "inventory/template", "cluster")
+    site = shipped_site("template", "cluster")
     with pytest.raises(BadInput, match=r"x86_64_v3, which is not in site/data/interconnects.yml"):
         twin_model(site, topology_of(site), site.hosts[:1])

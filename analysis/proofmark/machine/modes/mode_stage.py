@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.expressions import render
-from proofmark.common.nodesets import unfold
-from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
+from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.bmc_addresses import address_of
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.modes.rollout import ModeRollout
@@ -28,8 +26,6 @@ from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.numa import numa_shape
 
 Say = Callable[[str], None]
-NO_BMC = "none"
-"""The text for a partition whose firmware is set without BMCs, and for one without firmware."""
 
 
 def rollout_of(
@@ -84,49 +80,9 @@ def hosts_of(site: Site, firmware: Firmware) -> dict[str, Host]:
     """
     nodes = site.partition_hosts or site.hosts
     return {
-        node: Host(node, _address(firmware.bmc, number, node, site.facts))
+        node: Host(node, address_of(firmware.bmc, number, node, site.facts))
         for number, node in enumerate(nodes)
     }
-
-
-def _address(pattern: str, number: int, node: str, file: object) -> str:
-    key = "partition.firmware.bmc"
-    return str(render(pattern, {"node": node, "number": number}, file=file, key=key))
-
-
-def bmc_range(hosts: Mapping[str, Host], nodes: Sequence[str]) -> str:
-    """Return the addresses of the BMCs of the first and the last of `nodes`, as a range."""
-    if not nodes:
-        return NO_BMC
-    return _range(hosts[nodes[0]].address, hosts[nodes[-1]].address)
-
-
-def _range(first: str, last: str) -> str:
-    return first if first == last else f"{first} … {last}"
-
-
-def bmcs_of_facts(facts: Mapping[str, Any], hosts: Sequence[str], nodes: str) -> str:
-    """Return the addresses of the BMCs of `nodes`, for a play; `NO_BMC` if no BMC is used.
-
-    Args:
-        facts: the facts of a partition, which need not be valid.
-        hosts: all hosts of the partition, in the order of the inventory.
-        nodes: a node set of `hosts`.
-
-    Raises:
-        BadInput: there is no such back end, or ``firmware.bmc`` is no valid expression.
-    """
-    declared = facts.get("firmware")
-    firmware = declared if isinstance(declared, Mapping) else {}
-    planned = set(unfold([nodes]) if nodes else ())
-    chosen = [host for host in hosts if host in planned]
-    if not chosen or not firmware or not BACK_ENDS.get(f"{firmware.get('back_end')}").uses_bmcs:
-        return NO_BMC
-    pattern = f"{firmware.get('bmc', Firmware.model_fields['bmc'].default)}"
-    ends = (
-        _address(pattern, hosts.index(node), node, "partition") for node in (chosen[0], chosen[-1])
-    )
-    return _range(*ends)
 
 
 def target_mode(site: Site, mode: str) -> TargetMode:
