@@ -95,6 +95,15 @@ EXPECTED = {
     r"/verdict\.json/results/\d+/retest: False before, True after": (
         "docs/verdict.md: undisturbed executions confirm a failure"
     ),
+    r"(/verdict\.json/fleet/nodes|/rma\.csv): 2 entries before, 6[01] after": (
+        "docs/verdict.md: one boot id or serial number on several nodes"
+    ),
+    r"(/verdict\.json/fleet/nodes/\d+/likely|/rma\.csv/\d+): .*are one machine.*": (
+        "docs/verdict.md: one boot id or serial number on several nodes"
+    ),
+    r"/verdict\.json/fleet/nodes/\d+/retest: True before, False after": (
+        "docs/verdict.md: one boot id or serial number on several nodes"
+    ),
     r"/verdict\.json/disagreements: new": "repeats that disagree are an issue",
     r"/verdict\.json/(added|disturbed): new": "docs/verdict.md: no picking",
     r"/verdict\.json/slowdowns: new": "docs/design/load.md: the slowdown beside a load",

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from tests.bars.judged import report
-from tests.fixtures.finished import seal
-from tests.fixtures.fleet import fleet_run, own_number
+from tests.fixtures.finished import own_number, seal
+from tests.fixtures.fleet import fleet_run
 
 from proofmark.runs.decisions import add_decisions
 from proofmark.runs.run import Run

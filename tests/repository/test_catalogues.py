@@ -40,7 +40,7 @@ SIGNS = re.compile(
     r"|Intel MPI Benchmarks|PingPong|UTC|BLAS|MPI)*"
 )
 """A translation without a Korean word: fields, signs, names of programs and units."""
-ENGLISH_FILES = {"fonts.py", "unbroken.py"}
+ENGLISH_FILES = {"fonts.py", "products.py", "unbroken.py"}
 """Modules without a text for the reader of a page: file names, messages of errors, and HTML."""
 ENGLISH_ROOMS = {"explanation", "exports"}
 """Packages that write no page: the output of ``explain`` on a terminal, and files for programs."""

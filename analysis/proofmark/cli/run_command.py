@@ -70,7 +70,8 @@ def rerun(options: Namespace) -> int:
 
 def keep_inputs(options: Namespace) -> int:
     """Keep the digests of the inputs of a run in the state of its site."""
-    anchor(options.folder)
+    if anchor(options.folder) is None:
+        say("the digests of the inputs are not kept: the state or the run is in a folder of others")
     return 0
 
 

@@ -19,6 +19,7 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.runs.answer import answer
 from proofmark.runs.attempts import DIGESTS, finished_executions
 from proofmark.runs.format import identity_of, is_input
+from proofmark.runs.owner import UnsafeFolder
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.state import (
@@ -86,20 +87,27 @@ def _digests(run: Run, step: str) -> Iterator[Path]:
         yield each.folder / DIGESTS
 
 
-def anchor(folder: Path) -> Path:
+def anchor(folder: Path) -> Path | None:
     """Keep the digests of the inputs of the run in `folder` in the state of its site.
 
     Digests that are kept stay. Programs are recorded after the plan, and executions end later.
 
     Returns:
-        The file with the digests.
+        The file with the digests. None if an ordinary user cannot write the state, or another user
+        can replace the folder of root's run. `sign` states then that there are none, or refuses.
 
     Raises:
         BadInput: an input differs from the one whose digest is kept, or was added or removed.
     """
-    given = answer(folder, inputs_of, Inputs)
+    try:
+        given = answer(folder, inputs_of, Inputs)
+    except UnsafeFolder:
+        return None
     resolved = folder.resolve()
-    path = made(site_folder(given.site) / FOLDER) / _name(resolved)
+    place = site_folder(given.site) / FOLDER
+    if os.geteuid() and not _writable(place):
+        return None
+    path = made(place) / _name(resolved)
     inputs = given.inputs
     if os.path.lexists(path):
         wrong = [*_differing(read_json(path, Anchor).inputs, inputs)]
@@ -109,6 +117,12 @@ def anchor(folder: Path) -> Path:
     write_whole(path, Anchor(folder=f"{resolved}", inputs=inputs).model_dump_json(indent=1) + "\n")
     path.chmod(0o644)  # the run user may read it, whatever the umask is
     return path
+
+
+def _writable(folder: Path) -> bool:
+    """Return whether this user can write into a folder, or make it."""
+    exists = next(each for each in (folder, *folder.parents) if os.access(each, os.F_OK))
+    return os.access(exists, os.W_OK | os.X_OK)
 
 
 def compare_inputs(folder: Path, sums: Mapping[str, str]) -> Compared:

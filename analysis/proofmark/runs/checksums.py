@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +18,11 @@ from pathlib import Path
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, sha256_of, write_whole_bytes
 from proofmark.common.parallel import parallel_map
-from proofmark.common.processes import run_command
 from proofmark.common.text import one_line
 from proofmark.runs.format import run_id_of
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.ssh_keygen import keygen, run_keygen
 
 NAME, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 NAMESPACE = "proofmark-run"
@@ -214,7 +212,7 @@ def sign(folder: Path, key: Path, sums: Mapping[str, str]) -> Path:
         )
     content = _text(sums)
     words = ("-f", str(key), "-n", NAMESPACE)
-    signature = _keygen("sign", *words, place="--key", content=content)
+    signature = keygen("sign", *words, place="--key", content=content)
     with as_owner(folder):
         write_whole_bytes(folder / NAME, content)
         write_whole_bytes(folder / SIGNATURE, signature.encode())
@@ -292,15 +290,15 @@ def _checked(
     Raises:
         BadInput: see `verify`.
     """
-    principals = _keygen("find-principals", *names[:4], place=str(signature)).splitlines()
+    principals = keygen("find-principals", *names[:4], place=str(signature)).splitlines()
     signer = principals[0].strip()
     revocations = ("-r", str(revoked)) if revoked else ()
-    good = _run("verify", "-I", signer, *names, *revocations, content=raw)
+    good = run_keygen("verify", "-I", signer, *names, *revocations, content=raw)
     if good.returncode:
-        if revoked and not _run("verify", "-I", signer, *names, content=raw).returncode:
+        if revoked and not run_keygen("verify", "-I", signer, *names, content=raw).returncode:
             found = f"{revoked}: {one_line(good.stderr) or f'the key of {signer} is revoked'}"
             raise bad_input("--revoked", "", found, "a signature by a key that is not revoked")
-        if _run("check-novalidate", *names[2:], content=raw).returncode:
+        if run_keygen("check-novalidate", *names[2:], content=raw).returncode:
             return signer, f"{path.name}: changed after it was signed"
         problem = one_line(good.stderr) or "a signature that is not accepted"
         raise bad_input(names[1], "", problem, f"a signer of {NAMESPACE}")
@@ -338,23 +336,3 @@ def _differences(listed: Mapping[str, str], present: Mapping[str, str]) -> Itera
 def _shown(name: str) -> str:
     """Return a printable form of a file name, which may contain any bytes."""
     return name if name.isprintable() else os.fsencode(name).decode(errors="backslashreplace")
-
-
-def _run(verb: str, *words: str, content: bytes = b"") -> subprocess.CompletedProcess[str]:
-    program = shutil.which("ssh-keygen")
-    if program is None:
-        raise bad_input("ssh-keygen", "", "not found", "OpenSSH 8.2 or later")
-    return run_command([program, "-Y", verb, *words], text=os.fsdecode(content))
-
-
-def _keygen(verb: str, *words: str, place: str, content: bytes = b"") -> str:
-    done = _run(verb, *words, content=content)
-    if done.returncode:
-        problem = "unknown signer" if verb == "find-principals" else "refused by ssh-keygen"
-        raise bad_input(
-            place,
-            "",
-            f"{problem}: {one_line(done.stderr)}",
-            "the key of a signer, at a time when it is valid",
-        )
-    return done.stdout

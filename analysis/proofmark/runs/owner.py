@@ -15,7 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
+
+
+class UnsafeFolder(BadInput):
+    """A folder of root that another user can replace."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,9 @@ def _owner(folder: Path) -> os.stat_result:
     """Return the status of `folder`, an absolute path without links.
 
     Raises:
-        BadInput: a part of the path is a link, or root owns the folder and another user owns or can
-            write a folder above it. The owner of the kit's own code is trusted.
+        BadInput: a part of the path is a link.
+        UnsafeFolder: root owns the folder, and another user owns or can write a folder above it.
+            The owner of the kit's own code is trusted.
     """
     trusted = _trusted()
     foreign: Path | None = None
@@ -165,7 +170,8 @@ def _owner(folder: Path) -> os.stat_result:
             foreign = path
     if foreign and status.st_uid == 0:
         found = f"a folder of root in {foreign}, where another user can replace it"
-        raise bad_input(folder, "", found, "a folder of root in folders of root")
+        accepted = "a folder of root in folders of root"
+        raise UnsafeFolder(InputError(f"{folder}", "", found, accepted))
     return status
 
 

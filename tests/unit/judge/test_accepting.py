@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import as_host
 from tests.fixtures.kit import make_kit
 from tests.fixtures.messages import said
 from tests.fixtures.shipped import shipped_benchmarks
@@ -120,7 +121,7 @@ def figures(
         record(
             case,
             metric,
-            value * SPREAD[place % len(SPREAD)],
+            value * SPREAD[place % len(SPREAD)] * (1 + 1e-9 * place),
             unit,
             step=f"{step.id}/{name}",
             node=folded(hosts),
@@ -182,7 +183,7 @@ def evidence(
     plan: Plan | None = None,
 ) -> Evidence:
     known = facts or healthy()
-    nodes = {host: known.model_copy(update={"hostname": host}) for host in site().hosts}
+    nodes = {host: as_host(known, host) for host in site().hosts}
     planned, read = plan or plan_of(suite), Records.of(records)
     return Evidence("r", planned, read, expecting(), limits, nodes, rated=rated or Rated())
 

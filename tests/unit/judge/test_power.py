@@ -64,7 +64,7 @@ class TestTooNoisy:
 
 class TestLimits:
     def test_a_noisy_pass_is_unjudged_and_a_gate_keeps_the_node(self, tmp_path: Path) -> None:
-        rates = {"n1": [82.0, 100.0, 130.0], "n2": [99.0, 100.0, 101.0]}
+        rates = {"n1": [100.0, 95.0, 130.0], "n2": [99.0, 100.0, 101.0]}
         limit = [REFERENCE[0] | {"value": 100, "at_least": 0.99}]
         run = fleet_run(tmp_path, rates, case={"references": limit})
         words = {each.record.node: each for each in judge_run(run).results}

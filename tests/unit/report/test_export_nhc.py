@@ -64,7 +64,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> str:
     probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
     total = next(line for line in probe.splitlines() if line.startswith("| MemTotal"))
     less = {"n03": {total: "| MemTotal: 100000000 kB"}}
-    return exported(fleet_run(folder, rates | {"n07": 50.0}, changes=less), folder / "out")
+    partition = {"parts": {"memory_bytes": 100_000_000 << 10, "source": "annex 1"}}
+    run = fleet_run(folder, rates | {"n07": 50.0}, changes=less, partition=partition)
+    return exported(run, folder / "out")
 
 
 def test_accepted_nodes_have_checks_and_a_bad_node_has_none(fleet: str) -> None:

@@ -218,7 +218,7 @@ def _group(
     steps = (step for result in results if result.rerun_helps for step in result.steps)
     command = rerun_command(run_data, steps)
     if any(each.cause is InvalidCause.BINDING for each in results):
-        command = f"proofmark init {shlex.quote(inventory_of(run_data.site))} --diff"
+        command = shlex.join(["proofmark", "init", inventory_of(run_data.site), "--diff"])
     return NextStep(word, problem, folded(hosts), action, command, len(results))
 
 
