@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from tests.fixtures.finished import write_software
+from tests.fixtures.finished import as_host, own_number, write_software
 from tests.fixtures.node_outputs import writer
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
@@ -153,10 +153,10 @@ def _scratch(step: Step) -> str:
 
 
 def _write_nodes(folder: Path, hosts: Sequence[str], plan: Plan) -> None:
-    """Write the reports of the nodes, which differ only in their names."""
+    """Write the reports of the nodes, which differ only in their names and numbers."""
     probe = (PROBES / "knl-7250-quadrant-flat.txt").read_text()
     provenance = node_provenance(probe, probe, "probe")
-    facts = provenance.facts.model_copy(update={"mounts": (LUSTRE,)})
+    facts = as_host(provenance.facts, "knl0042").model_copy(update={"mounts": (LUSTRE,)})
     provenance = provenance.model_copy(update={"facts": facts})
     jobs = [
         JobOnNode(
@@ -168,7 +168,10 @@ def _write_nodes(folder: Path, hosts: Sequence[str], plan: Plan) -> None:
     text = Node(host="knl0042", jobs=tuple(jobs)).model_dump_json()
     folder.mkdir()
     for host in hosts:
-        (folder / f"{host}.json").write_text(text.replace("knl0042", host))
+        own = text
+        for first in "4BS":
+            own = own.replace(own_number("knl0042", first), own_number(host, first))
+        (folder / f"{host}.json").write_text(own.replace("knl0042", host))
 
 
 def _package() -> Package:

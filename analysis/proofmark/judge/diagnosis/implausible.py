@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.fleet.fleet import LIKE_NODES, Fleet
 from proofmark.judge.references.judgement import Judgement, OfCase
-from proofmark.records.columns import VIRTUAL, Measurand, Records
+from proofmark.records.columns import VIRTUAL, Floats, Measurand, Records
 from proofmark.site.node.facts import NodeFacts
 
 COMMON_DIGITS = 2
@@ -32,6 +33,7 @@ TOO_GOOD = 1.5
 """A node that is this much better than the median of its peers is not like them."""
 CERTAIN = 6.0
 """Its distance from the median in spreads (MAD × 1.4826), to which better nodes add little."""
+PERCENT = "%"
 ABOVE_NOMINAL = 1.05
 """Memory bandwidth ÷ that of its modules. The caches hold a twelfth of the arrays at most."""
 SERIALS = ("board_serial", "product_serial")
@@ -110,9 +112,20 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
         equal.setdefault(tuple(sorted(of_execution)), set()).add(execution)
     total = np.bincount(records.measurand[places], minlength=len(records.measurands))
     found: dict[str, list[Message]] = {}
+
+    others = places[~np.isin(records.execution[places], list(suspect))]
+
+    @cache
+    def others_of(measurand: int) -> Floats:
+        found: Floats = records.value[others[records.measurand[others] == measurand]]
+        return found
+
     for pairs, members in equal.items():
         names = sorted({nodes[each] for each in members} - {""})
-        if len(names) > 1 and _digits(value for _, value in pairs) >= _needed(total[pairs[0][0]]):
+        if len(names) < 2:
+            continue
+        shared = sum(_digits(value, others_of(measurand)) for measurand, value in pairs)
+        if shared >= _needed(total[pairs[0][0]]):
             case = records.measurands[pairs[0][0]].case
             steps = ", ".join(sorted({records.executions[each].step for each in members})[:4])
             message = Message("same-output", case=case, nodes=folded(names), steps=steps)
@@ -133,15 +146,24 @@ def _is_measured(measurand: Measurand, benchmarks: Benchmarks) -> bool:
         for rule in reader.agree
         for each in rule.expressions
     )
-    return metric is not None and not metric.same_digits and not follows
+    # A share of a whole has few levels, and those of one output depend on each other.
+    if metric is None or metric.unit == PERCENT:
+        return False
+    return not metric.same_digits and not follows
 
 
-def _digits(values: Iterable[float]) -> float:
-    """Return the number of digits in which like nodes differ."""
-    digits = (
-        len(f"{abs(value):.15e}".partition("e")[0].replace(".", "").rstrip("0")) for value in values
-    )
-    return sum(max(0, number - COMMON_DIGITS) for number in digits)
+def _digits(value: float, others: Floats) -> float:
+    """Return the number of digits in which like nodes differ.
+
+    It is no more than -log10 of the part of the pairs of `others` that are equal: values such as a
+    short time have few levels. `others` are of executions of which no two have all values equal.
+    """
+    printed = len(f"{abs(value):.15e}".partition("e")[0].replace(".", "").rstrip("0"))
+    digits = float(max(0, printed - COMMON_DIGITS))
+    _, counts = np.unique(others, return_counts=True)
+    every = counts.sum()
+    equal = float((counts * (counts - 1)).sum())
+    return min(digits, math.log10(every * (every - 1) / equal)) if equal else digits
 
 
 def _needed(executions: int) -> float:
