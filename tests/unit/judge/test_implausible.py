@@ -88,6 +88,11 @@ def test_a_node_far_above_its_peers_is_named(tmp_path: Path) -> None:
     assert "too good to be true: fake rate is 1.69 ×" in named(verdict)["n4"]
 
 
+def test_virtual_nodes_share_cores_and_are_not_named(tmp_path: Path) -> None:
+    rates = {**RATES, "n4": [170.0, 171.0]}
+    assert named(verdict_of(tmp_path, rates, partition={"origin": "emulated"})) == {}
+
+
 def test_a_node_that_is_somewhat_better_is_not_named(tmp_path: Path) -> None:
     """The control."""
     assert named(verdict_of(tmp_path, {**RATES, "n4": [140.0, 141.0]})) == {}

@@ -179,7 +179,8 @@ def too_good(
 ) -> Faults:
     """Return the nodes with a rate far above that of their peers, and above what is expected.
 
-    Rates of storage are left out: the load of others decides on them.
+    Rates of storage are left out: the load of others decides on them. So are those of virtual
+    nodes, which share the cores of one machine.
     """
     found: dict[str, list[Message]] = {}
     possible = {
@@ -192,7 +193,7 @@ def too_good(
         limit = of.fleet_limit
         storage = benchmarks.case(of.record.case).writes is not None
         # A fleet whose spread hides a slow node can have one that is too good.
-        few = limit.nodes < LEAST_NODES or limit.centre <= 0
+        few = limit.nodes < LEAST_NODES or limit.centre <= 0 or of.record.origin in VIRTUAL
         if few or of.better != "higher" or of.members != LIKE_NODES or storage:
             continue
         ratios = fleet.median[fleet.of == at] / limit.centre
