@@ -176,7 +176,7 @@ class Verdict:
             met = np.setdiff1d(passed, worse)
             found[BASELINE] = Judged(len(self.baseline.compared), len(met), len(worse))
         alike, failed = len(self.fleet.alike), len(self.fleet.failed)
-        peers = {PEERS: Judged(alike + failed, alike, failed)}
+        peers = {PEERS: Judged(alike + failed, self.fleet.shown_alike, failed)}
         return found | {FLOOR: self._of_limits(FLOOR)} | peers
 
     def _of_limits(self, kind: str) -> Judged:
@@ -189,7 +189,7 @@ class Verdict:
     @property
     def _checked(self) -> bool:
         """Whether a floor or peers would have shown a fault of any figure."""
-        return any(self.kinds[kind].total for kind in (FLOOR, PEERS))
+        return any(self.kinds[kind].met + self.kinds[kind].failed for kind in (FLOOR, PEERS))
 
     def of(self, *words: str) -> Iterator[Result]:
         """Yield the results with these verdicts."""

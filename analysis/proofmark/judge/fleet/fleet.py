@@ -137,6 +137,12 @@ class Fleet:
     of: Numbers = field(default_factory=lambda: _NONE, repr=False)
     median: Floats = field(default_factory=lambda: np.array([]), repr=False)
 
+    @property
+    def shown_alike(self) -> int:
+        """The number of results in `alike` of which a material change would be seen."""
+        seen = np.array([not figure.noise for figure in self.figures], dtype=bool)
+        return int(seen[self.of[self.alike]].sum())
+
     def judge(self, result: int) -> Judgement | None:
         """Return the judgement of a result by like nodes; None if it has none."""
         place = int(self.of[result])
