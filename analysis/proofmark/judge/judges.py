@@ -9,9 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from proofmark.cases.reference import MATERIAL, TYPICAL, Reference, Rule
-from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import metrics_of
+from proofmark.cases.reference import TYPICAL, Reference, Rule
 from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
@@ -39,6 +37,7 @@ from proofmark.judge.fleet.fleet import Kinds, measure_fleet
 from proofmark.judge.imported_rules import ImportedRules
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
+from proofmark.judge.power import material_of
 from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import (
@@ -61,7 +60,7 @@ from proofmark.judge.stated_parts import (
     unread_parts,
 )
 from proofmark.judge.verdict import Verdict
-from proofmark.records.columns import EMULATED, Record
+from proofmark.records.columns import EMULATED
 from proofmark.site.partition import PREDICTED
 
 Judgements = Mapping[int, Sequence[Judgement]]
@@ -235,9 +234,10 @@ def judge_by_references(
         ImportedRules(evidence.benchmarks, evidence.network) if evidence.plan.imported else None
     )
     references = evidence.references
+    material_change = material_of(evidence.benchmarks)
     answers = ByReferences()
     for number, applying in applying_references(figures.records, references):
-        material = _material(evidence.benchmarks, figures.records.of_measurand(number))
+        material = material_change(figures.records.of_measurand(number))
         for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
             record = figures.record(figure)
             all_cores = uses_all_cores(record, evidence.facts)
@@ -273,13 +273,6 @@ def judge_by_references(
             for each, judgement in judged.items():
                 answers.by_reference.setdefault(each, []).append((figure, judgement))
     return answers
-
-
-def _material(benchmarks: Benchmarks, about: Record) -> float:
-    """Return the least change of a figure that matters."""
-    case = benchmarks.cases.get(about.case)
-    metric = metrics_of(case).get(about.metric) if case else None
-    return metric.material_change if metric else MATERIAL
 
 
 def _judge_some(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from pydantic import model_validator
-
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
-from proofmark.site.rated import Positive
+from proofmark.site.rated import Positive, Sourced
 
 PARTS = "partition.parts"
 """The key of `DeclaredParts` in the inventory, for messages."""
@@ -40,7 +36,7 @@ class DeclaredRails(StrictModel):
     gbit_per_s: Positive
 
 
-class DeclaredParts(StrictModel):
+class DeclaredParts(Sourced):
     """The parts of one node as the offer states them. A node with less of a part has a fault.
 
     A part that is declared is not compared with the other nodes of the partition.
@@ -49,7 +45,6 @@ class DeclaredParts(StrictModel):
         sockets: the number of processors.
         cores: of all processors together.
         memory_bytes: the memory. A node may show 5 % less, which firmware and kernel reserve.
-        source: the document that the values come from.
     """
 
     sockets: Count | None = None
@@ -57,11 +52,3 @@ class DeclaredParts(StrictModel):
     memory_bytes: Count | None = None
     dimms: DeclaredDimms | None = None
     rails: DeclaredRails | None = None
-    source: str = ""
-
-    @model_validator(mode="after")
-    def _sourced(self) -> Self:
-        values = self.model_dump(exclude={"source"}, exclude_none=True)
-        if values and not self.source.strip():
-            raise ValueError(f"source: the document that states {', '.join(values)}")
-        return self

@@ -21,7 +21,24 @@ class RatedDimms(StrictModel):
     mt_per_s: Count
 
 
-class Rated(StrictModel):
+class Sourced(StrictModel):
+    """Values that a document states.
+
+    Attributes:
+        source: the document that the values come from.
+    """
+
+    source: str = ""
+
+    @model_validator(mode="after")
+    def _sourced(self) -> Self:
+        values = self.model_dump(exclude={"source"}, exclude_none=True)
+        if values and not self.source.strip():
+            raise ValueError(f"source: the document that states {', '.join(values)}")
+        return self
+
+
+class Rated(Sourced):
     """The figures of one node in the data sheet of the vendor. They replace those of the probe.
 
     Attributes:
@@ -32,7 +49,6 @@ class Rated(StrictModel):
         clock_hz: nominal frequency of a core.
         avx_hz: frequency that all cores sustain under the widest vector instructions.
         flop_per_cycle: of one core, in double precision.
-        source: the document that the values come from.
     """
 
     dimms: RatedDimms | None = None
@@ -42,11 +58,3 @@ class Rated(StrictModel):
     clock_hz: Positive | None = None
     avx_hz: Positive | None = None
     flop_per_cycle: Count | None = None
-    source: str = ""
-
-    @model_validator(mode="after")
-    def _sourced(self) -> Self:
-        values = self.model_dump(exclude={"source"}, exclude_none=True)
-        if values and not self.source.strip():
-            raise ValueError(f"source: the document that states {', '.join(values)}")
-        return self

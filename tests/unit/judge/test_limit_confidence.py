@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tests.unit.judge.test_references import figures
 from tests.unit.judge.test_verdict import record, reference
 
+from proofmark.judge.power import MOST_REPEATS, median_variance
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.references.limit_confidence import MOST, OF_MEDIAN, beyond, enough_repeats
+from proofmark.judge.references.limit_confidence import beyond, enough_repeats
 
 RATIOS = st.lists(st.floats(0.2, 5), min_size=2, max_size=9)
 MATERIAL = 0.1
@@ -31,7 +32,7 @@ class TestBeyond:
     def test_it_is_that_of_the_equation(self) -> None:
         """Three repeats: t of 2 degrees of freedom is 2.92 at 95 %, one-sided."""
         ratios = [0.9, 1.0, 1.1]
-        error = stdev(map(math.log, ratios)) / math.sqrt(3) * OF_MEDIAN
+        error = stdev(map(math.log, ratios)) * math.sqrt(median_variance(3) / 3)
         expected = 1 - math.exp(math.log(1.0 / 0.95) - 2.919986 * error)
         assert beyond(ratios, 1.0, 0.95, least=True) == pytest.approx(expected, rel=1e-5)
 
@@ -109,15 +110,15 @@ class TestEnough:
             """Return the same with as many repeats of the same noise, by the equation."""
             from scipy.stats import t
 
-            error = stdev(map(math.log, ratios)) / math.sqrt(count)
-            half = t.isf(0.05, count - 1) * error * (OF_MEDIAN if count > 2 else 1)
+            error = stdev(map(math.log, ratios)) * math.sqrt(median_variance(count) / count)
+            half = t.isf(0.05, count - 1) * error
             margin = -math.log(share) - half
             return -math.expm1(margin) if least else math.expm1(-margin)
 
         if found is None:
-            assert misses(MOST) > material - 1e-9
+            assert misses(MOST_REPEATS) > material - 1e-9
         else:
-            assert len(ratios) < found <= MOST
+            assert len(ratios) < found <= MOST_REPEATS
             assert misses(found) <= material + 1e-9
             assert found == len(ratios) + 1 or misses(found - 1) > material - 1e-9
 
@@ -155,7 +156,7 @@ class TestJudgement:
         close = judged([89.5, 90.0, 90.5])
         assert close.outcome == "PASS"
         assert close.visible is not None and 0 < close.visible <= MATERIAL
-        assert "with 95 % confidence it misses the limit by 1.2 % at most" in close.reason
+        assert "with 95 % confidence it misses the limit by 1.1 % at most" in close.reason
 
     def test_noisy_repeats_are_unjudged_with_the_number_that_suffices(self) -> None:
         values = [50.0, 100.0, 150.0]
@@ -164,7 +165,7 @@ class TestJudgement:
         assert found.visible is not None and found.visible > MATERIAL
         needed = enough_repeats([0.5, 1, 1.5], 1, 0.9, MATERIAL, least=True)
         assert f"10 % is material; about {needed} repeats are needed" in found.reason
-        assert judged([1.0, 100.0, 1e4]).reason.fields["repeats"] == f"> {MOST}"
+        assert judged([1.0, 100.0, 1e4]).reason.fields["repeats"] == f"> {MOST_REPEATS}"
 
     def test_a_level_far_above_the_limit_may_be_noisy(self) -> None:
         assert judged([500.0, 1000.0, 1500.0]).outcome == "PASS"

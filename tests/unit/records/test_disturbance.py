@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import LIMIT, Kit, execution, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import launcher
@@ -20,14 +20,6 @@ from proofmark.runs.run import Run
 STABILITY = {"least_seconds": 3600, "metric": "rate", "max_change": 0.2}
 """The executions are shorter than `least_seconds`, so only their rates are judged. The processes of
 a loaded machine do not make them INVALID."""
-LIMIT = {
-    "metric": "rate",
-    "kind": "contract",
-    "value": 50,
-    "unit": "MB/s",
-    "at_least": 1,
-    "source": "a table",
-}
 TABLE = "rates"
 """A file with the rate of each repeat. The program reads the first line and removes it."""
 PROGRAM = """

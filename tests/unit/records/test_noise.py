@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
 from tests.fixtures.hogs import SPIN, hogs
-from tests.fixtures.kit import OUTPUT, Kit, execution, left_behind, make_kit, steps_of, until
+from tests.fixtures.kit import LIMIT, OUTPUT, Kit, execution, left_behind, make_kit, steps_of, until
 from tests.folders import ROOT
 from tests.processes import running
 
@@ -29,14 +29,6 @@ from proofmark.records.os_noise import noise_reason
 from proofmark.runs.noise_file import NodeNoise, read_noise
 from proofmark.runs.run import Run
 
-LIMIT = {
-    "metric": "rate",
-    "kind": "contract",
-    "value": 50,
-    "unit": "MB/s",
-    "at_least": 1,
-    "source": "a table",
-}
 BLOCK = "mkfifo fifo; (sleep 2; echo >fifo) & read -r _ <fifo; rm fifo"
 """The program waits for input."""
 QUIET: dict[str, Any] = {

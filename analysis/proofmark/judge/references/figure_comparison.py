@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from proofmark.cases.reference import TYPICAL, Reference
+from proofmark.cases.reference import MATERIAL, TYPICAL, Reference
 from proofmark.common.expressions import render
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.common.units import factor
+from proofmark.judge.power import MOST_REPEATS
 from proofmark.judge.references.derived import (
     NOTHING_RATED,
     NOTHING_STATED,
@@ -20,7 +21,7 @@ from proofmark.judge.references.derived import (
     derive,
 )
 from proofmark.judge.references.judgement import Judgement, Nodes, traits
-from proofmark.judge.references.limit_confidence import MOST, beyond, enough_repeats
+from proofmark.judge.references.limit_confidence import beyond, enough_repeats
 from proofmark.judge.references.measured_references import Figures
 from proofmark.judge.references.typical import (
     UNKNOWN_BUILD,
@@ -50,7 +51,7 @@ class Figure:
     value: float
     values: Sequence[float] = ()
     repeats: Mapping[int, float] = field(default_factory=dict)
-    material: float = 0.1
+    material: float = MATERIAL
 
 
 class _Against(NamedTuple):
@@ -189,7 +190,7 @@ class Comparison:
             text=text,
             change=change,
             material=percent(figure.material),
-            repeats=f"{needed}" if needed else f"> {MOST}",
+            repeats=f"{needed}" if needed else f"> {MOST_REPEATS}",
         )
         return "UNJUDGED", reason, visible
 
@@ -235,7 +236,7 @@ class Comparison:
         measured = self.figures.counterpart(record, against)
         where = "".join(f" at {key} {value}" for key, value in against.where.items())
         name = f"{against.metric}{where}"
-        # A step with one thread for each rank does not record the number.
+        # A step with one thread for each rank does not record the number of threads.
         known = {"threads": 1, **traits(record)}
         times = render(against.times, known, file=record.case, key="references.times")
         if times != 1:

@@ -1,9 +1,9 @@
 """How far beyond its limit the true level of a figure can be, by the noise of its repeats.
 
 The logarithms of the ratios measured ÷ reference have a mean with the standard error s ÷ √n. The
-judged value is their median, whose standard error is √(π ÷ 2) times as large from three repeats on.
+judged value is their median, whose variance is larger (`proofmark.judge.power.median_variance`).
 Student's t with n - 1 degrees of freedom gives the one-sided bound (Johnson, Kotz and Balakrishnan,
-Continuous Univariate Distributions, volume 2, chapter 28; for the median volume 1, chapter 13).
+Continuous Univariate Distributions, volume 2, chapter 28).
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from statistics import stdev
 
 import numpy as np
 
+from proofmark.judge.power import MOST_REPEATS, median_variance
 from proofmark.judge.student import quantile_of_t
 from proofmark.records.columns import Floats, Numbers
 
 DOUBT = 0.05
 """The probability that the true level is further beyond the limit than stated."""
-OF_MEDIAN = math.sqrt(math.pi / 2)
 MOST_LOGARITHM = math.log(1000)
 """By more than 1,000 times no miss is stated."""
-MOST = 1000
-"""The largest number of repeats that is recommended."""
 
 
 def beyond(ratios: Sequence[float], middle: float, limit: float, *, least: bool) -> float | None:
@@ -49,13 +47,15 @@ def beyond(ratios: Sequence[float], middle: float, limit: float, *, least: bool)
 def enough_repeats(
     ratios: Sequence[float], middle: float, limit: float, material: float, *, least: bool
 ) -> int | None:
-    """Return the repeats with which `beyond` is at most `material`; None if `MOST` are too few.
+    """Return the repeats with which `beyond` is at most `material`.
+
+    None if `MOST_REPEATS` are too few.
 
     The noise and the middle are taken as they are.
     """
     if min(ratios) <= 0:
         return None
-    counts = np.arange(len(ratios) + 1, MOST + 1)
+    counts = np.arange(len(ratios) + 1, MOST_REPEATS + 1)
     accepted = -math.log1p(-material) if least else math.log1p(material)
     margins = _margin(middle, limit, least=least) - _uncertainty(ratios, counts)
     return next(iter(counts[margins >= -accepted].tolist()), None)
@@ -64,8 +64,10 @@ def enough_repeats(
 def _uncertainty(ratios: Sequence[float], counts: Numbers) -> Floats:
     """Return the half widths of the one-sided intervals of `counts` repeats with this noise."""
     freedom = counts.astype(np.float64) - 1
-    errors = stdev(map(math.log, ratios)) / np.sqrt(counts) * np.where(counts > 2, OF_MEDIAN, 1)
-    return quantile_of_t(DOUBT, freedom) * errors
+    spread = stdev(map(math.log, ratios))
+    errors = np.array([spread * math.sqrt(median_variance(n) / n) for n in counts.tolist()])
+    bounds: Floats = quantile_of_t(DOUBT, freedom) * errors
+    return bounds
 
 
 def _margin(middle: float, limit: float, *, least: bool) -> float:

@@ -117,7 +117,7 @@ class _Share(NamedTuple):
 def typical_value(
     rule: Rule, setting: Setting, parameters: Mapping[str, Scalar]
 ) -> TypicalValue | Message:
-    """Return what healthy nodes like these reach together, or the reason why it is not known.
+    """Return the value that healthy nodes of this kind reach together, or why it is not known.
 
     Args:
         rule: a key of `PEAK`.
