@@ -329,6 +329,9 @@ MESSAGES: Mapping[str, str] = {
     "least {least} MB to and from the node",
     # records: disturbed executions
     "disturbed": "disturbed: {text}",
+    "disturber": "{name} ({percent} % of a CPU)",
+    "disturber-hypervisor": "a hypervisor ({percent} % of a CPU)",
+    "disturbers-unknown": "the other processes",
     "node-disturbed": "disturbed in {disturbed} of {executions} executions by {names}",
     "disturbed-node": "{node}: {text}",
     "disturbed-more": "and {nodes} more nodes",

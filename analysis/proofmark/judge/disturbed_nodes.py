@@ -21,8 +21,21 @@ from proofmark.runs.noise_file import HYPERVISOR, Shares, mean_shares
 
 MOST = 0.5
 """A node is named if a larger share of its executions is disturbed."""
+SHOWN = 3
+"""The largest number of processes that a message names."""
 LEAST = 3
 """The least number of disturbed executions, and of other nodes with which a node is compared."""
+
+
+def disturbers(shares: Shares) -> tuple[Message, ...]:
+    """Return what took CPU time, each with its share of a CPU; the largest `SHOWN` of them."""
+    named = [
+        Message("disturber-hypervisor", percent=f"{100 * share:.0f}")
+        if name == HYPERVISOR
+        else Message("disturber", name=name, percent=f"{100 * share:.0f}")
+        for name, share in shares[:SHOWN]
+    ]
+    return tuple(named) or (Message("disturbers-unknown"),)
 
 
 @dataclass(frozen=True)
@@ -51,15 +64,11 @@ class DisturbedNode:
     @property
     def message(self) -> Message:
         """What disturbs it, without the node."""
-        names = ", ".join(
-            f"{'a hypervisor' if name == HYPERVISOR else name} ({100 * share:.0f} % of a CPU)"
-            for name, share in self.by[:LEAST]
-        )
         return Message(
             "node-disturbed",
             disturbed=self.disturbed,
             executions=self.executions,
-            names=names or "other processes",
+            names=disturbers(self.by),
         )
 
     def as_json(self) -> dict[str, Any]:

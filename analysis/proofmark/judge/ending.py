@@ -12,10 +12,11 @@ from pathlib import Path
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
+from proofmark.judge.disturbed_nodes import disturbers
 from proofmark.judge.invalid_cause import InvalidCause
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.noise_file import HYPERVISOR, Shares
+from proofmark.runs.noise_file import Shares
 
 MOST = 3
 """The number of figures that the second line names."""
@@ -116,13 +117,7 @@ def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
 
 def named(shares: Shares) -> str:
     """Return what disturbed a run, each with its share of a CPU."""
-    shown = [
-        _("{name} ({percent} % of a CPU)").format(
-            name=_("a hypervisor") if name == HYPERVISOR else name, percent=f"{100 * share:.0f}"
-        )
-        for name, share in shares[:MOST]
-    ]
-    return ", ".join(shown) or _("the other processes")
+    return ", ".join(map(localized, disturbers(shares)))
 
 
 def _rerun(run: str, steps: Collection[str]) -> str:

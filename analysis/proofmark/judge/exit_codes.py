@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Measured(Protocol):
-    """The part of a coverage that decides on a verdict."""
+    """The numbers of a coverage that decide the exit code."""
 
     @property
     def expected(self) -> int:

@@ -139,7 +139,7 @@ def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
     for name in names:
         found = {by: getattr(stated[by], name) or 0 for by in get_args(By)}
         best = "declared" if found["declared"] else max(found, key=lambda by: found[by])
-        # More than accepted or usual is an upgrade. Nobody has stated it, but its limit is higher.
+        # A node with more than accepted or usual was upgraded. Its limit is that of its own parts.
         if found[best] and (best == "declared" or found[best] >= (getattr(own, name) or 0)):
             sources[name], values[name] = best, found[best]
         elif found[best]:

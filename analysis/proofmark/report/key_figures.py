@@ -144,7 +144,7 @@ def key_rows(run_data: RunData) -> list[KeyRow]:
 
 
 def not_measured(rows: list[KeyRow]) -> list[str]:
-    """Return the titles of the key figures that the run does not have."""
+    """Return the titles of the key figures that the run did not measure."""
     found = {row.key for row in rows}
     return [translated(TITLES[key]) for key in get_args(KeyFigure) if key not in found]
 

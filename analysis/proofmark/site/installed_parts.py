@@ -25,7 +25,7 @@ MEMORY_TOLERANCE = 0.02
 RESERVED_MEMORY = 0.05
 """Firmware and kernel reserve less than this part of the modules: 2.7 % of 12 × 16 GiB."""
 VIRTUAL_MEMORY_TOLERANCE = 0.5
-"""A hypervisor adds and takes memory while a virtual machine runs: less than half is lost."""
+"""A hypervisor changes the memory of a running machine. A lack of less than this is accepted."""
 RATE_TOLERANCE = 0.03
 """A rate is printed rounded: 2666 and 2667 MT/s are one speed. Each slower one is 6 % lower."""
 LEAST_NIC_GBIT = 10.0

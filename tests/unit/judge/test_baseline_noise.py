@@ -215,7 +215,7 @@ def test_figures_of_unknown_programs_never_pass_but_fail() -> None:
 
 @pytest.mark.parametrize(("noise", "word"), [(0.003, "PASS"), (0.1, "UNJUDGED"), (0.4, "UNJUDGED")])
 def test_a_figure_passes_only_if_a_material_change_would_be_seen(noise: float, word: str) -> None:
-    """Five times slower beside 40 % noise is no PASS; so is an equal level."""
+    """At 40 % noise neither a fifth of the level nor an equal level is PASS."""
     spread = np.full(FIGURES, noise)
     levels = np.full(FIGURES, 100.0)
     accepted = run_of(levels, spread, 3, 1, "a")
