@@ -77,12 +77,12 @@ class Network(StrictModel):
     """The network that carries the messages between nodes.
 
     Attributes:
-        kind: its technology.
-        interfaces: patterns of the adapters (``mlx5_*``, ``hfi1_0``) or network interfaces
+        kind: its technology; ``slingshot`` is Slingshot 11, Slingshot 10 is Ethernet.
+        interfaces: patterns of the adapters (``mlx5_*``, ``cxi0``) or network interfaces
             (``eth1``) that carry messages. If empty, it is every one of this kind.
     """
 
-    kind: Literal["infiniband", "omni-path", "ethernet"]
+    kind: Literal["infiniband", "omni-path", "slingshot", "ethernet"]
     interfaces: list[Text] = []
 
     def __str__(self) -> str:

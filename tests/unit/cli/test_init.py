@@ -283,6 +283,45 @@ class TestSlurmAndLustre:
             inventory / "group_vars/normal/partition.yml"
         ).read_text(encoding="utf-8")
 
+    def test_slingshot_is_found_by_its_driver(
+        self, inventory: Path, called: Called, reads: Reads
+    ) -> None:
+        text = re.sub(r"=== fabric\n(?:[|!].*\n)*", "=== fabric\n", SKL)
+        text = text.replace("| ib0 operstate", "| ib0 driver: cxi_ss1\n| ib0 operstate")
+        reads(node_that_reports(text, TOOLS))
+        called("init", inventory, "--from-node", NODE)
+        fabric = partition(inventory)["fabric"]
+        assert isinstance(fabric, dict) and fabric["network"] == {"kind": "slingshot"}
+
+    @pytest.mark.parametrize(
+        ("mount", "found"),
+        [
+            (("wekafs", "weka1/scratch", "rw"), True),
+            (("fuse.daos", "dfuse", "rw,user_id=0"), True),
+            (("nfs", "vast:/scratch", "rw,vers=3,remoteports=10.0.0.1-10.0.0.8"), True),
+            (("nfs", "filer:/scratch", "rw,vers=3"), False),
+        ],
+    )
+    def test_a_parallel_file_system_is_the_scratch(
+        self,
+        inventory: Path,
+        called: Called,
+        reads: Reads,
+        mount: tuple[str, str, str],
+        found: bool,
+    ) -> None:
+        kind, source, options = mount
+        line = f"| {source} /scratch {kind} {options} 0 0"
+        probe, count = re.subn(r"\| \S+ /scratch lustre .*", line, SKL)
+        assert count == 1
+        reads(node_that_reports(probe, TOOLS))
+        called("init", inventory, "--from-node", NODE)
+        scratch = partition(inventory).get("scratch", {})
+        assert isinstance(scratch, dict)
+        assert (scratch.get("type"), scratch.get("source")) == (
+            (kind, source) if found else (None, None)
+        )
+
     @pytest.mark.parametrize(
         ("installed", "usable", "asked"),
         [(98, 196, True), (98, 60, True), (98, 98, False), (98, 96, False)],

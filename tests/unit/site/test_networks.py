@@ -26,6 +26,7 @@ SCRIPT = ROOT / "analysis/proofmark/jobs/shell/network.sh"
 TREES = ROOT / "tests/data/sysfs"
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
 INFINIBAND, OMNI_PATH = Network(kind="infiniband"), Network(kind="omni-path")
+SLINGSHOT, ETHERNET = Network(kind="slingshot"), Network(kind="ethernet")
 
 
 def printed(tree: Path, moment: str, shell: str = "dash") -> str:
@@ -38,7 +39,8 @@ def printed(tree: Path, moment: str, shell: str = "dash") -> str:
 
 def bump(tree: Path, counter: str, rise: int) -> None:
     path = tree / "sys/class" / counter
-    path.write_text(f"{int(path.read_text()) + rise}\n")
+    value, at, time = path.read_text().partition("@")
+    path.write_text(f"{int(value) + rise}{at}{time}\n")
 
 
 def meanwhile(tmp_path: Path, name: str, rises: Mapping[str, int], network: Network) -> Division:
@@ -78,6 +80,39 @@ def test_the_unit_of_each_driver(
     }
     division = meanwhile(tmp_path, tree, rises, network)
     assert (division.intended, others(division)) == (1500 * unit, {})
+
+
+WAYS = ("In", "Out")
+HARDWARE = "infiniband/{}/ports/1/hw_counters/{}"
+
+
+@pytest.mark.parametrize(
+    ("tree", "counters", "network"),
+    [
+        ("efa", [HARDWARE.format("rdmap0s6", f"{way}_bytes") for way in ("tx", "rx")], ETHERNET),
+        ("efa", [HARDWARE.format("rdmap0s6", "rdma_read_bytes")], ETHERNET),
+        (
+            "irdma",
+            [HARDWARE.format("irdma0", f"ip4{way}Octets") for way in WAYS],
+            ETHERNET,
+        ),
+        ("bnxt-re", [HARDWARE.format("bnxt_re0", "tx_bytes")], ETHERNET),
+        ("slingshot", ["cxi/cxi0/device/telemetry/hni_sts_tx_ok_octets"], SLINGSHOT),
+    ],
+)
+def test_drivers_that_count_bytes(
+    tmp_path: Path, tree: str, counters: list[str], network: Network
+) -> None:
+    division = meanwhile(tmp_path, tree, dict.fromkeys(counters, 1000), network)
+    assert (division.intended, others(division)) == (1000 * len(counters), {})
+
+
+def test_tcp_over_slingshot_is_another_network(tmp_path: Path) -> None:
+    """The adapter counts the bytes of its interface, too."""
+    octets = "cxi/cxi0/device/telemetry/hni_sts_rx_ok_octets"
+    rises = {octets: 9000, "net/hsn0/statistics/rx_bytes": 9000}
+    division = meanwhile(tmp_path, "slingshot", rises, SLINGSHOT)
+    assert (division.intended, others(division)) == (0, {"hsn0": 9000})
 
 
 @pytest.mark.parametrize("shell", sorted(SHELLS))

@@ -5,9 +5,11 @@
 #   sh network.sh after    once
 #
 # Each sample begins with a line "sample DATE UPTIME". An adapter (InfiniBand, Omni-Path, RoCE) has a
-# line "adapter NAME PORT LAYER SENT RECEIVED" with the units of its driver. A network interface has
-# a line "interface NAME TYPE SENT RECEIVED LOWER" in bytes; LOWER are the interfaces below it, or -.
-# A counter that cannot be read is "?". Tests set PROBE_ROOT=DIR; then DIR/sys is read.
+# line "adapter NAME PORT LAYER SENT RECEIVED" with the units of its driver, or a line "bytes" with
+# the same fields if its driver counts bytes. A network interface has a line "interface NAME TYPE SENT
+# RECEIVED LOWER" in bytes; LOWER are the interfaces below it, or -. TYPE is slingshot if it sends IP
+# over an adapter of Slingshot. A counter that cannot be read is "?". Tests set PROBE_ROOT=DIR; then
+# DIR/sys is read.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -17,6 +19,18 @@ first() { # first FILE: sets word to its first word, or to ?
 	word=
 	{ read -r word _ <"$1"; } 2>/dev/null
 	[ -n "$word" ] || word='?'
+}
+
+sum() { # sum FILE...: sets total to the sum of the files that exist, or to ?
+	total='?'
+	for file; do
+		first "$file"
+		# The driver of Slingshot prints the time of the reading after the value: 12@1718...
+		word=${word%%@*}
+		case $word in '' | *[!0-9]*) continue ;; esac
+		[ "$total" != '?' ] || total=0
+		total=$((total + word))
+	done
 }
 
 sample() {
@@ -30,10 +44,28 @@ sample() {
 		# Drivers of old kernels have counters of 64 bits in another folder.
 		counters=$port/counters bits=
 		if [ -e "$port/counters_ext/port_xmit_data_64" ]; then counters=$port/counters_ext bits=_64; fi
+		if [ ! -e "$counters/port_xmit_data$bits" ]; then
+			# efa and bnxt_re count tx_bytes, irdma ipNOutOctets. EFA counts RDMA apart.
+			hardware=$port/hw_counters
+			sum "$hardware/tx_bytes" "$hardware/rdma_write_bytes" "$hardware/ip4OutOctets" \
+				"$hardware/ip6OutOctets"
+			sent=$total
+			sum "$hardware/rx_bytes" "$hardware/rdma_read_bytes" "$hardware/rdma_write_recv_bytes" \
+				"$hardware/ip4InOctets" "$hardware/ip6InOctets"
+			printf 'bytes %s %s %s %s %s\n' "${adapter##*/}" "${port##*/}" "$layer" "$sent" "$total"
+			continue
+		fi
 		first "$counters/port_xmit_data$bits"
 		sent=$word
 		first "$counters/port_rcv_data$bits"
 		printf 'adapter %s %s %s %s %s\n' "${adapter##*/}" "${port##*/}" "$layer" "$sent" "$word"
+	done
+	for adapter in "$sys"/class/cxi/*; do
+		[ -d "$adapter" ] || continue
+		sum "$adapter/device/telemetry/hni_sts_tx_ok_octets"
+		sent=$total
+		sum "$adapter/device/telemetry/hni_sts_rx_ok_octets"
+		printf 'bytes %s 1 Slingshot %s %s\n' "${adapter##*/}" "$sent" "$total"
 	done
 	for nic in "$sys"/class/net/*; do
 		if [ ! -e "$nic/statistics/tx_bytes" ] || [ "${nic##*/}" = lo ]; then continue; fi
@@ -47,6 +79,8 @@ sample() {
 		fi
 		first "$nic/type"
 		type=$word
+		# The adapter of Slingshot and its interface are the same device of PCI.
+		[ ! -e "$nic/device/cxi" ] || type=slingshot
 		first "$nic/statistics/tx_bytes"
 		sent=$word
 		first "$nic/statistics/rx_bytes"

@@ -1,7 +1,9 @@
 """The byte counters of the networks of a node, and the bytes that each network carried meanwhile.
 
 ``network.sh`` prints them. The kernel describes them in Documentation/ABI:
-stable/sysfs-class-infiniband and testing/sysfs-class-net-statistics.
+stable/sysfs-class-infiniband and testing/sysfs-class-net-statistics. Drivers with counters of
+their own are efa (efa_verbs.c), bnxt_re (hw_counters.c) and irdma (hw.c) of Linux 6, and that of
+Slingshot 11 (HPE, Cassini Performance Counters User Guide: ``hni_sts_tx_ok_octets``).
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from typing import Literal
 
 from proofmark.site.fabric import Network
 
-Kind = Literal["infiniband", "omni-path", "ethernet", "ip-over-infiniband"]
+Kind = Literal[
+    "infiniband",
+    "omni-path",
+    "slingshot",
+    "ethernet",
+    "ip-over-infiniband",
+    "ip-over-slingshot",
+]
 
 WORD_BYTES = 4
 """Unit of ``port_xmit_data`` of InfiniBand: a quarter of the octets."""
@@ -21,8 +30,8 @@ FLIT_BYTES = 8
 """Unit of ``port_xmit_data`` of the driver hfi1: flits of 64 bits, which it does not convert."""
 SATURATED = 2**32 - 1
 """The value at which counters of 32 bits stay."""
-ARPHRD_INFINIBAND = "32"
-"""The type of a network interface that sends IP over InfiniBand or Omni-Path."""
+OVER_FABRIC: Mapping[str, Kind] = {"32": "ip-over-infiniband", "slingshot": "ip-over-slingshot"}
+"""The kind of an interface that sends IP over a fabric, by its type. 32: ``ARPHRD_INFINIBAND``."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +94,13 @@ def read_samples(text: str) -> list[Sample]:
             case ["adapter", name, port, layer, sent, received] if samples:
                 carrier = _adapter(name, layer, sent, received)
                 samples[-1] = _with(samples[-1], f"{name}/{port}", carrier)
+            case ["bytes", name, port, layer, sent, received] if samples:
+                carrier = Carrier(name, _layer_kind(layer), _total(sent, received, 1))
+                samples[-1] = _with(samples[-1], f"{name}/{port}", carrier)
             case ["interface", name, kind, sent, received, lower] if samples:
-                of_ib = kind == ARPHRD_INFINIBAND
                 below = () if lower == "-" else tuple(lower.split(","))
                 total = _total(sent, received, 1)
-                carrier = Carrier(name, "ip-over-infiniband" if of_ib else "ethernet", total, below)
+                carrier = Carrier(name, OVER_FABRIC.get(kind, "ethernet"), total, below)
                 samples[-1] = _with(samples[-1], name, carrier)
             case _:
                 raise ValueError(f"the line {line[:80]!r}")
@@ -105,10 +116,17 @@ def _with(sample: Sample, key: str, carrier: Carrier) -> Sample:
 def _adapter(name: str, layer: str, sent: str, received: str) -> Carrier:
     if name.startswith("hfi1_"):
         return Carrier(name, "omni-path", _total(sent, received, FLIT_BYTES))
-    kind: Kind = "ethernet" if layer == "Ethernet" else "infiniband"
+    kind = _layer_kind(layer)
     if str(SATURATED) in (sent, received):
         return Carrier(name, kind, None)
     return Carrier(name, kind, _total(sent, received, WORD_BYTES))
+
+
+def _layer_kind(layer: str) -> Kind:
+    """Return the network of a port by its ``link_layer``; that of EFA, on Ethernet, is unknown."""
+    if layer == "Slingshot":
+        return "slingshot"
+    return "ethernet" if layer in ("Ethernet", "Unknown") else "infiniband"
 
 
 def _total(sent: str, received: str, unit: int) -> int | None:
@@ -159,8 +177,8 @@ class Division:
 def divided(networks: Iterable[Carried], network: Network, sample: Sample) -> Division:
     """Return `networks`, divided into the intended `network` and the others.
 
-    IP over InfiniBand is another network: its bytes pass the adapter, but as TCP. They are
-    subtracted from the counters of the adapter.
+    IP over a fabric is another network: its bytes pass the adapter, but as TCP. They are subtracted
+    from the counters of the adapter.
 
     Args:
         networks: what the networks of a node carried.
@@ -180,8 +198,8 @@ def divided(networks: Iterable[Carried], network: Network, sample: Sample) -> Di
             intended += each.bytes
         else:
             others.append(each)
-    if network.kind in ("infiniband", "omni-path"):
-        over_ip = sum(each.bytes for each in others if each.kind == "ip-over-infiniband")
+    if network.kind != "ethernet":
+        over_ip = sum(each.bytes for each in others if each.kind in OVER_FABRIC.values())
         intended = max(0.0, intended - over_ip)
     return Division(intended, tuple(others))
 

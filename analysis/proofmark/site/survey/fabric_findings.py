@@ -13,6 +13,9 @@ from proofmark.site.survey.entries import Fact, Found, Question
 from proofmark.site.survey.listed import Kind
 from proofmark.site.survey.node_answers import NodeReport, Survey
 
+SLINGSHOT_DRIVER = "cxi_ss1"
+"""The driver of Slingshot 11, whose adapter is no port of ``/sys/class/infiniband``."""
+
 
 def _active_ports(facts: NodeFacts) -> list[Port]:
     """Return the ports of the fabric that are active, InfiniBand and Omni-Path before Ethernet."""
@@ -84,4 +87,7 @@ def _link(facts: NodeFacts, node: str) -> Found:
         return {"fabric.rate": Question(text)}
     fastest = max(speeds, key=lambda name: (speeds[name] or 0, name))
     source = f"/sys/class/net/{fastest}/speed of {node}: {speeds[fastest]} Mb/s"
-    return {"fabric.rate": Fact((speeds[fastest] or 0) * 1e6 / 8, source)}
+    found = {"fabric.rate": Fact((speeds[fastest] or 0) * 1e6 / 8, source)}
+    if any(nic.name == fastest and nic.driver == SLINGSHOT_DRIVER for nic in facts.nics):
+        found["fabric.network.kind"] = Fact("slingshot", f"the driver of {fastest} of {node}")
+    return found

@@ -23,10 +23,14 @@ from proofmark.site.survey.node_answers import NodeReport, Survey
 
 PARALLEL = (
     *("lustre", "gpfs", "beegfs", "wekafs", "panfs", "ceph", "pvfs2"),
-    *("fuse.juicefs", "fuse.glusterfs"),
+    *("fuse.daos", "fuse.juicefs", "fuse.glusterfs"),
+    *("nfs4", "nfs"),
 )
 """Types of parallel file systems in ``/proc/mounts``, the usual ones first."""
 SHARED = ("nfs4", "nfs")
+MANY_SERVERS = "remoteports="
+"""The option of NFS with several servers: VAST NFS, "Mount parameters". Without it, NFS is not
+parallel."""
 FOLDER = "proofmark"
 """The folder of the benchmarks on a scratch file system."""
 LOCAL_SCRATCH = "/var/tmp/proofmark-{uid}"
@@ -250,7 +254,7 @@ def _scratch(survey: Survey, facts: NodeFacts | None, report: NodeReport | None)
     if facts is None or report is None:
         return {"scratch.path": Question("Which directory do the benchmarks write to?")}
     parallel = sorted(
-        (each for each in facts.mounts if each.kind in PARALLEL and each.target.startswith("/")),
+        (each for each in facts.mounts if _is_parallel(each) and each.target.startswith("/")),
         key=_preference,
     )
     if parallel:
@@ -278,6 +282,12 @@ def _scratch(survey: Survey, facts: NodeFacts | None, report: NodeReport | None)
             f"system is mounted on {report.node}. NFS there: {shared}."
         )
     }
+
+
+def _is_parallel(mount: Mount) -> bool:
+    if mount.kind in SHARED:
+        return any(each.startswith(MANY_SERVERS) for each in mount.options.split(","))
+    return mount.kind in PARALLEL
 
 
 def _preference(mount: Mount) -> tuple[bool, bool, int, str]:
