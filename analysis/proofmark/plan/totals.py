@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from proofmark.plan.placement.placement_request import counted
 from proofmark.plan.plan import Group, Plan, Totals
 from proofmark.plan.search import Search
 from proofmark.plan.searches import uncounted
@@ -60,19 +61,32 @@ def assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
 
 
 def idle_cores(plan: Plan, machines: Callable[[str], Machine]) -> Iterable[str]:
-    """Return a line for each case whose ranks are fitted to NUMA domains and leave cores idle."""
+    """Return a line for each case that leaves cores of a node idle, with the reason.
+
+    A case that never uses more than half of the cores, such as one of two ranks, leaves the others
+    idle on purpose. Ranks that are fitted to NUMA domains are meant to use all cores.
+    """
     lines = {}
+    most: dict[tuple[str, str], int] = {}
     for group in plan.groups:
         topology = machines(group.mode).topology
         sizes = " + ".join(str(len(each.cores)) for each in topology.numa_domains if each.cores)
-        fitted = (step for job in group.jobs for step in job.steps if step.placement == "fitted")
-        for step in fitted:
-            used = {cpu for rank in step.cpus if rank.node == 0 for cpu in rank.cpus}
-            busy = len({topology.core_of[cpu].index for cpu in used})
-            if busy < len(topology.cores):
+        for step in (step for job in group.jobs for step in job.steps):
+            on_node = [rank for rank in step.cpus if rank.node == 0]
+            busy = len({topology.core_of[cpu].index for rank in on_node for cpu in rank.cpus})
+            start = f"{step.case}, mode {group.mode}: the ranks use"
+            of = f"{busy} of {len(topology.cores)} cores of a node"
+            if step.placement != "fitted":
+                key = group.mode, step.case
+                if busy > most.get(key, len(topology.cores) // 2):
+                    most[key] = busy
+                    ranks = f"{counted(len(on_node), 'rank')} × {counted(step.threads, 'thread')}"
+                    lines[*key, 0] = f"{start} at most {of}: the case plans {ranks}"
+                if busy == len(topology.cores):
+                    lines.pop((*key, 0), None)
+            elif busy < len(topology.cores):
                 lines[group.mode, step.case, busy] = (
-                    f"{step.case}, mode {group.mode}: the ranks use {busy} of "
-                    f"{len(topology.cores)} cores of a node; each rank is inside one NUMA domain, "
-                    f"and the domains have {sizes} cores"
+                    f"{start} {of}; each rank is inside one NUMA domain, and the domains have "
+                    f"{sizes} cores"
                 )
     return lines.values()

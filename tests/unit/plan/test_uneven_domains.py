@@ -166,3 +166,15 @@ def test_fitted_ranks_never_cross_a_domain_or_share_a_core(
     assert len(used) == len(set(used)) == ranks * threads
     for rank in placed:
         assert len({topology.core_of[cpu].numa for cpu in rank.cpus}) == 1
+
+
+def test_a_case_that_cannot_use_all_cores_says_so() -> None:
+    """NPB BT needs a square number of ranks: 36 of the 40 cores."""
+    chosen = site("nurion", "skl")
+    one = chosen.model_copy(update={"hosts": chosen.hosts[:1]})
+    assert isinstance(one.partition.hardware, Hardware)
+    machine = declared(one, one.partition.hardware, one.partition.current_mode)
+    made = make_plan(shipped_benchmarks(), "full", one, machine)
+    (line,) = idle_cores(made, lambda _: machine)
+    assert line.startswith("npb-btio, ") and "36 of 40 cores of a node" in line
+    assert line.endswith("the case plans 36 ranks × 1 thread")
