@@ -19,6 +19,7 @@ from tests.folders import ROOT
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite import Suite
+from proofmark.site.contract_document import Contract
 from proofmark.site.partition import Partition
 
 Schema = Mapping[str, Any]
@@ -65,7 +66,7 @@ PAGES = (
         "# Keys of an inventory\n\nThe keys of the variable `partition` of a group, made from the "
         "models that read them. [A new site](new-site.md)\nexplains how to fill them. `make docs` "
         "writes this page.\n",
-        [Root(Partition, "partition")],
+        [Root(Partition, "partition"), Root(Contract, "contract.yml")],
     ),
 )
 

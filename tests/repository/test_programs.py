@@ -54,7 +54,8 @@ IN_STEPS = {
 HOME = "common/home.sh"
 """It runs on the controller only."""
 NO_PROGRAMS = {
-    *("adopt", "baseline", "cases", "claims", "explain", "export", "fabric", "fetch"),
+    *("adopt", "baseline", "cases", "claims", "contract", "explain", "export", "fabric"),
+    "fetch",
     *("arch", "cache", "external", "ior", "local", "lock", "other", "sources"),
     *("gate", "guard", "init", "install", "latest", "mirror", "name", "nan", "plan", "report"),
     *("sign", "stage", "status", "trend", "tune", "twin", "validate", "verdict", "verify"),

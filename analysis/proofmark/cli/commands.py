@@ -80,6 +80,10 @@ GROUPS: Mapping[str, Lines] = {
             "cli.init",
             "write the inventory of a site from what its scheduler and nodes report",
         ),
+        "contract": (
+            "cli.contract",
+            "check and print the contract of a site; waive an item of it for a run",
+        ),
         "site": ("cli.choose", "choose the site of commands without -i, or print it"),
         "fabric": (
             "cli.plan_command",

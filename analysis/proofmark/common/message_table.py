@@ -1,7 +1,7 @@
 """The messages of all rooms: the code of each, and its English template.
 
 A template is the key of the catalogues. A code is stored in files: it stays when its words change.
-`machine_messages` and `output_messages` have the parts about nodes, programs and outputs.
+`machine_messages` and `output_messages` have the parts about nodes, programs, outputs and items.
 """
 
 from __future__ import annotations

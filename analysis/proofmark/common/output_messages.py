@@ -1,10 +1,20 @@
-"""The messages about outputs that a reader cannot use: their codes and English templates."""
+"""The messages about items of a contract, and about outputs that a reader cannot use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 OUTPUT_MESSAGES: Mapping[str, str] = {
+    # items of a contract
+    "items-waived": "{count} waived",
+    "items-minor": "{count} minor items missed",
+    "item-runs": "{text}, but the item needs {needed} repeats and has {runs}",
+    "item-scatter-met": "{text}; the scatter of {runs} repeats is {scatter} %, at most {most} %",
+    "item-scatter": "the scatter of {runs} repeats is {scatter} %, not at most {most} %; {text}",
+    "item-waived": "{text}; item {number} is waived by {by} on {date}: {why}",
+    "item-share": "{text}; {met} of {total} nodes meet the item, and {share} % have to",
+    "item-minor": "{text}; item {number} is minor",
+    # outputs
     "reader-contains": "the output contains {words}",
     "reader-no-space": "the output contains {words}",
     "reader-no-document": "no JSON document",

@@ -23,6 +23,7 @@ from proofmark.runs.files_report import FilesReport
 from proofmark.runs.nodes import Node
 from proofmark.runs.predicted import Expected
 from proofmark.runs.stage_faults import StageFault
+from proofmark.runs.waivers import Waiver
 from proofmark.site.installed_parts import NOTHING_DECLARED, Parts
 from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.node.facts import NodeFacts
@@ -61,6 +62,7 @@ class Evidence:
         set_aside: the executions that the site sets aside, by the folder of the step.
         sources: the path of each imported output, by the step that stands for it.
         stage_faults: what failed in stages that start no job.
+        waivers: of items of the contract, by the number of the item.
     """
 
     run: str
@@ -89,6 +91,7 @@ class Evidence:
     set_aside: Mapping[str, SetAside] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()
+    waivers: Mapping[str, Waiver] = field(default_factory=dict)
 
     @cached_property
     def figures(self) -> Aggregates:

@@ -26,15 +26,21 @@ class Judged:
         total: of the limits or figures that apply to the run.
         met: of those that are PASS; of floors and peers, those without a fault.
         failed: of those that are FAIL.
+        waived: of items of the contract that are not met, those that a party waived.
+        minor: of the items that are not met and not waived, the minor ones.
     """
 
     total: int = 0
     met: int = 0
     failed: int = 0
+    waived: int = 0
+    minor: int = 0
 
     def as_json(self) -> dict[str, int]:
         """Return the form of ``verdict.json``."""
-        return {"total": self.total, "met": self.met, "failed": self.failed}
+        more = {"waived": self.waived, "minor": self.minor}
+        of_items = {name: count for name, count in more.items() if count}
+        return {"total": self.total, "met": self.met, "failed": self.failed, **of_items}
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,13 @@ class Headline:
     def text(self) -> Message:
         """What judged: ``14 of 14 contract limits``."""
         judged = [
-            Message(f"judged-{kind}", met=of.met, total=of.total) for kind, of in self.kinds.items()
+            message
+            for kind, of in self.kinds.items()
+            for message in (
+                Message(f"judged-{kind}", met=of.met, total=of.total),
+                *([Message("items-waived", count=of.waived)] if of.waived else []),
+                *([Message("items-minor", count=of.minor)] if of.minor else []),
+            )
         ]
         if not judged:
             return Message("judged-nothing")

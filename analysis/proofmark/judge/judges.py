@@ -14,6 +14,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.contract_rules import clearly, compared_with, excused, with_repeats
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import coverage
 from proofmark.judge.crashes import crashes
@@ -255,7 +256,7 @@ def judge_by_references(
             judged: dict[OfCase, Judgement] = {}
             for each in chosen:
                 compared: Callable[[], Judgement] = partial(
-                    comparison.judge, compared_figure, each.reference
+                    _judge_item, comparison, compared_figure, each.reference
                 )
                 judgement = (
                     imported.judge(record, each.reference, compared) if imported else compared()
@@ -263,7 +264,7 @@ def judge_by_references(
                 if not imported:
                     again = partial(_judge_some, comparison, compared_figure, each.reference)
                     judgement = judge_executions(
-                        figures, figure, judgement, again, material, evidence.more
+                        figures, figure, judgement, again, clearly(each, material), evidence.more
                     )
                 # No source knows the hardware: there is nothing to compare with, nor to say.
                 if judgement.value is not None or each.reference.rule not in TYPICAL:
@@ -272,7 +273,18 @@ def judge_by_references(
                 answers.of_figure[figure] = tuple(judged.values())
             for each, judgement in judged.items():
                 answers.by_reference.setdefault(each, []).append((figure, judgement))
+    for figure, missed, stated_only in excused(answers.by_reference, figures, evidence.waivers):
+        of_figure = answers.of_figure[figure]
+        answers.of_figure[figure] = tuple(
+            stated_only if each is missed else each for each in of_figure
+        )
     return answers
+
+
+def _judge_item(comparison: Comparison, figure: Figure, reference: Reference) -> Judgement:
+    """Return the judgement of a figure by a reference, or by the rules of an item."""
+    judged = comparison.judge(compared_with(reference, figure), reference)
+    return with_repeats(reference, figure.values, judged)
 
 
 def _judge_some(
@@ -282,7 +294,7 @@ def _judge_some(
     values = [value for _, value in measured]
     repeats = {about.repeat: value for about, value in measured} if figure.repeats else {}
     some = replace(figure, value=median(values), values=values, repeats=repeats)
-    return comparison.judge(some, reference)
+    return _judge_item(comparison, some, reference)
 
 
 def _joined(*parts: Judgements) -> dict[int, tuple[Judgement, ...]]:

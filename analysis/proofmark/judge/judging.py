@@ -30,6 +30,7 @@ from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import read_stage_faults
+from proofmark.runs.waivers import read_waivers
 from proofmark.site.installed_parts import declared_parts
 from proofmark.software.software import software_of
 
@@ -106,7 +107,7 @@ def evidence_of(run: Run) -> Evidence:
         plan=run.plan,
         records=read_run(run, benchmarks, site, software, probes),
         benchmarks=benchmarks,
-        limits=partition.limits,
+        limits=[limit for _, _, limit in site.limits],
         facts=facts,
         probes=probes,
         family_level=partition.family_level,
@@ -128,4 +129,5 @@ def evidence_of(run: Run) -> Evidence:
         set_aside=decisions.set_aside,
         sources=sources_of(run),
         stage_faults=tuple(read_stage_faults(run)),
+        waivers=read_waivers(files, run.id, site.contract),
     )

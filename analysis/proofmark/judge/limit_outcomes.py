@@ -13,6 +13,7 @@ from proofmark.cases.reference import Reference
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.contract_rules import enough_nodes, nodes_met
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.references.judgement import (
@@ -25,6 +26,8 @@ from proofmark.judge.worst_figures import WorstFigure, worst_figure
 from proofmark.plan.plan import Step
 from proofmark.plan.selection import possible_steps
 from proofmark.records.columns import VIRTUAL
+from proofmark.runs.waivers import Waiver
+from proofmark.site.contract_document import ContractItem
 
 Judged = Mapping[OfCase, Sequence[tuple[int, Judgement]]]
 """The figures to which a reference applies, each with its judgement."""
@@ -45,6 +48,8 @@ class LimitOutcome:
         worst: its worst figure; None if none was compared.
         not_evaluated: why it did not judge other planned figures, with their nodes; empty for a
             reference that is no limit of the contract.
+        nodes: the number of nodes, or pairs, that meet an item of the contract, and of all nodes.
+        waiver: of the item; None if no party waived it.
     """
 
     of: OfCase
@@ -55,6 +60,18 @@ class LimitOutcome:
     invalid: int
     worst: WorstFigure | None
     not_evaluated: tuple[Message, ...] = ()
+    nodes: tuple[int, int] = (0, 0)
+    waiver: Waiver | None = None
+
+    @property
+    def item(self) -> ContractItem | None:
+        """The item of the contract; None for a limit of the partition, or a reference."""
+        return self.reference if isinstance(self.reference, ContractItem) else None
+
+    @property
+    def binding(self) -> bool:
+        """Whether the acceptance needs it: an item that is minor or waived is only stated."""
+        return not self.waiver and not (self.item and self.item.severity == "minor")
 
     @property
     def case(self) -> str:
@@ -86,7 +103,7 @@ class LimitOutcome:
     @property
     def outcome(self) -> str:
         """The worst of the outcomes of its figures, one of the four words."""
-        if self.outcomes.get("FAIL"):
+        if self.outcomes.get("FAIL") and not (self.item and enough_nodes(self.item, *self.nodes)):
             return "FAIL"
         if self.invalid:
             return "INVALID"
@@ -95,7 +112,9 @@ class LimitOutcome:
 
     @property
     def name(self) -> str:
-        """Case, metric, the other conditions, and the source."""
+        """The item, or case, metric, the other conditions, and the source."""
+        if self.item:
+            return f"{self.item.number} {self.item.text}"
         reference = self.reference
         where = [f"{key}={value}" for key, value in reference.where.items()]
         where += [f"mode={reference.mode}"] if reference.mode else []
@@ -108,8 +127,12 @@ class LimitOutcome:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
+        item = self.item
         return {
             "limit": self.name,
+            **(item.model_dump(include={"number", "text", "phase", "severity"}) if item else {}),
+            **({"nodes_met": self.nodes[0], "nodes": self.nodes[1]} if item else {}),
+            **({"waiver": self.waiver.model_dump(mode="json")} if self.waiver else {}),
             "outcome": self.outcome,
             "compared": self.compared,
             "not_evaluated": list(self.not_evaluated),
@@ -140,6 +163,7 @@ def limit_outcomes(
             continue
         judgements = judged.get(each, ())
         of_planned = contract and bool(steps)
+        item = each.reference if isinstance(each.reference, ContractItem) else None
         found.append(
             LimitOutcome(
                 each,
@@ -150,6 +174,8 @@ def limit_outcomes(
                 invalid[each],
                 worst_figure(evidence.figures, judgements),
                 tuple(_open(each, set(steps), evidence, covered, judgements)) if of_planned else (),
+                nodes_met(judgements, evidence.figures) if item else (0, 0),
+                evidence.waivers.get(item.number) if item else None,
             )
         )
     return tuple(sorted(found, key=lambda each: not each.of_contract))

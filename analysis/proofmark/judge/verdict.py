@@ -141,7 +141,8 @@ class Verdict:
     @property
     def unmet(self) -> tuple[Message, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
-        limits = (message for limit in self.contract for message in limit.messages)
+        binding = (limit for limit in self.contract if limit.binding)
+        limits = (message for limit in binding for message in limit.messages)
         return (*limits, *self.required)
 
     @property
@@ -182,9 +183,11 @@ class Verdict:
     def _of_limits(self, kind: str) -> Judged:
         of_kind = [each for each in self.limits if each.kind == kind]
         used = [each for each in of_kind if each.judged or (each.of_contract and each.steps)]
-        failed = sum(each.outcome == "FAIL" for each in used)
+        failed = sum(each.outcome == "FAIL" and each.binding for each in used)
         met = len(used) - failed if kind == FLOOR else sum(each.outcome == "PASS" for each in used)
-        return Judged(len(used), met, failed)
+        lenient = [each for each in used if not each.binding and each.outcome != "PASS"]
+        waived = sum(each.waiver is not None for each in lenient)
+        return Judged(len(used), met, failed, waived, len(lenient) - waived)
 
     @property
     def _checked(self) -> bool:

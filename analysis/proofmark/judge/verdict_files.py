@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TextIO
@@ -18,6 +19,7 @@ from proofmark.common.message import Message, fields_json
 from proofmark.common.text import one_line
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.intervals import interval
+from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.verdict import NodeFault, Result, Results, Verdict, result_json
 
 SINGLE_RUN = "single run"
@@ -115,21 +117,24 @@ class VerdictLineTemplate:
 def write_junit(file: TextIO, verdict: Verdict) -> None:
     """Write ``junit.xml``.
 
-    A FAIL and a fault of a node are failures. INVALID is an error. UNJUDGED is skipped.
+    A FAIL and a fault of a node are failures. INVALID is an error. UNJUDGED is skipped, and so is
+    an item of the contract that is missed and is waived or minor.
     """
     counts = verdict.counts
+    items = Counter(_word(each) for each in verdict.contract if each.item)
     attributes = {
         "name": verdict.run,
-        "tests": len(verdict.results) + len(verdict.faults),
-        "failures": counts["FAIL"] + len(verdict.faults),
-        "errors": counts["INVALID"],
-        "skipped": counts["UNJUDGED"],
+        "tests": len(verdict.results) + len(verdict.faults) + items.total(),
+        "failures": counts["FAIL"] + len(verdict.faults) + items["FAIL"],
+        "errors": counts["INVALID"] + items["INVALID"],
+        "skipped": counts["UNJUDGED"] + items["UNJUDGED"],
     }
     file.write('<?xml version="1.0" encoding="utf-8"?>\n')
     file.write(f"<testsuite{_attributes(attributes.items())}>\n")
     if verdict.degraded:
         file.write(f"{_property(verdict.degraded.label)}\n")
     file.writelines(map(_faulty, verdict.faults))
+    file.writelines(_item(each) for each in verdict.contract if each.item)
     file.writelines(_junit_lines(verdict.results))
     file.write("</testsuite>\n")
 
@@ -157,6 +162,22 @@ def _junit_lines(results: Results) -> Iterator[str]:
             ).split(_MARK)
         head, middle, tail = pieces[measurand, single]
         yield f"{head}{nodes[node]}{middle}{_text(results.fleet.reason_alike(figure))}{tail}"
+
+
+def _word(of: LimitOutcome) -> str:
+    return of.outcome if of.binding or of.outcome == "PASS" else "UNJUDGED"
+
+
+def _item(of: LimitOutcome) -> str:
+    """Return the test case of an item of the contract."""
+    head = f"<testcase{_attributes([('classname', 'contract'), ('name', of.name)])}"
+    element = _ELEMENTS.get(_word(of))
+    if element is None:
+        return f"{head}/>\n"
+    waiver = of.waiver
+    why = [f"waived by {waiver.by} on {waiver.date}: {waiver.reason}"] if waiver else []
+    message = "; ".join([of.outcome, *why, *map(str, of.not_evaluated)])
+    return f"{head}><{element}{_attributes([('message', message)])}/></testcase>\n"
 
 
 def _faulty(fault: NodeFault) -> str:

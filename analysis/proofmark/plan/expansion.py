@@ -145,10 +145,8 @@ def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
     """Return the unknown names in the contract limits of `site`."""
     return [
         mistake
-        for index, limit in enumerate(site.partition.limits)
-        for mistake in reference_mistakes(
-            site.facts, f"partition.limits.{index}", limit, limit.case, benchmarks.cases
-        )
+        for file, key, limit in site.limits
+        for mistake in reference_mistakes(file, key, limit, limit.case, benchmarks.cases)
     ]
 
 
@@ -157,17 +155,16 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
 
     Limits with unknown names are left to `limit_mistakes`.
     """
-    limits = site.partition.limits
-    names = {name for limit in limits for name in cases_of(limit, limit.case)}
+    names = {name for _, _, limit in site.limits for name in cases_of(limit, limit.case)}
     if not names <= benchmarks.cases.keys() or limit_mistakes(benchmarks, site):
         return []
     suites = all_suites(benchmarks, names, site, machines)
     return [
         mistake
-        for index, limit in enumerate(limits)
+        for file, key, limit in site.limits
         for mistake in selection_mistakes(
-            str(site.facts),
-            f"partition.limits.{index}",
+            str(file),
+            key,
             limit,
             limit.case,
             suites,

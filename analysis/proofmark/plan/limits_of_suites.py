@@ -35,7 +35,7 @@ def without_figures(
         site: the partition.
         machines: its machine, or a function from a mode to the machine in this mode.
     """
-    limits = site.partition.limits
+    limits = [limit for _, _, limit in site.limits]
     idle: list[Limit] = []
     for limit in limits:
         selected = selection(limit, limit.case, plan, benchmarks)

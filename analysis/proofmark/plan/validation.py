@@ -142,7 +142,7 @@ def validate(
         refusals = (refusal(made, plans_of_site, site, known, benchmarks) for made in plans_of_site)
         refused[site.partition_name] = [each for each in refusals if each]
         if not mistakes:
-            lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
+            lines = by_suite([limit for _, _, limit in site.limits], plans_of_site, benchmarks)
             limits[site.partition_name] = lines
     all_mistakes = list(dict.fromkeys(mistakes))
     return Checked(sites, plans, all_mistakes, limits, lacks, refused, not_here, unread)
@@ -150,7 +150,7 @@ def validate(
 
 def _without_limits(site: Site) -> Site:
     partition = site.partition.model_copy(update={"limits": []})
-    return site.model_copy(update={"partition": partition})
+    return site.model_copy(update={"partition": partition, "contract": None})
 
 
 def _wrong_facts(

@@ -83,6 +83,11 @@ class RunFiles:
         return self.folder / "decisions.json"
 
     @property
+    def waivers(self) -> Path:
+        """The items of the contract that a party waived for the run."""
+        return self.folder / "waivers.json"
+
+    @property
     def lock(self) -> Path:
         """The lock of the process that works on the run."""
         return self.folder / "lock"

@@ -22,6 +22,7 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
 from proofmark.site.ansible_access import CONNECTION, AnsibleAccess
+from proofmark.site.contract_document import CONTRACT
 from proofmark.site.limit import named_hosts, parts_of, selected
 from proofmark.site.split_facts import refuse_split_facts
 from proofmark.site.tuned import TUNED
@@ -30,7 +31,7 @@ COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
 ALIASES = "proofmark_aliases"
 """The variable of a host with further names that it may report: one name, or a list."""
-BESIDE_HOSTS = ("locks", "baselines", "allowed_signers")
+BESIDE_HOSTS = ("locks", "baselines", "allowed_signers", CONTRACT)
 """Files of a site that are no inventory of Ansible (``ignore_patterns`` of ansible.cfg)."""
 NO_HOST = "!all"
 """The pattern of no host."""
@@ -80,7 +81,7 @@ class PartitionGroup(StrictModel):
         )
 
 
-NO_HOSTS = rb"^(locks|baselines|allowed_signers)$"
+NO_HOSTS = rb"^(locks|baselines|allowed_signers|contract\.yml)$"
 """The files of a site that are no inventory, as in the ansible.cfg of the checkout."""
 RESOLVED = TypeAdapter(dict[str, PartitionGroup])
 """Reads the groups that a play has resolved, by name."""

@@ -16,9 +16,10 @@ from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.access import Access
 from proofmark.site.choice import LINK, chosen_site, missing_inventory
+from proofmark.site.contract_document import CONTRACT, Contract, read_contract
 from proofmark.site.firmware import SSH
 from proofmark.site.groups import ALIASES, PartitionGroup, read_groups, unread_group_vars
-from proofmark.site.partition import PREDICTED, Partition
+from proofmark.site.partition import PREDICTED, Limit, Partition
 from proofmark.site.partition_facts import (
     fact_mistake,
     open_question,
@@ -47,6 +48,7 @@ class Site(StrictModel):
             computed from their numbers.
         aliases: further names that a host may report, by host: the variable `ALIASES` of the host,
             and the name of this machine for a host with the connection ``local``.
+        contract: the document of the acceptance, if there is one.
     """
 
     name: str
@@ -60,6 +62,26 @@ class Site(StrictModel):
     ssh: Access | None = None
     partition_hosts: Nodes = []
     aliases: dict[str, list[str]] = {}
+    contract: Contract | None = None
+
+    @property
+    def limits(self) -> list[tuple[Path, str, Limit]]:
+        """The limits of the partition and the items of the contract for it.
+
+        Each has its file and its place in the file.
+        """
+        items = self.contract.items if self.contract else []
+        return [
+            *(
+                (self.facts, f"partition.limits.{place}", limit)
+                for place, limit in enumerate(self.partition.limits)
+            ),
+            *(
+                (self.inventory / CONTRACT, f"items.{place}", item)
+                for place, item in enumerate(items)
+                if item.system in (None, self.partition_name)
+            ),
+        ]
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -215,6 +237,11 @@ def read_sites(
     folder = source.folder
     sites: list[Site] = []
     mistakes: list[InputError] = []
+    contract = None
+    try:
+        contract = read_contract(folder)
+    except BadInput as error:
+        mistakes += error.mistakes
 
     def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
         firmware = partition.firmware
@@ -230,6 +257,7 @@ def read_sites(
             ssh=group.access_with_passwords(),
             partition_hosts=list(group.all_hosts),
             aliases=group.aliases,
+            contract=contract,
         )
 
     groups = source.groups if source.groups is not None else read_groups(source.source, limit)

@@ -67,7 +67,7 @@ def reference_rows(context: Context) -> list[Row]:
 
 
 def _applying(context: Context) -> Iterator[Reference]:
-    limits = context.site.partition.limits
+    limits = [limit for _, _, limit in context.site.limits]
     for each in ordered_references(context.benchmarks, limits):
         case, reference = each.case, each.reference
         if case == context.step.case and selects(reference, context.figures):

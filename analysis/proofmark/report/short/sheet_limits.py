@@ -10,7 +10,7 @@ from proofmark.judge.worst_figures import WorstFigure
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.limit_table import accepted
 from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
-from proofmark.report.words import number, pairs
+from proofmark.report.words import number, pairs, visible
 
 _ORDER = ("FAIL", "INVALID", "UNJUDGED", "PASS")
 
@@ -46,13 +46,22 @@ def _row(row: LimitOutcome, most: int, *, several: bool) -> tuple[str, ...]:
     mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
     where = ", ".join(filter(None, (mode, pairs(reference.where))))
     name = f"{row.case} {reference.metric}"
+    if row.item:
+        name, where = f"{row.item.number} {visible(row.item.text)}", ""
     return (
         clipped(f"{name}, {where}" if where else name, most),
         clipped(_accepted(row), most // 2),
         clipped(_measured(worst, several=several), most // 2),
-        clipped(_figures(row), most // 2),
+        clipped(_waived(row) or _figures(row), most // 2),
         row.outcome,
     )
+
+
+def _waived(row: LimitOutcome) -> str:
+    waiver = row.waiver
+    if waiver is None:
+        return ""
+    return _("waived by {by}, {date}").format(by=visible(waiver.by), date=waiver.date)
 
 
 def _accepted(row: LimitOutcome) -> str:
@@ -82,7 +91,7 @@ def _figures(row: LimitOutcome) -> str:
 
 
 def _notes(run_data: RunData, rows: Sequence[LimitOutcome]) -> Iterator[str]:
-    limits = run_data.site.partition.limits
+    limits = run_data.site.limits
     if not limits:
         yield _("The inventory states no limit of a contract for this partition.")
     elif not rows:

@@ -11,7 +11,6 @@ from proofmark.site.bmc_vendors.vendor_model import recognized
 from proofmark.site.hardware_limits import processor
 from proofmark.site.literals import is_template
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Mount
 from proofmark.site.node.topology import Topology
 from proofmark.site.survey.bought_parts import parts_question
 from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
@@ -20,20 +19,8 @@ from proofmark.site.survey.fabric_findings import fabric_found
 from proofmark.site.survey.further_facts import dimm_texts
 from proofmark.site.survey.listed import GroupLimits, Kind
 from proofmark.site.survey.node_answers import NodeReport, Survey
+from proofmark.site.survey.scratch_findings import scratch_found
 
-PARALLEL = (
-    *("lustre", "gpfs", "beegfs", "wekafs", "panfs", "ceph", "pvfs2"),
-    *("fuse.daos", "fuse.juicefs", "fuse.glusterfs"),
-    *("nfs4", "nfs"),
-)
-"""Types of parallel file systems in ``/proc/mounts``, the usual ones first."""
-SHARED = ("nfs4", "nfs")
-MANY_SERVERS = "remoteports="
-"""The option of NFS with several servers: VAST NFS, "Mount parameters". Without it, NFS is not
-parallel."""
-FOLDER = "proofmark"
-"""The folder of the benchmarks on a scratch file system."""
-LOCAL_SCRATCH = "/var/tmp/proofmark-{uid}"
 UNKNOWN = "unknown"
 """The model of a processor whose ``/proc/cpuinfo`` has no name."""
 USUAL_NB = 192
@@ -60,7 +47,7 @@ def partition_found(survey: Survey, kind: Kind, environments: Mapping[str, Envir
     found |= _hardware(report, kind, facts)
     found |= _programs(survey, facts, environments)
     found |= _scheduler(survey, kind)
-    found |= _scratch(survey, facts, report)
+    found |= scratch_found(survey, facts, report)
     found |= fabric_found(survey, kind, facts, report)
     found |= _vendor_questions(report, facts)
     return {key: _checked(key, entry) for key, entry in found.items()}
@@ -248,58 +235,6 @@ def _limits(limits: GroupLimits, kind: Kind) -> Found:
     if limits.max_nodes and limits.max_nodes < len(kind.nodes):
         found["nodes_per_job"] = Fact(limits.max_nodes, source)
     return found
-
-
-def _scratch(survey: Survey, facts: NodeFacts | None, report: NodeReport | None) -> Found:
-    if facts is None or report is None:
-        return {"scratch.path": Question("Which directory do the benchmarks write to?")}
-    parallel = sorted(
-        (each for each in facts.mounts if _is_parallel(each) and each.target.startswith("/")),
-        key=_preference,
-    )
-    if parallel:
-        chosen, *others = parallel
-        source = f"/proc/mounts of {report.node}"
-        found: Found = {
-            "scratch.path": Fact(f"{chosen.target.rstrip('/')}/{FOLDER}", source),
-            "scratch.type": Fact(chosen.kind, source),
-            "scratch.source": Fact(chosen.source, source),
-            "scratch.off_root": Fact(True, "a file system of its own"),
-        }
-        if others:
-            found["scratch.others"] = Question(
-                f"scratch: is {_mount(chosen)} the one to accept? Mounted too: "
-                f"{', '.join(map(_mount, others))}."
-            )
-        return found
-    if survey.local:
-        reason = f"no parallel file system is mounted on {report.node}"
-        return {"scratch.path": Assumed(LOCAL_SCRATCH, reason)}
-    shared = ", ".join(_mount(each) for each in facts.mounts if each.kind in SHARED) or "none"
-    return {
-        "scratch.path": Question(
-            "Which directory, that all nodes share, do the benchmarks write to? No parallel file "
-            f"system is mounted on {report.node}. NFS there: {shared}."
-        )
-    }
-
-
-def _is_parallel(mount: Mount) -> bool:
-    if mount.kind in SHARED:
-        return any(each.startswith(MANY_SERVERS) for each in mount.options.split(","))
-    return mount.kind in PARALLEL
-
-
-def _preference(mount: Mount) -> tuple[bool, bool, int, str]:
-    """Sort scratch file systems first, and the homes of users last."""
-    words = mount.target.lower()
-    scratch = any(word in words for word in ("scratch", "work", "tmp"))
-    home = any(word in words for word in ("home", "apps", "opt", "sw"))
-    return not scratch, home, PARALLEL.index(mount.kind), mount.target
-
-
-def _mount(mount: Mount) -> str:
-    return one_line(f"{mount.target} ({mount.kind}, {mount.source})")
 
 
 def _vendor_questions(report: NodeReport | None, facts: NodeFacts | None) -> Found:

@@ -1,0 +1,62 @@
+"""The report section with one row for each item of the contract."""
+
+from __future__ import annotations
+
+from proofmark.common.translation import N_, _, translated
+from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.report.page import TITLED, Block, Cell, Section, table
+from proofmark.report.run_data import RunData
+from proofmark.report.words import number, visible
+
+_PHASES = (N_("functionality"), N_("performance"), N_("stability"))  # for the catalogue
+
+
+def sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return the section; nothing for a site without a contract."""
+    document = run_data.site.contract
+    if document is None:
+        return ()
+    planned = [each for each in run_data.verdict.contract if each.item]
+    others = len(document.items) - len(planned)
+    columns = (_("Item"), _("Phase"), _("Accepted"), _("Measured"), _("Outcome"), _("Evidence"))
+    caption = _("Items of the contract")
+    parties = "; ".join(f"{role}: {name}" for role, name in document.parties.items())
+    notes = [visible(f"{document.title}. {parties}.")]
+    if others:
+        notes.append(_("{count} further items are for other suites.").format(count=others))
+    shown = table(caption, columns, [_row(each) for each in planned], kind=TITLED)
+    block = Block(titles=(caption,), paragraphs=tuple(notes), tables=(shown,))
+    return (Section("contract", _("Contract"), (block,)),)
+
+
+def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
+    item, worst = each.item, each.worst
+    assert item is not None  # the caller takes items only
+    text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+    if worst is None:
+        accepted, measured, evidence = "–", _("not compared"), "–"
+    else:
+        bounds = zip(("≥", "≤"), worst.accepted, strict=True)
+        accepted = ", ".join(f"{s} {number(b)} {worst.unit}" for s, b in bounds if b is not None)
+        measured = f"{number(worst.value)} {worst.unit}"
+        evidence = f"{worst.step}, {worst.node}"
+    details = []
+    if each.nodes[1] > 1:
+        met, total = each.nodes
+        details.append(_("{met} of {total} nodes meet it").format(met=met, total=total))
+    waiver = each.waiver
+    why = (
+        _("waived by {by} on {date}: {reason}").format(
+            by=visible(waiver.by), date=waiver.date, reason=visible(waiver.reason)
+        )
+        if waiver
+        else ""
+    )
+    return (
+        Cell(item.number, "strong", details=text),
+        translated(item.phase),
+        accepted,
+        Cell(measured, details=tuple(details)),
+        Cell(translated(each.outcome), f"word {each.outcome}", details=(why,) if why else ()),
+        Cell(evidence, "code"),
+    )

@@ -1,0 +1,108 @@
+"""The contract of a site: ``contract.yml`` beside its hosts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from proofmark.cases.vocabulary import Text
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import load
+from proofmark.site.partition import Limit
+
+CONTRACT = "contract.yml"
+"""The file of the contract, beside the hosts of a site."""
+Statistic = Literal["median", "best", "worst"]
+"""Which repeat of a figure the limit is for."""
+ItemNumber = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class Scatter(StrictModel):
+    """The largest scatter of the repeats of a figure.
+
+    Attributes:
+        cov_percent: the coefficient of variation, the standard deviation ÷ the mean, in percent.
+        runs: the number of repeats that it needs.
+    """
+
+    cov_percent: Annotated[float, Field(gt=0, lt=100)]
+    runs: Annotated[int, Field(ge=3)]
+
+
+class ContractItem(Limit):
+    """One item of a contract: a `Limit`, and the rule by which the parties apply it.
+
+    ``system`` is the partition that it is for.
+
+    Attributes:
+        number: of the item in the document, unique in it.
+        text: of the item.
+        phase: of the acceptance that it belongs to.
+        severity: a ``minor`` item that is missed is stated and fails no acceptance.
+        of: the repeat that is compared: the median of them, the best or the worst. The best is the
+            furthest from the limit, on the accepted side.
+        runs: the number of repeats that this needs.
+        nodes: the share of the measured nodes, or pairs of nodes, that must meet it.
+        scatter: the largest scatter of the repeats.
+    """
+
+    number: ItemNumber
+    text: Text
+    phase: Literal["functionality", "performance", "stability"] = "performance"
+    severity: Literal["mandatory", "minor"] = "mandatory"
+    of: Statistic = "median"
+    runs: Annotated[int, Field(ge=1)] = 1
+    nodes: Annotated[float, Field(gt=0, le=1)] = 1.0
+    scatter: Scatter | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _source_is_the_item(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "number" in given:
+            return {"source": f"contract item {given['number']}", **given}
+        return given
+
+    @model_validator(mode="after")
+    def _one_side(self) -> Self:
+        if self.of != "median" and self.at_least is not None and self.at_most is not None:
+            raise ValueError(f"of: {self.of} needs one of at_least and at_most, not both")
+        return self
+
+    @property
+    def runs_needed(self) -> int:
+        """The number of repeats that its rules need."""
+        return max(self.runs, self.scatter.runs if self.scatter else 1)
+
+
+class Contract(StrictModel):
+    """The document that the parties of an acceptance signed.
+
+    Attributes:
+        parties: the role of each party (``buyer``) and its name.
+        signers: the keys whose waivers count, each a line of ALLOWED SIGNERS (ssh-keygen(1)).
+    """
+
+    title: Text
+    parties: Annotated[dict[Text, Text], Field(min_length=1)]
+    signers: list[Text] = []
+    items: Annotated[list[ContractItem], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _numbers_are_unique(self) -> Self:
+        counts = Counter(item.number for item in self.items)
+        if twice := [number for number, count in counts.items() if count > 1]:
+            raise ValueError(f"items: the number {', '.join(twice)} is there twice")
+        return self
+
+
+def read_contract(inventory: Path) -> Contract | None:
+    """Return the contract in the folder of a site; None if the site has none.
+
+    Raises:
+        BadInput: the file cannot be read or is wrong.
+    """
+    path = inventory / CONTRACT
+    return load(path, Contract) if path.exists() else None

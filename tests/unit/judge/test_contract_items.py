@@ -1,0 +1,253 @@
+"""The items of a contract: their rules, waivers, and their rows in each product of a verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from datetime import date
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from pydantic import ValidationError
+from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.report_run import made_run, page_of
+from tests.unit.judge.test_headline import verdict
+from tests.unit.judge.test_verdict import record
+
+from proofmark.cases.suite import Benchmarks
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.judge.judging import judge_and_write
+from proofmark.plan.plan import Plan
+from proofmark.records.columns import Record
+from proofmark.report.run_data import gather
+from proofmark.report.short.sheet import ALLOWANCES
+from proofmark.report.short.sheet_limits import limit_rows, limits_part
+from proofmark.runs.run import Run
+from proofmark.runs.waivers import Waiver, add_waiver, read_waivers, signed
+from proofmark.site.contract_document import Contract, ContractItem
+
+Known = tuple[Plan, Benchmarks]
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
+    kit: Kit = make_kit(tmp_path_factory.mktemp("kit"))
+    kit.case(sweep={"size": [1, 2]})
+    return kit.plan(), kit.benchmarks()
+
+
+def item(number: str = "1", **changes: Any) -> ContractItem:
+    fields: dict[str, Any] = {"case": "fake", "metric": "rate", "value": 100, "unit": "MB/s"}
+    fields |= {"number": number, "text": f"text of {number}", "at_least": 1, **changes}
+    return ContractItem.model_validate(fields)
+
+
+def repeats(*values: float, node: str = "n1") -> list[Record]:
+    """Return the repeats of step 1 on a node, and a good figure of step 2."""
+    return [
+        record(1, step=f"000{1 + place}-fake-1", repeat=place, value=value, node=node)
+        for place, value in enumerate(values, 1)
+    ]
+
+
+class TestRules:
+    @pytest.mark.parametrize(
+        ("rule", "values", "outcome"),
+        [
+            ({"of": "best"}, (80, 101, 70), "PASS"),
+            ({"of": "best"}, (80, 99, 70), "FAIL"),
+            ({"of": "worst"}, (101, 102, 103), "PASS"),
+            ({"of": "worst"}, (99, 102, 103), "FAIL"),
+            ({"of": "median"}, (99, 99, 103), "FAIL"),
+            ({"of": "best", "runs": 4}, (101, 102, 103), "UNJUDGED"),
+            ({"of": "best", "runs": 3}, (101, 102, 103), "PASS"),
+            ({"of": "worst", "at_least": None, "at_most": 1}, (99, 102, 90), "FAIL"),
+            ({"of": "best", "at_least": None, "at_most": 1}, (99, 98, 90), "PASS"),
+            ({"scatter": {"cov_percent": 1, "runs": 3}}, (101, 101.5, 102), "PASS"),
+            ({"scatter": {"cov_percent": 1, "runs": 3}}, (101, 120, 110), "FAIL"),
+            ({"scatter": {"cov_percent": 1, "runs": 4}}, (101, 101.5, 102), "UNJUDGED"),
+        ],
+    )
+    def test_the_repeats(
+        self, known: Known, rule: dict[str, Any], values: tuple[float, ...], outcome: str
+    ) -> None:
+        """The best repeat is the furthest from the limit, on the accepted side."""
+        found = verdict(known, repeats(*values), limits=[item(where={"size": 1}, **rule)])
+        (limit,) = found.contract
+        assert limit.outcome == outcome
+        assert found.counts[outcome] == 1
+
+    @pytest.mark.parametrize(
+        ("share", "bad", "outcome"), [(1, 1, "FAIL"), (0.9, 1, "PASS"), (0.9, 2, "FAIL")]
+    )
+    def test_the_share_of_nodes(self, known: Known, share: float, bad: int, outcome: str) -> None:
+        nodes = [f"n{number}" for number in range(1, 11)]
+        records = [
+            record(1, node=node, value=99 if place < bad else 101 + 2 * place)
+            for place, node in enumerate(nodes)
+        ]
+        found = verdict(known, records, limits=[item(where={"size": 1}, nodes=share)])
+        (limit,) = found.contract
+        assert (limit.outcome, limit.nodes) == (outcome, (10 - bad, 10))
+        assert found.counts["FAIL"] == (bad if outcome == "FAIL" else 0)
+        assert found.counts["UNJUDGED"] >= (0 if outcome == "FAIL" else bad)
+
+    def test_a_minor_item_fails_no_acceptance(self, known: Known) -> None:
+        minor = item("2", where={"size": 2}, severity="minor")
+        good, bad = record(1, value=150), record(2, value=50)
+        found = verdict(known, [good, bad], limits=[item(where={"size": 1}), minor])
+        assert found.exit_code() == 0
+        assert found.headline().text.startswith("1 of 2 contract limits; 1 minor items missed")
+        assert [each.outcome for each in found.contract] == ["PASS", "FAIL"]
+
+    def test_a_scatter_needs_three_repeats_and_numbers_are_unique(self) -> None:
+        with pytest.raises(ValidationError, match=r"scatter\.runs"):
+            item(scatter={"cov_percent": 3, "runs": 2})
+        with pytest.raises(ValidationError, match="the number 1 is there twice"):
+            Contract(title="t", parties={"buyer": "b"}, items=[item(), item()])
+
+
+def key(folder: Path, name: str) -> Path:
+    path = folder / name
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    return path
+
+
+def twenty(signers: list[str]) -> Contract:
+    """Return 20 items: 15 are met, 3 and the one to be waived are missed, one has no row."""
+
+    def latency(number: int, size: int, most: float) -> ContractItem:
+        changes = {"case": "imb-pingpong", "metric": "t_avg", "unit": "usec", "value": most}
+        return item(f"4.{number}", where={"bytes": size}, at_least=None, at_most=1, **changes)
+
+    sizes = [2**power for power in range(15)]
+    met = [latency(number, size, 1e6) for number, size in enumerate(sizes, 1)]
+    missed = [latency(number, 2**number, 1e-4) for number in range(16, 20)]
+    parties = {"buyer": "B", "supplier": "S"}
+    items = [*met, *missed, latency(20, 3, 1e6)]
+    return Contract(title="T", parties=parties, signers=signers, items=items)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("run")
+    private = key(folder, "ida")
+    public = private.with_suffix(".pub").read_text(encoding="utf-8")
+    made = made_run(folder, contract=twenty([f"ida {public.strip()}"]))
+    waiver = Waiver(item="4.19", by="ida", date=date(2026, 11, 26), reason="a cable is ordered")
+    add_waiver(made.files, signed(waiver, made.id, private))
+    return made
+
+
+@pytest.mark.fault("contract-items")
+def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = judge_and_write(run)
+    top = answer.headline()
+    assert top.word == "FAIL"
+    assert top.text.startswith("15 of 20 contract limits; 1 waived")
+    outcomes = {each.item.number: each.outcome for each in answer.contract if each.item}
+    assert outcomes == {
+        **{f"4.{number}": "PASS" for number in range(1, 16)},
+        **{f"4.{number}": "FAIL" for number in range(16, 20)},
+        "4.20": "UNJUDGED",
+    }
+    assert answer.counts["FAIL"] == 3
+    assert len(answer.unmet) == 1 and "4.20" in answer.unmet[0]
+
+    suite = ElementTree.parse(run.files.junit).getroot()
+    cases = [each for each in suite if each.get("classname") == "contract"]
+    kinds = [child.tag for each in cases for child in each]
+    assert (len(cases), kinds.count("failure"), kinds.count("skipped")) == (20, 3, 2)
+    waived = next(each for each in cases if (each.get("name") or "").startswith("4.19"))
+    assert "waived by ida on 2026-11-26: a cable is ordered" in (waived[0].get("message") or "")
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        assert int(suite.get(attribute) or -1) == len(suite.findall(f"testcase/{tag}"))
+    assert int(suite.get("tests") or 0) == len(suite.findall("testcase"))
+
+    written = json.loads(run.files.verdict.read_text(encoding="utf-8"))
+    rows = {each["number"]: each for each in written["limits"]}
+    assert rows["4.19"]["waiver"]["by"] == "ida" and rows["4.16"]["outcome"] == "FAIL"
+    page = page_of(run, answer)
+    assert "waived by ida on 2026-11-26: a cable is ordered" in re.sub("<[^>]*>", "", page)
+    assert all(f">{number}<" in page for number in outcomes)
+    data = gather(run, answer)
+    part = limits_part(data, ALLOWANCES[0])
+    assert [row.outcome for row in limit_rows(data)][:5] == ["FAIL"] * 4 + ["UNJUDGED"]
+    assert any("waived by ida" in cell for row in part.rows for cell in row)
+
+
+def test_a_waiver_needs_the_signature_of_a_signer(run: Run, tmp_path: Path) -> None:
+    contract = twenty([])
+    with pytest.raises(BadInput, match=r"signature: found 4\.19"):
+        read_waivers(run.files, run.id, contract)
+    other = key(tmp_path, "other")
+    owned = twenty([f"ida {other.with_suffix('.pub').read_text(encoding='utf-8').strip()}"])
+    with pytest.raises(BadInput, match="signature"):
+        read_waivers(run.files, run.id, owned)
+    waiver = Waiver(item="4.16", by="ida", date=date(2026, 11, 26), reason="r")
+    stolen = signed(waiver, "another-run", other)
+    add_waiver(run.files, stolen)
+    try:
+        with pytest.raises(BadInput, match="signature"):
+            read_waivers(run.files, run.id, owned)
+    finally:
+        run.files.waivers.unlink()
+
+
+CONTRACT = """\
+title: Acceptance of a test
+parties: {buyer: B, supplier: S}
+signers: ["%s"]
+items:
+  - number: "1.1"
+    text: the main memory of each node
+    case: stream
+    metric: triad
+    value: 1
+    unit: GB/s
+    at_least: 1
+"""
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    subprocess.run(["cp", "-r", "inventory/example-epyc", folder], check=True)
+    public = key(tmp_path, "ida").with_suffix(".pub").read_text(encoding="utf-8").strip()
+    (folder / "contract.yml").write_text(CONTRACT % f"ida {public}", encoding="utf-8")
+    return folder
+
+
+class TestCommand:
+    def test_check_names_the_suites_and_show_the_parties(
+        self, inventory: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["contract", "check", "-i", str(inventory)]) == 0
+        printed = capsys.readouterr().out
+        assert "node (" in printed and "1 items: each selects planned figures" in printed
+        assert main(["contract", "show", "-i", str(inventory)]) == 0
+        printed = capsys.readouterr().out
+        assert "buyer: B" in printed and "≥ 1 GB/s" in printed
+
+    @pytest.mark.parametrize(
+        ("old", "new", "said"),
+        [
+            ("metric: triad", "metric: tried", "items.0.metric: found unknown metric"),
+            ("unit: GB/s", "unit: kg", "items.0.unit"),
+            ("at_least: 1", "at_least: 1\n    where: {threads: 7777}", "items.0.where.threads"),
+            ("at_least: 1", "at_least: 1\n    runs: 99", "items.0.runs: found 99 repeats"),
+            ("    text:", "    phases: x\n    text:", "unknown key"),
+        ],
+    )
+    def test_check_refuses_what_no_suite_can_judge(
+        self, inventory: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
+    ) -> None:
+        path = inventory / "contract.yml"
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        assert main(["contract", "check", "-i", str(inventory)]) == 3
+        printed = capsys.readouterr().err
+        assert said in printed and "contract.yml" in printed
