@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proofmark.common.text import one_line
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
 from proofmark.site.survey.entries import Assumed, Fact, Found, Question
