@@ -60,7 +60,7 @@ MESSAGES: Mapping[str, str] = {
     "fact-clock-avx": "the AVX frequency of {processor}",
     "fact-clock": "the nominal frequency of {processor}",
     "fact-vector-units": "the number of vector units of {processor}",
-    "fact-mcdram": "the MCDRAM of {processor}",
+    "fact-fast-memory": "the in-package memory of {processor}",
     "fact-channels": "the number of memory channels of {processor}",
     "fact-speed-any": "the speed of any memory module of {node}",
     "fact-speed": "the speed of a memory module of {node}",

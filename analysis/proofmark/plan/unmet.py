@@ -16,6 +16,7 @@ NAMES = {
     "domain_cores": "the number of cores of each NUMA domain",
     "domain_threads": "the number of threads of a rank inside a NUMA domain",
     "threads_per_core": "the number of hardware threads of a core",
+    "memories": "the kinds of memory",
     "memory_bytes": "the memory in bytes",
     "layout_axes": "the layout that the file system of scratch can set",
     "storage_targets": "partition.scratch.storage_targets",

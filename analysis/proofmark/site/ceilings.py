@@ -203,9 +203,9 @@ def _memory(facts: NodeFacts, table: ProcessorLimits | None) -> Ceiling | None:
     if len(facts.cpus) == facts.cpus_online:
         channels = min(channels, table.channels * facts.sockets)
     value, source = channels * 8e6 * max(speeds), f"{channels} channels × 8 B × {max(speeds)} MT/s"
-    if table.mcdram_bytes_per_s is not None:
-        value += table.mcdram_bytes_per_s * facts.sockets
-        source = f"({source} + MCDRAM {table.mcdram_bytes_per_s / 1e9:g} GB/s)"
+    if table.fast_memory_bytes_per_s is not None:
+        value += table.fast_memory_bytes_per_s * facts.sockets
+        source = f"({source} + in the package {table.fast_memory_bytes_per_s / 1e9:g} GB/s)"
     return Ceiling(MARGIN * value, f"{MARGIN} × {source}")
 
 

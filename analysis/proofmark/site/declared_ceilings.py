@@ -39,7 +39,7 @@ def declared_ceilings(partition: Partition) -> Ceilings:
         changes["core_flops"] = Ceiling(core, f"{MARGIN} × {source}")
         changes["flops"] = Ceiling(parts.cores * core, f"{MARGIN} × {parts.cores} cores × {source}")
     if parts.dimms and parts.dimm_mt_per_s:
-        fast = rated.mcdram_bytes_per_s or (row and row.mcdram_bytes_per_s) or 0.0
+        fast = rated.fast_memory_bytes_per_s or (row and row.fast_memory_bytes_per_s) or 0.0
         rate = 8e6 * parts.dimms * parts.dimm_mt_per_s + fast * (parts.sockets or 1)
         source = f"{MARGIN} × {parts.dimms} modules × 8 B × {parts.dimm_mt_per_s} MT/s, declared"
         changes["memory"] = Ceiling(MARGIN * rate, source)

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 from proofmark.cases.vocabulary import Name, Slug, Text
 from proofmark.common.input_limits import MAX_COUNT
 from proofmark.common.strict_model import StrictModel
+from proofmark.site.node.topology import MemoryKind
 
 CURRENT = "current"
 """The only mode of a partition that declares none: the mode that its nodes are in."""
@@ -27,6 +28,7 @@ class Hardware(StrictModel):
         topology: hwloc's synthetic notation, or the name of a file of hwloc's XML (``*.xml``) in
             the folder of the partition's variables. A mode may have another topology.
         memory_bytes: memory for programs, if the topology has no memory or another size.
+        fast_memory: the kind of the memory without cores, if the topology does not name it.
         llc_bytes: all caches of the last level, if the topology has no caches or another size.
         operating_system: of the nodes. Steps run on Linux; for others, plans can be made.
         sources: the source of each fact, by key.
@@ -39,6 +41,7 @@ class Hardware(StrictModel):
     clock_hz: float | None = Field(default=None, gt=0)
     flop_per_cycle: Count | None = None
     memory_bytes: Count | None = None
+    fast_memory: MemoryKind | None = None
     llc_bytes: Count | None = None
     operating_system: Literal["linux", "aix"] = "linux"
     sources: dict[str, Text] = {}

@@ -87,7 +87,7 @@ class ProcessorLimits(StrictModel):
         l3_bytes: the caches of the last level of the socket.
         channels: of the memory.
         ddr: the fastest supported module, with one module in each channel.
-        mcdram_bytes_per_s: bandwidth of the in-package memory.
+        fast_memory_bytes_per_s: bandwidth of the in-package memory.
         date: of `source`.
         checked: a second source with the same cores and frequencies, or empty.
         triad: Triad of STREAM ÷ peak bandwidth of the memory.
@@ -105,7 +105,7 @@ class ProcessorLimits(StrictModel):
     l3_bytes: Count | None = None
     channels: Count | None = None
     ddr: Count | None = None
-    mcdram_bytes_per_s: Positive | None = None
+    fast_memory_bytes_per_s: Positive | None = None
     source: Sentence
     date: Day
     checked: str = ""

@@ -22,11 +22,13 @@ class Machine:
             NUMA domains that have cores. A symbol of unknown value is left out.
         topology: of one node.
         unread: the texts of optional facts of the node that cannot be read, by their names.
+        processor: its name; empty if no node was probed.
     """
 
     symbols: Mapping[str, Any]
     topology: Topology
     unread: Mapping[str, str] = field(default_factory=dict)
+    processor: str = ""
 
     @classmethod
     def from_facts(cls, facts: NodeFacts, nodes: int) -> Machine:
@@ -40,6 +42,7 @@ class Machine:
             reason = f"{facts.absent.get('topology', 'nothing')} on node {facts.hostname}"
             raise bad_input("probe.sh", "topology", reason, TOPOLOGY)
         topology = Topology.from_xml(facts.topology_xml, facts.hostname)
+        topology = topology.of_processor(facts.cpu_model)
         usable = set(facts.cpus)
         with_cpus = [each for each in facts.numa if not usable.isdisjoint(each.cpus)]
         domains = sum(bool(each.memory_bytes) for each in with_cpus) or len(with_cpus)
@@ -56,7 +59,8 @@ class Machine:
             llc_bytes=facts.last_level_bytes,
             nodes=nodes,
         )
-        return cls(symbols, topology, {**facts.unread, **topology.unread})
+        unread = {**facts.unread, **topology.unread}
+        return cls(symbols, topology, unread, facts.cpu_model)
 
     @classmethod
     def from_topology(cls, topology: Topology, nodes: int) -> Machine:

@@ -46,8 +46,8 @@ def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
             key = f"partition.modes.{mode}.topology"
             found = "nothing, and the node was probed in another mode"
             raise bad_input(site.facts, key, found, "a topology")
-        nodes = len(site.hosts)
-        return _complete(Machine.from_topology(_topology(site.facts, topology), nodes))
+        of_node = _topology(site.facts, topology).of_processor(machine.processor)
+        return _complete(Machine.from_topology(of_node, len(site.hosts)))
 
     return of_mode, probe
 
@@ -60,6 +60,7 @@ def declared(site: Site, hardware: Hardware, mode: str) -> Machine:
     """
     of_mode = site.partition.modes[mode]
     topology = _topology(site.facts, of_mode.topology or hardware.topology)
+    topology = topology.of_processor(hardware.cpu_model, hardware.fast_memory)
     topology = replace(topology, source=f"a node of {site.partition_name} in mode {mode}")
     symbols = dict(Machine.from_topology(topology, len(site.hosts)).symbols)
     memory = of_mode.memory_bytes or hardware.memory_bytes
@@ -106,13 +107,15 @@ def _complete(machine: Machine) -> Machine:
     """Return `machine` with the symbols that follow from its topology.
 
     ``domain_cores`` are the numbers of cores of the domains that have cores. ``llc_bytes`` is 0 if
-    no cache is declared or reported.
+    no cache is declared or reported. ``memories`` are the kinds of memory, ``main_memory`` first.
     """
     topology = machine.topology
     cores = [len(domain.cores) for domain in topology.numa_domains if domain.cores]
     symbols: dict[str, Any] = {
         "domain_cores": cores,
         "domain_threads": _domain_threads(cores),
+        "main_memory": topology.main_memory,
+        "memories": list(topology.memories),
         "llc_bytes": topology.llc_bytes,
         "likely_flops": LIKELY_FLOPS * machine.symbols["cores"],
     }

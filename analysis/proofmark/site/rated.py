@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -43,7 +43,7 @@ class Rated(Sourced):
 
     Attributes:
         dimms: the memory modules.
-        mcdram_bytes_per_s: bandwidth of the in-package memory of the node.
+        fast_memory_bytes_per_s: bandwidth of the in-package memory of the node.
         link_bytes_per_s: data rate of one direction of the link that MPI uses.
         link_latency_s: latency of a small message between two adapters.
         clock_hz: nominal frequency of a core.
@@ -52,9 +52,19 @@ class Rated(Sourced):
     """
 
     dimms: RatedDimms | None = None
-    mcdram_bytes_per_s: Positive | None = None
+    fast_memory_bytes_per_s: Positive | None = None
     link_bytes_per_s: Positive | None = None
     link_latency_s: Positive | None = None
     clock_hz: Positive | None = None
     avx_hz: Positive | None = None
     flop_per_cycle: Count | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_name(cls, given: Any) -> Any:
+        """Accept the name that inventories and runs of earlier versions have."""
+        former = "mcdram_bytes_per_s"
+        if not isinstance(given, dict) or former not in given:
+            return given
+        rest = {key: value for key, value in given.items() if key != former}
+        return {"fast_memory_bytes_per_s": given[former], **rest}

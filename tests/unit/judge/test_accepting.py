@@ -457,8 +457,11 @@ class TestRequired:
         both = [*stream(180e3), *stream(180e3, parameters={"memory": "mcdram"})]
         verdict = judged([*both, *hpl()])
         assert len(verdict.unmet) == 4
-        assert "; memory mcdram: the MCDRAM of Intel(R) Xeon(R) Gold 6148" in verdict.unmet[0]
-        assert verdict.missing_keys == ("partition.rated.mcdram_bytes_per_s",)
+        assert (
+            "; memory mcdram: the in-package memory of Intel(R) Xeon(R) Gold 6148"
+            in verdict.unmet[0]
+        )
+        assert verdict.missing_keys == ("partition.rated.fast_memory_bytes_per_s",)
         modes = [*stream(180e3), *stream(180e3, ["copy"], mode="flat")]
         named = [line.partition(":")[0] for line in judged([*modes, *hpl()]).unmet]
         assert [name.partition(" on ")[0] for name in named] == [

@@ -15,7 +15,7 @@ from proofmark.site.rated import Rated, RatedDimms
 
 STATED = Rated(
     dimms=RatedDimms(channels=8, mt_per_s=3200),
-    mcdram_bytes_per_s=400e9,
+    fast_memory_bytes_per_s=400e9,
     link_bytes_per_s=25e9,
     link_latency_s=2e-6,
     clock_hz=2e9,
@@ -184,9 +184,11 @@ def test_a_virtual_node_with_a_stated_clock_has_unknown_units() -> None:
 
 def test_mcdram_of_a_processor_without_it_is_unknown() -> None:
     found = reason("memory_bandwidth", facts(), memory="mcdram")
-    assert found.startswith("the MCDRAM of Intel(R) Xeon(R) Gold 6148")
-    assert "partition.rated.mcdram_bytes_per_s" in found
-    assert "MCDRAM of X" in reason("memory_bandwidth", facts(cpu_model="X"), memory="mcdram")
+    assert found.startswith("the in-package memory of Intel(R) Xeon(R) Gold 6148")
+    assert "partition.rated.fast_memory_bytes_per_s" in found
+    assert "in-package memory of X" in reason(
+        "memory_bandwidth", facts(cpu_model="X"), memory="mcdram"
+    )
     knl = facts("knl-7250-quadrant-flat", virtual=None)
     assert limit("memory_bandwidth", knl, memory="mcdram").value == 490
     assert derive("memory_bandwidth", [facts()], {}) == derive(

@@ -143,7 +143,7 @@ def test_a_missing_value_is_a_gap_in_the_line_and_in_the_text() -> None:
         )
     ]
     drawings = drawn("knl", samples(Sheet(KNL, kept)))
-    assert "Missing: DDR4, spread at 20, 21." in drawings["p2-add"].text
+    assert "Missing: DDR, spread at 20, 21." in drawings["p2-add"].text
     assert "Missing" not in drawings["p2-copy"].text
     assert "4 of 408 planned steps of stream have no valid figure" in drawings["p2-copy"].text
     lines = drawings["p2-add"].figure.axes[0].get_lines()

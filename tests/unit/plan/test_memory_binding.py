@@ -31,7 +31,8 @@ def step_on(kit: Kit, notation: str, memory: str = "ddr") -> Step:
         sweep={"size": 1, "ranks": 2, "memory": memory},
         let={"whole": "{bound_bytes}"},
     )
-    seen = Machine({"cores": 4, "nodes": 1}, Topology.from_lstopo(notation))
+    topology = Topology.from_lstopo(notation).of_processor("", "mcdram")
+    seen = Machine({"cores": 4, "nodes": 1}, topology)
     (step,) = make_plan(kit.benchmarks(), "quick", kit.site(), seen).steps()
     return step
 

@@ -234,6 +234,8 @@ def test_every_suite_plans_on_a_small_machine(suite: str) -> None:
         "numa": 1,
         "domain_cores": [2],
         "domain_threads": 2,
+        "main_memory": "ddr",
+        "memories": ["ddr"],
         "threads_per_core": 1,
         "memory_bytes": 8 << 30,
         "llc_bytes": 8 << 20,
@@ -243,3 +245,34 @@ def test_every_suite_plans_on_a_small_machine(suite: str) -> None:
     made = make_plan(shipped_benchmarks(), suite, local, Machine(symbols, seen))
     assert made.totals.steps > 0
     assert all(step.scope == "job" and step.nodes == ["localhost"] for step in made.steps())
+
+
+XEON_MAX = "pack:2 [numa(memory=256GiB)] [numa(memory=64GiB)] l3:1(size=112MiB) core:56 pu:1"
+CACHE_MODE = "pack:2 [numa(memory=256GiB)] l3:1(size=112MiB) core:56 pu:1"
+
+
+@pytest.mark.parametrize(
+    ("notation", "memories"), [(XEON_MAX, {"ddr", "hbm"}), (CACHE_MODE, {"ddr"})]
+)
+@pytest.mark.parametrize("suite", ["p1", "p2"])
+def test_a_xeon_max_repeats_the_experiments_of_the_papers(
+    suite: str, notation: str, memories: set[str]
+) -> None:
+    """In Flat mode STREAM and IOR use the memory of the package, too. No case names it."""
+    chosen = site("example-xeon", "xeon")
+    assert isinstance(chosen.partition.hardware, Hardware)
+    changes = {"cpu_model": "Intel Xeon CPU Max 9480", "topology": notation, "fast_memory": "hbm"}
+    hardware = chosen.partition.hardware.model_copy(update=changes)
+    partition = chosen.partition.model_copy(update={"hardware": hardware})
+    of_max = chosen.model_copy(update={"partition": partition})
+    machine = declared(of_max, hardware, partition.current_mode)
+    made = make_plan(shipped_benchmarks(), suite, of_max, machine)
+    for case in {"p1": ("stream", "ior"), "p2": ("stream",)}[suite]:
+        steps = [step for step in made.steps() if step.case == case]
+        assert {step.parameters["memory"] for step in steps} == memories
+    (bound,) = {
+        tuple(step.membind)
+        for step in made.steps()
+        if step.case == "stream" and step.threads == 112 and step.parameters["memory"] == "ddr"
+    }
+    assert bound == ((0, 2) if len(memories) > 1 else ())

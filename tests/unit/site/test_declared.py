@@ -157,7 +157,8 @@ def test_bound_memory_and_file_system_reach_the_command(kit: Kit) -> None:
     )
     chosen = kit.site()
     notation = "pack:2 [numa(memory=4GiB)] [numa(memory=1GiB)] core:2 pu:1"
-    seen = Machine({"cores": 4, "nodes": 2}, Topology.from_lstopo(notation))
+    topology = Topology.from_lstopo(notation).of_processor("", "mcdram")
+    seen = Machine({"cores": 4, "nodes": 2}, topology)
     systems = [
         FileSystem(name=f"fs{n}", path=f"{kit.folder}/fs{n}", block_bytes=n << 20) for n in (1, 2)
     ]

@@ -195,7 +195,7 @@ def test_the_flop_per_cycle_of_a_family(architecture: str, flops: set[int | None
 
 def test_the_hbm_of_a_xeon_max_is_in_the_table() -> None:
     """Without it, the ceiling of the memory would be below what the HBM reaches."""
-    found = [row.mcdram_bytes_per_s for row in ROWS if "Max" in row.name]
+    found = [row.fast_memory_bytes_per_s for row in ROWS if "Max" in row.name]
     assert found and all(found)
 
 

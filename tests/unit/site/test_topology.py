@@ -12,7 +12,7 @@ import pytest
 from tests.folders import HWLOC
 
 from proofmark.common.errors import BadInput
-from proofmark.site.node.topology import Cache, Core, Topology
+from proofmark.site.node.topology import Cache, Core, MemoryKind, Topology
 
 FILES = sorted(HWLOC.glob("*.xml"))
 GIB = 1 << 30
@@ -95,7 +95,7 @@ def test_uneven_domains_of_snc4() -> None:
 def test_mcdram_is_recognised_without_its_number(numbers: str) -> None:
     topology = Topology.from_lstopo(
         f"pack:1 group:4 [numa(memory=24GiB indexes={numbers})] [numa(memory=4GiB)] core:9 pu:4"
-    )
+    ).of_processor("Intel(R) Xeon Phi(TM) CPU 7250")
     ddr, mcdram = numbers.split(",")[::2], numbers.split(",")[1::2]
     kinds = {domain.os_index: domain.kind for domain in topology.numa_domains}
     assert kinds == {int(n): "ddr" for n in ddr} | {int(n): "mcdram" for n in mcdram}
@@ -105,12 +105,14 @@ def test_mcdram_is_recognised_without_its_number(numbers: str) -> None:
 @pytest.mark.parametrize(
     ("subtypes", "kinds"),
     [
-        (("DRAM", "HBM"), ("ddr", "mcdram")),
+        (("DRAM", "HBM"), ("ddr", "hbm")),
+        (("HBM", "CXL-DRAM"), ("hbm", "cxl")),
         (("MCDRAM", "DRAM"), ("mcdram", "ddr")),
-        (("", "NVM"), ("ddr", "other")),
-        (("NVM", ""), ("other", "ddr")),
-        (("GPUMemory", "DRAM"), ("other", "ddr")),
-        (("", ""), ("ddr", "other")),  # equal sizes, no names: it is unknown whether one is faster
+        (("", "NVM"), ("ddr", "nvm")),
+        (("NVM", ""), ("nvm", "ddr")),
+        (("GPUMemory", "DRAM"), ("gpu", "ddr")),
+        (("", "SPM"), ("ddr", "other")),
+        (("", ""), ("ddr", "other")),  # no names: it is unknown whether one is faster
     ],
 )
 def test_the_kind_of_memory_is_that_of_the_topology(
@@ -124,7 +126,24 @@ def test_the_kind_of_memory_is_that_of_the_topology(
             run("hwloc-annotate", file, file, f"numanode:{index}", "subtype", subtype)
     topology = Topology.from_file(Path(file))
     assert tuple(domain.kind for domain in topology.numa_domains) == kinds
-    assert {core.numa for core in topology.cores} == {kinds.index("ddr")}
+    main = kinds.index("ddr") if "ddr" in kinds else kinds.index("hbm")
+    assert {core.numa for core in topology.cores} == {main}
+    assert topology.memories[0] == kinds[main]
+    assert set(topology.memories) == {*kinds} - {"gpu", "other"}
+
+
+@pytest.mark.parametrize(
+    ("model", "fast", "kind"),
+    [
+        ("Intel(R) Xeon Phi(TM) CPU 7250", None, "mcdram"),
+        ("Intel(R) Xeon(R) CPU Max 9480", None, "other"),
+        ("Intel(R) Xeon(R) CPU Max 9480", "hbm", "hbm"),
+    ],
+)
+def test_only_a_xeon_phi_has_mcdram(model: str, fast: MemoryKind | None, kind: str) -> None:
+    topology = Topology.from_lstopo("pack:1 [numa(memory=16GiB)] [numa(memory=4GiB)] core:2 pu:1")
+    named = topology.of_processor(model, fast)
+    assert [domain.kind for domain in named.numa_domains] == ["ddr", kind]
 
 
 def test_books_are_groups_of_packages_and_not_groups_inside_one() -> None:

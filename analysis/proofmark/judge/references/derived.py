@@ -16,6 +16,7 @@ from proofmark.site.hardware_limits import (
 )
 from proofmark.site.node.clock import TABLE
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.topology import FAST
 from proofmark.site.rated import RATED, Rated
 
 Scalar = str | int | float
@@ -208,13 +209,13 @@ def _memory(
     if len(facts.cpus) < facts.cpus_online or facts.cpu_quota is not None:
         return Message("part-of-node", node=facts.hostname)
     limits = None if facts.virtual else processor(facts.cpu_model)
-    if kind == "mcdram":
-        if rated.mcdram_bytes_per_s is not None:
-            return Derived(rated.mcdram_bytes_per_s / 1e9, UNIT_OF[rule], rated.source)
-        if limits is None or limits.mcdram_bytes_per_s is None:
-            what = Message("fact-mcdram", processor=facts.cpu_model)
-            return _unknown(facts, what, "mcdram_bytes_per_s")
-        rate = limits.mcdram_bytes_per_s * facts.sockets / 1e9
+    if kind in FAST:
+        if rated.fast_memory_bytes_per_s is not None:
+            return Derived(rated.fast_memory_bytes_per_s / 1e9, UNIT_OF[rule], rated.source)
+        if limits is None or limits.fast_memory_bytes_per_s is None:
+            what = Message("fact-fast-memory", processor=facts.cpu_model)
+            return _unknown(facts, what, "fast_memory_bytes_per_s")
+        rate = limits.fast_memory_bytes_per_s * facts.sockets / 1e9
         return Derived(rate, UNIT_OF[rule], limits.source)
     if rated.dimms is not None:
         return _channels(rule, rated.dimms.channels, rated.dimms.mt_per_s, rated.source)

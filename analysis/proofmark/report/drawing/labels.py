@@ -20,7 +20,7 @@ _MODES = {
     "snc2": "SNC-2",
     "snc4": "SNC-4",
 }
-_MEMORIES = {"ddr": "DDR4", "mcdram": "MCDRAM"}
+_MEMORIES = {"ddr": "DDR", "mcdram": "MCDRAM", "hbm": "HBM", "cxl": "CXL", "nvm": "NVM"}
 _LAYOUTS = {"single-shared-file": N_("shared file"), "file-per-process": N_("file per process")}
 
 

@@ -18,9 +18,21 @@ from typing import Literal
 from proofmark.common.errors import bad_input
 from proofmark.site.node import hwloc
 
-MemoryKind = Literal["ddr", "mcdram", "other"]
-HIGH_BANDWIDTH = ("MCDRAM", "HBM")  # subtypes of a NUMANode
+MemoryKind = Literal["ddr", "mcdram", "hbm", "cxl", "nvm", "gpu", "other"]
+FAST: tuple[MemoryKind, ...] = ("mcdram", "hbm")
+"""Memory in the package of the processor."""
+KIND_OF: Mapping[str, MemoryKind] = {
+    "MCDRAM": "mcdram",
+    "HBM": "hbm",
+    "CXL-DRAM": "cxl",
+    "CXL-NVM": "nvm",
+    "NVM": "nvm",
+    "GPUMemory": "gpu",
+}
+"""The kinds by the subtype of a NUMANode (hwloc, "Kinds of object Type and Subtype")."""
 MAIN_MEMORY = ("DRAM", "")
+XEON_PHI = "Xeon Phi"
+"""The name of the only processors with MCDRAM. hwloc's synthetic topologies do not name it."""
 CACHES = ("L1Cache", "L2Cache", "L3Cache", "L4Cache", "L5Cache")  # data or unified
 
 
@@ -55,7 +67,8 @@ class NumaDomain:
         os_index: the number that numactl takes.
         bytes: its memory; 0 if the topology has no sizes. A domain of 0 bytes beside others has no
             memory and is left out.
-        kind: ``ddr`` main memory, ``mcdram`` high-bandwidth memory (MCDRAM, HBM), or ``other``.
+        kind: that of its subtype in the topology. Without a subtype, memory with cores is ``ddr``,
+            and that without is ``other``.
         cores: indexes of the cores whose main memory it is; empty for memory without cores.
         near: indexes of the cores that it is local to, also if their main memory is another domain.
     """
@@ -125,6 +138,33 @@ class Topology:
     def from_lstopo(cls, synthetic: str | None = None) -> Topology:
         """Return that of this machine, or of a synthetic notation (``pack:2 core:4 pu:1``)."""
         return cls.from_xml(hwloc.lstopo(synthetic), synthetic or "this machine")
+
+    def of_processor(self, model: str, fast: MemoryKind | None = None) -> Topology:
+        """Return the topology with a kind for unnamed memory that has no cores.
+
+        Args:
+            model: the name of the processor: a Xeon Phi has MCDRAM.
+            fast: the kind that the inventory states; None if it states none.
+        """
+        kind = fast or ("mcdram" if XEON_PHI in model else None)
+        if kind is None:
+            return self
+        domains = (
+            replace(each, kind=kind) if each.kind == "other" and not each.cores else each
+            for each in self.numa_domains
+        )
+        return replace(self, numa_domains=tuple(domains))
+
+    @property
+    def main_memory(self) -> MemoryKind:
+        """The kind of the memory of the first core."""
+        return next((each.kind for each in self.numa_domains if each.cores), "ddr")
+
+    @property
+    def memories(self) -> tuple[MemoryKind, ...]:
+        """The kinds of memory that programs on the cores can be bound to, the main memory first."""
+        kinds = dict.fromkeys([self.main_memory, *(each.kind for each in self.numa_domains)])
+        return tuple(kind for kind in kinds if kind not in ("gpu", "other"))
 
     def without(self, pus: Collection[int]) -> Topology:
         """Return the topology without the cores of `pus` (os indexes of hardware threads)."""
@@ -281,28 +321,21 @@ def _main_and_near(node: hwloc.Item) -> tuple[bool, int, bool, int]:
 
 def _domains(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[NumaDomain, ...]:
     nodes = sorted(_usable_memories(document), key=lambda node: node.os_index)
-    size = {node.os_index: node.size for node in nodes}
     domains = []
     for node in nodes:
         near = [core for core in cores if node.cpus >> core.pus[0] & 1]
-        smaller = bool(near) and all(node.size < size[core.numa] for core in near)
         indexes = tuple(core.index for core in cores if core.numa == node.os_index)
-        kind = _kind(node.subtype, has_cores=bool(indexes), smaller=smaller)
+        kind = _kind(node.subtype, has_cores=bool(indexes))
         near_indexes = tuple(core.index for core in near)
         domains.append(NumaDomain(node.os_index, node.size, kind, indexes, near_indexes))
     return tuple(domains)
 
 
-def _kind(subtype: str, *, has_cores: bool, smaller: bool) -> MemoryKind:
-    """Return the kind that the topology names; else derive it from cores and main memory."""
-    if subtype in HIGH_BANDWIDTH:
-        return "mcdram"
-    if subtype not in MAIN_MEMORY:
-        return "other"
-    if subtype == "DRAM" or has_cores:
-        return "ddr"
-    # hwloc's synthetic topologies do not name MCDRAM.
-    return "mcdram" if smaller else "other"
+def _kind(subtype: str, *, has_cores: bool) -> MemoryKind:
+    """Return the kind that the topology names; else main memory is that of cores."""
+    if subtype in MAIN_MEMORY:
+        return "ddr" if subtype == "DRAM" or has_cores else "other"
+    return KIND_OF.get(subtype, "other")
 
 
 def _caches(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[Cache, ...]:
