@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
@@ -12,7 +13,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
-from proofmark.machine.node_report import node_name, node_runner, site_runner
+from proofmark.machine.node_report import node_name, node_runner, site_runner, with_rates
 from proofmark.machine.survey import NONE, listed_schedulers, survey
 from proofmark.site.choice import choose_site, chosen_site
 from proofmark.site.groups import COMPUTE
@@ -62,6 +63,11 @@ def _write(options: Namespace) -> int:
         raise bad_input(folder / "hosts.yml", "", "an existing inventory", accepted)
     run_script = node_runner(become=options.become)
     found = survey(options.from_node, options.scheduler, run_script, say, bmc_port=options.bmc_port)
+    measured = {
+        name: with_rates(each, run_script, say) if each.facts else each
+        for name, each in found.reports.items()
+    }
+    found = replace(found, reports=measured)
     files = inventory_files(found, environments_in(kit_folder() / "environments"))
     write_files(folder, files)
     for name in files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,21 +18,23 @@ from proofmark.cli.command_inputs import (
     suite_argument,
 )
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.plan_print import print_plans
+from proofmark.cli.plan_print import ShownPlan, print_plans
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.cli.site import inventory_of, limit_argument, only_nodes, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.home import expanded
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.message import Message
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
+from proofmark.judge.foreseen import ACCEPT, refusals, unjudged_of
 from proofmark.machine.checkout import refuse_unseen, unseen
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import in_words, refuse_lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.totals import idle_cores
-from proofmark.plan.validation import SiteChecks
+from proofmark.plan.validation import Checked, SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.runs.asked import write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
@@ -47,9 +49,9 @@ from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.unread import unread_lines
 from proofmark.site.questions import comments
-from proofmark.software.provider import check_provider
+from proofmark.software.provider import check_name, check_provider
 
-ASKED = ("repeats", "provision_from", "scratch_dir", "baseline", "expected")
+ASKED = ("repeats", "provision_from", "scratch_dir", "baseline", "expected", ACCEPT)
 """The options of a plan that are extra variables of the playbooks with the same name."""
 
 
@@ -80,6 +82,11 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     complete(expected, Words.RUN)
     parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
     parser.add_argument(
+        "--accept-unjudged",
+        action="store_true",
+        help="with --create: although required metrics or limits cannot be judged",
+    )
+    parser.add_argument(
         "--no-link", action="store_true", help="with --create: leave runs/latest-<site> as it is"
     )
 
@@ -100,14 +107,16 @@ def plan(options: Namespace) -> int:
             for site in load_sites(inventory, options.limit, overrides)
         ]
         for site in sites:
-            check_provider(site.partition.provision_from, _prefixes(options))
-        plans, notes = [], []
+            check_name(site.partition.provision_from)
+        shown = []
         for site in sites:
-            machines, _ = machines_of(site)
-            plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
-            refuse_lacking(plans[-1], benchmarks, site, machines, packages_of_kit)
-            notes.append([*_notes(plans[-1], benchmarks, site, machines)])
-        print_plans(plans, notes, runs, as_json=options.json)
+            machines, probe = machines_of(site)
+            made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+            refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
+            notes = [*_notes(made, benchmarks, site, machines), *_place(site, options)]
+            unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
+            shown.append(ShownPlan(made, site.partition.queue, notes, unjudged))
+        print_plans(shown, runs, as_json=options.json)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from, _prefixes(options))
@@ -120,6 +129,9 @@ def plan(options: Namespace) -> int:
     if mistakes := job_mistakes(site, [made]):
         file = str(site.facts)
         raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
+    unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
+    if (refused := refusals(unjudged)) and not options.accept_unjudged:
+        raise BadInput(*(replace(mistake, file=f"{site.facts}") for mistake in refused))
     refuse_unseen(site, runs)
     if probe and (warning := warning_of_probe(probe, "probe of this machine")):
         say(warning)
@@ -161,6 +173,14 @@ def _prefixes_argument(parser: ArgumentParser) -> None:
 
 def _prefixes(options: Namespace) -> Path:
     return result_folder(kit_folder(), ".provision", options.prefixes).resolve()
+
+
+def _place(site: Site, options: Namespace) -> Iterator[str]:
+    """Yield why the programs of `site` cannot be installed from this checkout."""
+    try:
+        check_provider(site.partition.provision_from, _prefixes(options))
+    except BadInput as error:
+        yield from (f"no run from here: {mistake}" for mistake in error.mistakes)
 
 
 def _notes(
@@ -212,7 +232,7 @@ def validate(options: Namespace) -> int:
         options.limit,
         kit_benchmarks(),
         SiteChecks(
-            facts=site_checks(kit_folder(), _prefixes(options)),
+            facts=site_checks(kit_folder()),
             packages=packages_of_kit,
             jobs=job_mistakes,
         ),
@@ -231,23 +251,52 @@ def validate(options: Namespace) -> int:
     for partition, assumed in {made.partition: made.assumed for made in checked.plans}.items():
         for fact, why in assumed.items():
             print(f"assumed: {partition}: {fact}: {why}")
-    for partition, lines in checked.limits.items():
-        for line in lines:
-            print_line(f"limit: {partition}: {line}")
-    for partition, refusals in checked.refused.items():
-        for refusal in refusals:
-            print_line(f"refused: {partition}: {refusal.line()}")
+    for line in _limit_lines(checked):
+        print_line(line)
     for line in checked.not_here:
         print_line(f"not here: {line}")
     for line in checked.unread:
         print_line(f"not known: {line}")
     for place, question in comments(inventory.folder):
         print_line(f"question: {place}: {question}")
-    runs = result_folder(kit_folder(), "runs")
     for site in checked.sites:
-        if unrunnable := unseen(site, runs):
-            print_line(f"no run from here: {unrunnable}")
+        for line in _of_site(site, checked, options):
+            print_line(line)
     return 0
+
+
+def _limit_lines(checked: Checked) -> Iterator[str]:
+    """Yield a line for each limit, and for each suite that lacks programs."""
+    for partition, lines in checked.limits.items():
+        yield from (f"limit: {partition}: {line}" for line in lines)
+    for partition, lacking in checked.refused.items():
+        yield from (f"refused: {partition}: {each.line()}" for each in lacking)
+
+
+def _of_site(site: Site, checked: Checked, options: Namespace) -> Iterator[str]:
+    """Yield what stays unjudged on `site`, and why no run starts from this checkout."""
+    yield from _unjudged_lines(
+        site, [each for each in checked.plans if each.partition == site.partition_name]
+    )
+    yield from _place(site, options)
+    if unrunnable := unseen(site, result_folder(kit_folder(), "runs")):
+        yield f"no run from here: {unrunnable}"
+
+
+def _unjudged_lines(site: Site, plans: Sequence[Plan]) -> Iterator[str]:
+    """Yield a line for each figure that will stay unjudged, with its suites."""
+    machines, probe = machines_of(site)
+    suites: dict[Message, list[str]] = {}
+    refused: list[str] = []
+    for plan in plans:
+        found = unjudged_of(plan, kit_benchmarks(), site, machines, probe)
+        refused += [plan.suite] if refusals(found) else []
+        for each in found:
+            suites.setdefault(each.message, []).append(plan.suite)
+    for message, names in suites.items():
+        yield f"unjudged: {site.partition_name}: {', '.join(names)}: {message}"
+    if refused:
+        yield f"refused without -e {ACCEPT}=true: {site.partition_name}: {', '.join(refused)}"
 
 
 def _fabric_arguments(parser: ArgumentParser) -> None:

@@ -2,52 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.plan_summary import cost_line, plan_summary
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
+from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals
 from proofmark.plan.plan import Plan
+from proofmark.plan.time_limit import JobTime, job_times
 from proofmark.runs.cost_history import measured_cost
+from proofmark.site.execution import Queue
 
 
-def print_plans(
-    plans: Sequence[Plan], notes: Sequence[Sequence[str]], runs: Path, *, as_json: bool
-) -> None:
+class ShownPlan(NamedTuple):
+    """A plan, the queue of its partition, further lines, and what will stay unjudged."""
+
+    plan: Plan
+    queue: Queue
+    notes: Sequence[str]
+    unjudged: Sequence[Unjudged]
+
+
+def print_plans(plans: Sequence[ShownPlan], runs: Path, *, as_json: bool) -> None:
     """Print the plans, one per partition, and their notes. Each plan is one run.
 
     With `as_json`, stderr has the notes too, because a playbook prints stderr.
+
+    Args:
+        plans: the plans.
+        runs: the runs from which durations are known.
+        as_json: whether JSON is printed.
     """
-    earlier = [measured_cost(made, runs) for made in plans]
+    earlier = [measured_cost(each.plan, runs) for each in plans]
+    times = [
+        job_times(each.plan, each.queue, cost.seconds)
+        for each, cost in zip(plans, earlier, strict=True)
+    ]
     if as_json:
         texts = [
             {
-                **made.model_dump(mode="json"),
-                "summary": plan_summary(made),
+                **each.plan.model_dump(mode="json"),
+                "summary": plan_summary(each.plan),
                 "history": asdict(cost),
-                "notes": lines,
+                "jobs": [_job(job) for job in jobs],
+                "unjudged": [one.as_json() for one in each.unjudged],
+                "notes": each.notes,
             }
-            for made, cost, lines in zip(plans, earlier, notes, strict=True)
+            for each, cost, jobs in zip(plans, earlier, times, strict=True)
         ]
-        for line in chain.from_iterable(notes):
+        for line in chain.from_iterable(each.notes for each in plans):
             say(line)
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:
-        for made, cost, lines in zip(plans, earlier, notes, strict=True):
-            print_plan(made, lines)
+        for each, cost, jobs in zip(plans, earlier, times, strict=True):
+            print_plan(each.plan, jobs, [*each.notes, *_unjudged(each)])
             if cost.steps:
                 print(
-                    f"{cost.steps} of {made.totals.steps} steps have durations from "
+                    f"{cost.steps} of {each.plan.totals.steps} steps have durations from "
                     f"{cost.runs} earlier runs: with their medians {cost.node_hours:.2f} "
                     f"node-hours, about {duration(cost.wall_s)}"
                 )
         if len(plans) > 1:
-            totals = [made.totals for made in plans]
+            totals = [each.plan.totals for each in plans]
             hours = sum(each.node_hours for each in totals)
             print(
                 f"\n{len(plans)} partitions: {sum(each.jobs for each in totals)} jobs, "
@@ -56,8 +78,22 @@ def print_plans(
             )
 
 
-def print_plan(made: Plan, notes: Sequence[str]) -> None:
-    """Print the steps of a plan, what it leaves out and assumes, notes, and its cost."""
+def _unjudged(shown: ShownPlan) -> Iterator[str]:
+    for each in shown.unjudged:
+        yield f"unjudged: {each.message}"
+    if refusals(shown.unjudged):
+        yield f"refused without -e {ACCEPT}=true"
+
+
+def _job(time: JobTime) -> dict[str, Any]:
+    """Return a job for JSON: its mode, id, numbers of nodes and steps, and its times in seconds."""
+    counts = {"nodes": len(time.job.nodes), "steps": len(time.job.steps)}
+    times = {"expected_s": round(time.expected_s, 1), "requested_s": time.requested_s}
+    return {"mode": time.mode, "job": time.job.id, **counts, **times}
+
+
+def print_plan(made: Plan, jobs: Sequence[JobTime], notes: Sequence[str]) -> None:
+    """Print the steps of a plan and its jobs, what it leaves out and assumes, and its cost."""
     headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration", "limit")
     rows = []
     for group in made.groups:
@@ -73,6 +109,17 @@ def print_plan(made: Plan, notes: Sequence[str]) -> None:
                     )
                 )
     print_table(headers, rows)
+    print()
+    print_table(
+        ("mode", "job", "nodes", "steps", "expected", "requested wall time"),
+        [
+            (
+                *(each.mode, each.job.id, f"{len(each.job.nodes)}", f"{len(each.job.steps)}"),
+                *(duration(each.expected_s), duration(each.requested_s)),
+            )
+            for each in jobs
+        ],
+    )
     for why in made.left_out:
         print(f"left out: {why}")
     for case, intended in made.fewer_nodes.items():

@@ -15,7 +15,7 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
-from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.job_request import batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
@@ -123,7 +123,7 @@ def stage(run: Run, site: Site) -> Run:
             Path(partition.scratch.path),
             {name: Path(each.path) for name, each in partition.scratches.items()},
         ),
-        BatchQueue(partition.scheduler, partition.queue),
+        batch_of(run),
         stability_of(partition, benchmarks_of(run)),
     )
     return run

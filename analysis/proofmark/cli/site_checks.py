@@ -18,24 +18,23 @@ from proofmark.machine.scratch.mounts import mount_commands
 from proofmark.plan.validation import Check
 from proofmark.site.inventory import Site
 from proofmark.software.environments import check_environment
-from proofmark.software.provider import check_provider
+from proofmark.software.provider import check_name
 
 
-def site_checks(kit: Path, prefixes: Path) -> Mapping[str, Check]:
+def site_checks(kit: Path) -> Mapping[str, Check]:
     """Return the checks by the dotted key of the partition that each of them reads.
 
     A registry checks each name, also the names of the plug-ins of a site.
 
     Args:
         kit: the checkout.
-        prefixes: the folder of all installed programs.
     """
     return {
         "hardware.architecture": _architecture,
         "environment": lambda site: check_environment(
             kit / "environments", site.partition.environment
         ),
-        "provision_from": lambda site: check_provider(site.partition.provision_from, prefixes),
+        "provision_from": lambda site: check_name(site.partition.provision_from),
         "scheduler": lambda site: SCHEDULERS.get(site.partition.scheduler),
         "launch.launcher": _launcher,
         "firmware.back_end": _back_end,

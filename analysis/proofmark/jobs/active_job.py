@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import text_or_empty
 from proofmark.common.text import duration, size
-from proofmark.jobs.job_request import request_of
+from proofmark.jobs.job_request import BatchQueue, request_of
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job
-from proofmark.runs.disturbed_steps import needs_execution
+from proofmark.plan.time_limit import longest_step_s
+from proofmark.runs.disturbed_steps import EXECUTIONS, needs_execution
 from proofmark.runs.job_folder import JobFolder, Submission, status_text, unfinished
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
@@ -56,13 +57,13 @@ class ActiveJob:
 
     @classmethod
     def of(
-        cls, run: Run, job: Job, submission: Submission, queue: Queue, *, resumed: bool
+        cls, run: Run, job: Job, submission: Submission, batch: BatchQueue, *, resumed: bool
     ) -> ActiveJob:
         """Return a job with this submission, whose state is not known yet."""
         return cls(
             job,
             folder=JobFolder(run, job),
-            request=request_of(run.folder, job, queue),
+            request=request_of(run.folder, job, batch),
             submission=submission,
             steps_left=unfinished(run, job),
             resumed=resumed,
@@ -124,12 +125,19 @@ def _by_exit_code(code: int | None) -> JobStatus | None:
     return JobStatus(State.FAILED, f"exit code {code}") if code else JobStatus(State.ENDED)
 
 
-def overdue(active: ActiveJob, queue: Queue) -> JobStatus | None:
-    """Return the status with which the kit gives up a job; None if the job is within its limits."""
-    state = active.status.state
+def overdue(active: ActiveJob, queue: Queue, *, ends: bool) -> JobStatus | None:
+    """Return the status with which the kit gives up a job; None if the job is within its limits.
+
+    `ends` is whether the scheduler ends a job at its time limit.
+    """
+    state, running = active.status.state, float(active.request.seconds)
+    if not ends:
+        # The limits of its steps end it.
+        every = EXECUTIONS * sum(step.timeout + step.stagger for step in active.job.steps)
+        running = max(running, every)
     limits = {
         State.WAITING: queue.queue_timeout_s,
-        State.RUNNING: active.request.seconds + queue.stall_timeout_s,
+        State.RUNNING: running + queue.stall_timeout_s,
         State.ENDED_UNKNOWN: min(_SETTLE_S, queue.stall_timeout_s),
         State.VANISHED: min(_SETTLE_S, queue.stall_timeout_s),
     }
@@ -143,16 +151,19 @@ def overdue(active: ActiveJob, queue: Queue) -> JobStatus | None:
     return JobStatus(state, ", ".join(filter(None, parts)))
 
 
-def runs_again(run: Run, active: ActiveJob, status: JobStatus) -> bool:
+def runs_again(run: Run, active: ActiveJob, status: JobStatus, queue: Queue) -> bool:
     """Return whether an ended job can make progress if it is submitted again.
 
-    It can if it was stopped at its time limit or preempted after it finished a step, if it ended
-    before this process queried it, or if an earlier process cancelled it.
+    It can if it was stopped at its time limit or preempted after it finished a step, if its next
+    time limit is longer, if it ended before this process queried it, or if an earlier process
+    cancelled it.
     """
     left, early = unfinished(run, active.job), status.state is State.FAIL_FAST
     cut = status.state in (State.TIME_LIMIT, State.PREEMPTED)
     unseen = active.resumed or active.submission.stopping
-    return bool(left and cut and left < active.steps_left) or (
+    longest = longest_step_s(active.job.steps, queue)
+    longer = status.state is State.TIME_LIMIT and active.request.seconds < longest
+    return bool(left and cut and (left < active.steps_left or longer)) or (
         unseen and not early and any(needs_execution(run.files, step) for step in active.job.steps)
     )
 

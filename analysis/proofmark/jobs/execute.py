@@ -11,7 +11,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.jobs.job_parts import JobSupply
-from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.job_request import BatchQueue, batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.ready import FigureReader, ReadySteps
 from proofmark.jobs.watch import JobMonitor
@@ -78,10 +78,11 @@ def execute(
         Stopped: SIGINT or SIGTERM was received; the jobs were cancelled.
     """
     scheduler(scheduler_name)
+    batch = batch_of(run, scheduler_name)
     with lock(run.folder):
         for group in run.plan.to_run():
             ready = ReadySteps(run, group, figures, say)
-            if early := _execute_group(run, group.mode, ready, scheduler_name, manner, say):
+            if early := _execute_group(run, group.mode, ready, batch, manner, say):
                 return early
     return ""
 
@@ -90,7 +91,7 @@ def _execute_group(
     run: Run,
     mode: str,
     ready: ReadySteps,
-    scheduler_name: str,
+    batch: BatchQueue,
     manner: Manner,
     say: Callable[[str], None],
 ) -> str:
@@ -99,12 +100,12 @@ def _execute_group(
     excluded: dict[str, str] = {}
 
     def next_jobs() -> list[Job]:
-        return _possible(run, ready.jobs(), mode, scheduler_name, excluded, say)
+        return _possible(run, ready.jobs(), mode, batch.scheduler, excluded, say)
 
     jobs = JobMonitor(
         run,
         JobSupply(next_jobs(), next_jobs, excluded),
-        BatchQueue(scheduler_name, partition.queue),
+        batch,
         say,
         manner=manner,
     )

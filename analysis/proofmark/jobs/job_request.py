@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count, islice
 from math import ceil
@@ -11,7 +12,10 @@ from pathlib import Path
 
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Step
-from proofmark.runs.disturbed_steps import EXECUTIONS
+from proofmark.plan.time_limit import longest_step_s, requested_s
+from proofmark.runs.cost_history import measured_cost
+from proofmark.runs.job_folder import cut_before
+from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.execution import Queue
 
@@ -23,32 +27,41 @@ class BatchQueue:
     Attributes:
         scheduler: name of the scheduler.
         queue: the settings of the queue.
+        measured: the seconds of steps in earlier runs, by id.
     """
 
     scheduler: str
     queue: Queue = field(default_factory=Queue)
+    measured: Mapping[str, float] = field(default_factory=dict)
 
 
-def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
+def batch_of(run: Run, scheduler: str = "") -> BatchQueue:
+    """Return where the jobs of `run` are submitted; `scheduler` replaces that of the site."""
+    partition = site_of(run).partition
+    measured = measured_cost(run.plan, run.folder.parent).seconds
+    return BatchQueue(scheduler or partition.scheduler, partition.queue, measured)
+
+
+def request(job: Job, name: str, log: Path, batch: BatchQueue, *, was_cut: bool = False) -> Request:
     """Return the request of `job`.
 
-    Its time limit is twice the expected time of its steps with the repeats of disturbed steps, and
-    at least the time limit of its longest step. Steps that do not finish within it run in the next
-    attempt. Its CPUs are those of the queue, or as many as the step uses that uses the most.
+    Its time limit is `proofmark.plan.time_limit.requested_s`. Its CPUs are those of the queue, or
+    as many as the step uses that uses the most.
 
     Args:
         job: the job.
         name: its name in the queue.
         log: the file for its messages.
-        queue: the settings of the queue.
+        batch: where it is submitted.
+        was_cut: whether its last attempt ended at its time limit. Then its time limit is at least
+            that of its longest step.
     """
-    seconds = EXECUTIONS * sum(2 * step.seconds + step.pause_s + 30 for step in job.steps)
-    longest = max(step.timeout + step.stagger for step in job.steps)
-    limit = 600 + max(int(seconds), longest)
+    queue = batch.queue
+    seconds = requested_s(job.steps, queue, batch.measured)
     return Request(
         name=name,
         nodes=job.nodes,
-        seconds=min(limit, queue.max_walltime_s or limit),
+        seconds=max(seconds, longest_step_s(job.steps, queue)) if was_cut else seconds,
         log=log,
         queue=queue,
         independent=all(step.scope != "job" for step in job.steps),
@@ -112,10 +125,11 @@ def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
     return ranks
 
 
-def request_of(run: Path, job: Job, queue: Queue) -> Request:
+def request_of(run: Path, job: Job, batch: BatchQueue) -> Request:
     """Return the request of `job` of the run in the folder `run`."""
     digest = hashlib.sha256(str(run.resolve()).encode()).hexdigest()
     name = (
         f"p{digest[:6]}-{job.id}"  # 15 characters, the longest name of a job in old versions of PBS
     )
-    return request(job, name, RunFiles(run.resolve()).job(job.id).messages, queue)
+    files = RunFiles(run.resolve()).job(job.id)
+    return request(job, name, files.messages, batch, was_cut=cut_before(files))

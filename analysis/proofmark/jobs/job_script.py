@@ -47,7 +47,7 @@ def write_job(
     """
     script = RunFiles(run).job(job.id).script
     script.parent.mkdir(parents=True, exist_ok=True)
-    request = request_of(run, job, batch.queue)
+    request = request_of(run, job, batch)
     chosen = scheduler(batch.scheduler)
     if hosts := chosen.host_list(request):
         write_whole(request.host_file, hosts)

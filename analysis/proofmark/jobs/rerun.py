@@ -9,7 +9,7 @@ from itertools import groupby
 from proofmark.common.errors import bad_input, nearest
 from proofmark.jobs.execute import format_reasons, poll_until_done, unverified_nodes
 from proofmark.jobs.job_parts import JobSupply
-from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.job_request import batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.watch import JobMonitor
 from proofmark.plan.plan import Group, Job, Step
@@ -17,7 +17,7 @@ from proofmark.plan.step_names import step_named
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.decisions import SetAside, add_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.run import Run
 from proofmark.runs.run_lock import lock
 
 
@@ -90,7 +90,6 @@ def rerun(
             the mode, or there is no result.
         Stopped: SIGINT or SIGTERM was received; the job was cancelled.
     """
-    partition = site_of(run).partition
     with lock(run.folder):
         for group, job, together in _jobs(run, executions):
             if missing := unverified_nodes(run, job.nodes, group.mode):
@@ -103,8 +102,7 @@ def rerun(
             earlier = [len(each.attempts(run)) for each in together]
             for each in together:
                 say(f"{each.folder}: about {each.step.seconds:.0f} s")
-            batch = BatchQueue(partition.scheduler, partition.queue)
-            jobs = JobMonitor(run, JobSupply([job]), batch, say, manner=Manner.AGAIN)
+            jobs = JobMonitor(run, JobSupply([job]), batch_of(run), say, manner=Manner.AGAIN)
             poll_until_done(jobs, lambda: None)
             for each, before in zip(together, earlier, strict=True):
                 _report(run, each, before, folder, say)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError
-from proofmark.jobs.job_request import request
+from proofmark.jobs.job_request import BatchQueue, request
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.scheduler import SCHEDULERS, scheduler
 from proofmark.plan.plan import Job, Plan
@@ -78,11 +78,12 @@ def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
     """
     if site.partition.scheduler == "none":
         return
-    chosen, queue = scheduler(site.partition.scheduler), site.partition.queue
+    chosen = scheduler(site.partition.scheduler)
+    batch = BatchQueue(site.partition.scheduler, site.partition.queue)
     for plan in plans:
         jobs = [job for group in plan.groups for job in group.jobs]
         largest = max(jobs, key=lambda job: len(job.nodes))
-        requested = request(largest, _NAME, Path("/jobs/messages"), queue)
+        requested = request(largest, _NAME, Path("/jobs/messages"), batch)
         try:
             chosen.header(requested)
             chosen.host_list(requested)

@@ -74,9 +74,7 @@ class JobMonitor:
                 continue
             if submission and submission.scheduler == batch.scheduler:
                 submitted, rest = divided(run, job, submission)
-                self._active.append(
-                    ActiveJob.of(run, submitted, submission, batch.queue, resumed=True)
-                )
+                self._active.append(ActiveJob.of(run, submitted, submission, batch, resumed=True))
                 self._pending += [rest] if rest else []
             else:
                 self._pending.append(job)
@@ -214,7 +212,7 @@ class JobMonitor:
             self._say(f"job {job.id}: without {down}")
         request = write_job(self._run.folder, submitted_job, self._batch, self._manner)
         submission = folder.create(self._batch.scheduler, request.name)
-        active = ActiveJob.of(self._run, job, submission, self._queue, resumed=False)
+        active = ActiveJob.of(self._run, job, submission, self._batch, resumed=False)
         active.request = request
         waiting = JobStatus(State.WAITING, "to be submitted")
         folder.append_event(submission, waiting, without="; ".join(excluded))
@@ -302,7 +300,7 @@ class JobMonitor:
                 self._say(f"job {active.job.id}: {status_text(status)}")
 
     def _give_up_if_overdue(self, active: ActiveJob) -> None:
-        status = overdue(active, self._queue)
+        status = overdue(active, self._queue, ends=not self._scheduler.ends_with_process)
         if status is None:
             return
         if active.status.state is State.UNREACHABLE:
@@ -322,7 +320,7 @@ class JobMonitor:
         A job that stopped by fail_fast stops all others.
         """
         active.folder.append_event(active.submission, status, over=True)
-        if runs_again(self._run, active, status):
+        if runs_again(self._run, active, status, self._queue):
             self._say(f"job {active.job.id}: {status_text(status)}; submitted again")
             self._pending.append(active.job)
             self._active.remove(active)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,11 +26,13 @@ from proofmark.site.survey.bmc_pattern import pattern_of
 from proofmark.site.survey.differences import site_of_node
 from proofmark.site.survey.node_answers import Bmc, NodeReport
 from proofmark.site.survey.node_tools import (
+    RATES,
     SECTIONS,
     bmc_address,
     bmc_manufacturer,
     read_tools,
 )
+from proofmark.site.survey.scratch_findings import scratch_folder
 
 TIMEOUT_S = 120.0
 """The time limit of one script on a node, and of one command of a scheduler."""
@@ -116,6 +119,15 @@ def node_report(
     return NodeReport(node, facts, tools, bmc, problems)
 
 
+def with_rates(report: NodeReport, run_script: RunScript, say: Callable[[str], None]) -> NodeReport:
+    """Return `report` with the rates that its node measures in seconds, if it can."""
+    folder = scratch_folder(report.facts)
+    say(f"proofmark: {report.node}: node-tools.sh {RATES}, writes 256 MiB into {folder}")
+    section = f"{RATES} {shlex.quote(folder)}"
+    lines, _ = read_section(report.node, section, run_script)
+    return replace(report, tools={**report.tools, RATES: lines})
+
+
 def _script(node: str, package: str, name: str, argument: str, run_script: RunScript) -> str:
     """Run a script of the package on `node` and return its output."""
     text = (files(f"proofmark.{package}") / name).read_text(encoding="utf-8")
@@ -130,7 +142,7 @@ def read_section(node: str, section: str, run_script: RunScript) -> tuple[tuple[
     """Return the lines of a section of ``node-tools.sh``, and why they are missing."""
     try:
         printed = _script(node, "site.survey", "node-tools.sh", section, run_script)
-        return read_tools(printed, section, f"node-tools.sh of {node}")
+        return read_tools(printed, section.split()[0], f"node-tools.sh of {node}")
     except (NodeError, BadInput) as error:
         return (), str(error)
 

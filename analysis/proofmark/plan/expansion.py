@@ -22,9 +22,11 @@ from proofmark.plan.search import Search
 from proofmark.plan.searches import searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step
-from proofmark.plan.storage_facts import assumed_caches
+from proofmark.plan.storage_facts import assumed_caches, assumed_rates
 from proofmark.plan.suite_steps import SuiteSteps
+from proofmark.plan.time_limit import within_limit
 from proofmark.plan.totals import assumed, totals
+from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
 
@@ -96,14 +98,15 @@ def make_plan(
         searches += searches_of(drafts, members, taken=[each.id for each in searches])
         environment = site.partition.environment
         if steps:
-            groups.append(Group(mode=mode, environment=environment, jobs=_jobs(steps, len(groups))))
+            jobs = _jobs(steps, len(groups), site.partition.queue)
+            groups.append(Group(mode=mode, environment=environment, jobs=jobs))
     if not groups:
         found = f"nothing that {site.partition_name} can run"
         accepted = "; ".join(expansion.left_out) or "steps"
         raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
     all_steps = [step for group in groups for job in group.jobs for step in job.steps]
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
-    cost = totals(groups, searches)
+    cost, planned = totals(groups, searches), {step.case for step in all_steps}
     body = {
         "digest": "",
         "site": site.name,
@@ -116,7 +119,9 @@ def make_plan(
         "cases": digests,
         "current_mode": current,
         "left_out": list(expansion.left_out),
-        "assumed": assumed(site, groups) | assumed_caches(site.partition, members.values()),
+        "assumed": assumed(site, groups)
+        | assumed_caches(site.partition, members.values())
+        | assumed_rates(site.partition, [members[name] for name in planned]),
         "searches": searches,
         "fewer_nodes": fewer_nodes(expansion.intended_nodes, all_steps),
     }
@@ -223,12 +228,17 @@ def _chunks(step: Step, limit: int | None) -> list[list[str]]:
     return [ordered[at : at + size] for at in range(0, len(ordered), size)]
 
 
-def _jobs(steps: Sequence[Step], group: int) -> list[Job]:
-    """Put all steps with the same nodes into one job."""
+def _jobs(steps: Sequence[Step], group: int, queue: Queue) -> list[Job]:
+    """Put all steps with the same nodes into one job, or into several that the queue accepts."""
     by_nodes: dict[tuple[str, ...], list[Step]] = {}
     for step in steps:
         by_nodes.setdefault(tuple(step.nodes), []).append(step)
+    parts = (
+        (nodes, part)
+        for nodes, members in by_nodes.items()
+        for part in within_limit(members, queue)
+    )
     return [
-        Job(id=f"{group:02d}-{number:04d}", nodes=list(nodes), steps=members)
-        for number, (nodes, members) in enumerate(by_nodes.items(), start=1)
+        Job(id=f"{group:02d}-{number:04d}", nodes=list(nodes), steps=part)
+        for number, (nodes, part) in enumerate(parts, start=1)
     ]

@@ -63,7 +63,7 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
     chosen = [each for each in figures[case] if selects(reference, each)]
     against = reference.against
     others = figures[against.case or case] if against else ()
-    comparable = [each for each in chosen if against is None or _partner(against, each, others)]
+    comparable = [each for each in chosen if against is None or has_partner(against, each, others)]
     return Selection(
         tuple(each.step.id for each in chosen), tuple(each.step.id for each in comparable)
     )
@@ -137,7 +137,7 @@ def selection_mistakes(
     mistakes = [*check.metric(against.metric, others), *check.where(against.where, others)]
     yield from mistakes
     pairs = (
-        _partner(against, each, of_suite[name])
+        has_partner(against, each, of_suite[name])
         for of_suite in by_suite.values()
         for each in of_suite[case]
         if selects(reference, each)
@@ -193,7 +193,7 @@ def selects(reference: Reference, figures: Figures) -> bool:
     return all(holds(figures) for holds in _conditions(reference).values())
 
 
-def _partner(against: Against, figures: Figures, others: Iterable[Figures]) -> bool:
+def has_partner(against: Against, figures: Figures, others: Iterable[Figures]) -> bool:
     """Return whether one of `others` can be the reference of a figure of `figures`.
 
     A trait that only one of the two has is not compared.

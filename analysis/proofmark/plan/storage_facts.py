@@ -1,16 +1,50 @@
-"""What the expressions of cases may use of the scratch file system."""
+"""What the expressions of cases may use of the scratch file system, and of measured rates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proofmark.cases.case import Case
 from proofmark.site.file_systems import layout_axes
+from proofmark.site.machines import (
+    CORE_FLOPS,
+    LIKELY_FLOPS,
+    LIKELY_SHARE,
+    LIKELY_WRITE,
+    SCRATCH_RATE,
+)
 from proofmark.site.partition import Partition
 
 SERVER_CACHES = "server_cache_bytes"
 """Name in expressions: the memory of all storage servers together; 0 is not known."""
+
+HPL_RATE = "likely_flops"
+"""Name in expressions: HPL of a node in flop/s, before the first measurement."""
+
+
+def rate_symbols(partition: Partition, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rates by which the times of steps are estimated, by their name in expressions."""
+    facts = partition.facts
+    symbols: dict[str, Any] = {SCRATCH_RATE: facts.get(SCRATCH_RATE, LIKELY_WRITE)}
+    if measured := facts.get(CORE_FLOPS):
+        symbols[HPL_RATE] = LIKELY_SHARE * float(measured) * machine["cores"]
+    return symbols
+
+
+def assumed_rates(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
+    """Return the assumptions on rates by which the times of `cases` are estimated."""
+    used = {name for case in cases for name in case.used_names()}
+    hardware, assumed = partition.hardware, {}
+    rated = hardware != "discovered" and hardware.clock_hz and hardware.flop_per_cycle
+    if SCRATCH_RATE in used and SCRATCH_RATE not in partition.facts:
+        text = f"not measured; {LIKELY_WRITE / 1e6:g} MB/s of a node"
+        assumed[f"facts.{SCRATCH_RATE}"] = text
+    if HPL_RATE in used and CORE_FLOPS not in partition.facts:
+        share = f"{LIKELY_SHARE:g} of the nominal peak"
+        of_core = share if rated else f"{LIKELY_FLOPS / 1e9:g} GFlop/s"
+        assumed[f"facts.{CORE_FLOPS}"] = f"not measured; {of_core} of a core"
+    return assumed
 
 
 def storage_symbols(partition: Partition) -> dict[str, Any]:

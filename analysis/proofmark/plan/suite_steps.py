@@ -16,7 +16,7 @@ from proofmark.plan.full_scale import fits_a_job, intended_nodes, most_nodes, of
 from proofmark.plan.layout import Layouts
 from proofmark.plan.load import beside
 from proofmark.plan.step import Step, labelled, step_of
-from proofmark.plan.storage_facts import storage_symbols
+from proofmark.plan.storage_facts import rate_symbols, storage_symbols
 from proofmark.plan.sweep import Sweep
 from proofmark.plan.time_limit import endless_steps
 from proofmark.plan.unmet import unmet
@@ -142,6 +142,7 @@ class SuiteSteps:
             **partition.facts,
             "file_systems": list(partition.scratches),
             **storage_symbols(partition),
+            **rate_symbols(partition, machine.symbols),
             "fabric_levels": partition.fabric.names,
             "link_bytes_per_s": partition.fabric.link_bytes_per_s,
             "provision_from": partition.provision_from,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import filecmp
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Plan, Step
+from proofmark.plan.time_limit import expected_s
 from proofmark.runs.attempts import attempts
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles
@@ -26,12 +27,17 @@ MOST_EARLIER = 3
 
 @dataclass(frozen=True)
 class MeasuredCost:
-    """The cost of a plan. `steps` of its steps have a median duration from `runs` earlier runs."""
+    """The cost of a plan. `steps` of its steps have a median duration from `runs` earlier runs.
+
+    Attributes:
+        seconds: the median duration of these steps in seconds, by id.
+    """
 
     steps: int
     runs: int
     wall_s: float
     node_hours: float
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
@@ -61,14 +67,16 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
                     if attempt.rc == 0:
                         took.setdefault(identity, []).append(attempt.seconds)
                         used.add(folder.name)
-    known = wall = node_seconds = 0.0
+    wall = node_seconds = 0.0
+    known: dict[str, float] = {}
     for mode, step, nodes in _steps(plan):
-        seconds = took.get(_identity(mode, step))
-        known += seconds is not None
-        took_s = step.pause_s + (median(seconds) if seconds else step.seconds)
+        if seconds := took.get(_identity(mode, step)):
+            known[step.id] = median(seconds)
+        took_s = expected_s(step, known)
         wall += took_s
         node_seconds += took_s * nodes
-    return MeasuredCost(int(known), len(used), round(wall, 1), round(node_seconds / 3600, 4))
+    hours = round(node_seconds / 3600, 4)
+    return MeasuredCost(len(known), len(used), round(wall, 1), hours, known)
 
 
 def earlier_seconds(run: Run) -> dict[str, float]:

@@ -23,6 +23,7 @@ from proofmark.common.message import Message, Term
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
+from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 
@@ -197,6 +198,12 @@ def _submission(values: Any) -> Submission:
         if type(found).__name__ != each.type:
             raise TypeError(f"{each.name} is {found!r:.80}")
     return submission
+
+
+def cut_before(files: JobFiles) -> bool:
+    """Return whether an attempt of a job ended at its time limit."""
+    event = json.dumps({"state": State.TIME_LIMIT.name})[1:-1]
+    return event in text_or_empty(files.history)
 
 
 def complete(run: Run, job: Job) -> bool:

@@ -27,6 +27,7 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "language": "str",
     "baseline": "str",
     "expected": "path",
+    "accept_unjudged": "bool",
     "signing_key": "path",
     "proofmark_runs": "path",
     "scratch_dir": "path",

@@ -92,6 +92,16 @@ def provider_names() -> list[str]:
     return [SYSTEM, *PROVIDERS.names()]
 
 
+def check_name(name: str) -> None:
+    """Refuse a value of ``provision_from`` that no provider has.
+
+    Raises:
+        BadInput: no provider has the name `name`.
+    """
+    if name not in (names := provider_names()):
+        raise bad_input("provision_from", "", f"{name!r}{nearest(name, names)}", ", ".join(names))
+
+
 def check_provider(name: str, prefixes: Path) -> None:
     """Refuse a value of ``provision_from`` that is not accepted.
 
@@ -103,8 +113,7 @@ def check_provider(name: str, prefixes: Path) -> None:
         BadInput: no provider has the name `name`, its class cannot be imported, or it cannot
             install under `prefixes`.
     """
-    if name not in (names := provider_names()):
-        raise bad_input("provision_from", "", f"{name!r}{nearest(name, names)}", ", ".join(names))
+    check_name(name)
     if name != SYSTEM:
         PROVIDERS.get(name).check_prefixes(prefixes)
 

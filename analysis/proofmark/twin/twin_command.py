@@ -27,11 +27,13 @@ from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
 from proofmark.plan.expansion import content_digest, make_plan
 from proofmark.plan.plan import Plan
+from proofmark.plan.time_limit import job_times
 from proofmark.runs.latest import Link
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.discovery import probe_here
+from proofmark.site.execution import Queue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.facts import parse_probe
@@ -115,7 +117,7 @@ def twin(options: Namespace) -> int:
     needed = memory_bytes(made, start)
     site = with_jobs(site, made.at_once)
     if options.plan:
-        print_plan(made, [])
+        print_plan(made, job_times(made, Queue()), [])
         print_line(_memory_line(needed))
         return 0
     _check_memory(made, needed)

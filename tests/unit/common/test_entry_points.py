@@ -103,7 +103,7 @@ def test_validate_checks_the_plug_ins_of_a_site(tmp_path: Path) -> None:
         site = make_kit(tmp_path / name).site()
         launch = LaunchSettings(launcher=name)
         partition = site.partition.model_copy(update={"launch": launch})
-        checks = site_checks(ROOT, ROOT)
+        checks = site_checks(ROOT)
         checks["launch.launcher"](site.model_copy(update={"partition": partition}))
 
     check("own")

@@ -10,24 +10,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import Kit, make_kit
 
-from proofmark.jobs.job_request import cpus_used, request
+from proofmark.jobs.job_request import BatchQueue, cpus_used, request
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Step
 from proofmark.plan.rank_cpus import RankCpus
-from proofmark.runs.disturbed_steps import EXECUTIONS
 from proofmark.site.execution import Queue
 
 
-@pytest.mark.parametrize(("longest", "expected"), [(None, 600 + 3 * 2 * 110), (900, 900)])
-def test_the_time_limit_includes_two_repeats_of_each_step(
-    tmp_path: Path, longest: int | None, expected: int
+@pytest.mark.parametrize(
+    ("seconds", "longest", "measured", "expected"),
+    [
+        (40, None, {}, 600),
+        (1000, None, {}, 4000),
+        (1000, 2500, {}, 2500),
+        (1000, None, {"0001": 100.0, "0002": 400.0}, 1000),
+        (1000, None, {"0002": 4000.0}, 10000),
+        (1000, 1200, {"0002": 4000.0}, 1200),
+    ],
+)
+def test_a_job_requests_twice_the_time_that_is_expected(
+    tmp_path: Path, seconds: int, longest: int | None, measured: dict[str, float], expected: int
 ) -> None:
     kit = make_kit(tmp_path)
-    kit.case(cost={"seconds": 40}, timeout=50)
+    kit.case(cost={"seconds": seconds})
     (job,) = kit.plan().groups[0].jobs
-    assert (EXECUTIONS, len(job.steps)) == (3, 2)
-    limited = Queue() if longest is None else Queue(max_walltime_s=longest)
-    assert request(job, "name", Path("log"), limited).seconds == expected
+    assert len(job.steps) == 2
+    known = {step.id: took for step in job.steps if (took := measured.get(step.id[:4]))}
+    batch = BatchQueue("none", Queue(max_walltime_s=longest), known)
+    assert request(job, "name", Path("log"), batch).seconds == expected
+    cut = request(job, "name", Path("log"), batch, was_cut=True).seconds
+    assert cut == max(expected, min(60 + 10 * seconds, longest or 60 + 10 * seconds))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +51,8 @@ def step(tmp_path_factory: pytest.TempPathFactory) -> Step:
 
 def requested(nodes: int, *steps: Step, **queue: Any) -> Request:
     names = [f"n{number}" for number in range(nodes)]
-    return request(Job(id="1", nodes=names, steps=[*steps]), "name", Path("log"), Queue(**queue))
+    job = Job(id="1", nodes=names, steps=[*steps])
+    return request(job, "name", Path("log"), BatchQueue("none", Queue(**queue)))
 
 
 def ranks(*ranks: tuple[int, tuple[int, ...]]) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def check(inventory: Path, limit: str = "compute") -> list[str]:
         inventory,
         limit,
         benchmarks,
-        SiteChecks(site_checks(ROOT, ROOT), packages_of_kit, job_mistakes),
+        SiteChecks(site_checks(ROOT), packages_of_kit, job_mistakes),
     )
     return [f"{mistake}" for mistake in checked.mistakes]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from proofmark.cases.reference import MATERIAL, TYPICAL, Reference
+from proofmark.cases.reference import MATERIAL, Reference
 from proofmark.common.expressions import render
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of
@@ -18,7 +18,6 @@ from proofmark.judge.references.derived import (
     NOTHING_RATED,
     NOTHING_STATED,
     Nominal,
-    derive,
 )
 from proofmark.judge.references.judgement import Judgement, Nodes, traits
 from proofmark.judge.references.limit_confidence import beyond, enough_repeats
@@ -28,7 +27,7 @@ from proofmark.judge.references.typical import (
     Build,
     Setting,
     TypicalValue,
-    typical_value,
+    value_of_rule,
 )
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.site.partition import PREDICTED
@@ -214,12 +213,8 @@ class Comparison:
             return _Against(None, Message("hardware-unknown", nodes=folded(unknown)), source)
         facts = [self.nodes[host] for host in hosts]
         stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
-        if rule not in TYPICAL:
-            found = derive(rule, facts, record.parameters, self.rated, stated)
-        else:
-            build = self.builds.get(record.case, UNKNOWN_BUILD)
-            setting = Setting(facts, self.rated, build, stated)
-            found = typical_value(rule, setting, record.parameters)
+        build = self.builds.get(record.case, UNKNOWN_BUILD)
+        found = value_of_rule(rule, Setting(facts, self.rated, build, stated), record.parameters)
         if isinstance(found, Message):
             return _Against(None, found, source)
         times = factor(found.unit, record.unit)

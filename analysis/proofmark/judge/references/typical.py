@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from proofmark.cases.reference import UNIT_OF, HardwareRule, Rule
+from proofmark.cases.reference import TYPICAL, UNIT_OF, HardwareRule, Rule
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message, Term
 from proofmark.common.translation import N_
@@ -103,6 +103,15 @@ def _build(package: Package) -> Build:
         families.pop() if len(families) == 1 else None,
         NO_STREAMING not in package.spec if known else None,
     )
+
+
+def value_of_rule(
+    rule: Rule, setting: Setting, parameters: Mapping[str, Scalar]
+) -> Derived | Message:
+    """Return the value of a rule of either kind for a figure, or why it is not known."""
+    if rule in TYPICAL:
+        return typical_value(rule, setting, parameters)
+    return derive(rule, setting.nodes, parameters, setting.rated, setting.stated)
 
 
 class _Share(NamedTuple):

@@ -19,7 +19,7 @@ from proofmark.site.survey.fabric_findings import fabric_found
 from proofmark.site.survey.further_facts import dimm_texts
 from proofmark.site.survey.listed import GroupLimits, Kind
 from proofmark.site.survey.node_answers import NodeReport, Survey
-from proofmark.site.survey.scratch_findings import scratch_found
+from proofmark.site.survey.scratch_findings import rates_found, scratch_found
 
 UNKNOWN = "unknown"
 """The model of a processor whose ``/proc/cpuinfo`` has no name."""
@@ -46,6 +46,7 @@ def partition_found(survey: Survey, kind: Kind, environments: Mapping[str, Envir
     found: Found = {}
     found |= _hardware(report, kind, facts)
     found |= _programs(survey, facts, environments)
+    found |= rates_found(report, facts)
     found |= _scheduler(survey, kind)
     found |= scratch_found(survey, facts, report)
     found |= fabric_found(survey, kind, facts, report)

@@ -2,6 +2,7 @@
 # Prints what is installed on this node, and the address of its BMC, in the syntax of probe.sh.
 #
 #   sh node-tools.sh compilers|mpi|modules|bmc|fabric
+#   sh node-tools.sh rates FOLDER    # measures for two seconds, and writes 256 MiB into FOLDER
 #
 # Each section is a run of its own, so that a tool that hangs affects only its section.
 kind=${1:-compilers}
@@ -62,9 +63,55 @@ fabric() {
     printf '%s\n' "$lines" | quote
 }
 
+# Multiply-add of all processors together: as many processes, each with 64 independent sums.
+flops() { # FOLDER
+    command -v cc >/dev/null || return 0
+    cat >"$1/flops.c" <<'END'
+#include <stdio.h>
+#include <time.h>
+int main(void) {
+    static double sum[64];
+    volatile double given = 0.999;
+    double factor = given, total = 0, seconds;
+    long turns = 0;
+    clock_t begin = clock();
+    do {
+        for (int turn = 0; turn < 100000; turn++)
+            for (int i = 0; i < 64; i++) sum[i] = sum[i] * factor + factor;
+        turns++;
+        seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    } while (seconds < 0.5);
+    for (int i = 0; i < 64; i++) total += sum[i];
+    printf("%.6g %.6g\n", turns * 100000.0 * 64 * 2 / seconds, total);
+    return 0;
+}
+END
+    cc -O3 -march=native -o "$1/flops" "$1/flops.c" 2>/dev/null ||
+        cc -O3 -o "$1/flops" "$1/flops.c" 2>/dev/null || return 0
+    for _ in $(seq "$(nproc)"); do "$1/flops" & done >"$1/rates"
+    wait
+    awk '{sum += $1} END {if (NR) printf "flops: %.4g\n", sum}' "$1/rates" | quote
+}
+
+# The rate of one stream that ends when the data are stored.
+written() { # FOLDER
+    begin=$(date +%s%N)
+    timeout 20 dd if=/dev/zero of="$1/data" bs=1048576 count=256 conv=fsync 2>/dev/null || return 0
+    awk -v took="$(($(date +%s%N) - begin))" \
+        'BEGIN {printf "write: %.4g\n", 256 * 1048576 * 1e9 / took}' | quote
+}
+
+rates() { # FOLDER
+    own=$(mktemp -d) && target=$(mktemp -d "$1/proofmark-XXXXXX" 2>/dev/null) || target=
+    trap 'rm -rf "$own" ${target:+"$target"}' EXIT
+    flops "$own"
+    [ -z "$target" ] || written "$target"
+}
+
 printf 'proofmark-probe 1 tools\n=== %s\n' "$kind"
 case $kind in
 compilers | mpi | modules | bmc | fabric) "$kind" ;;
+rates) rates "${2:-/var/tmp}" ;;
 *) absent 'no such section' ;;
 esac
 printf '=== end\n'

@@ -11,6 +11,7 @@ from proofmark.site.node.probe_text import read_stream
 SECTIONS = ("compilers", "mpi", "modules", "bmc")
 """The sections that are read on each node."""
 FABRIC = "fabric"
+RATES = "rates"
 SHOWN = 200
 """Limit of the names of modules that are kept."""
 
@@ -37,6 +38,16 @@ def versions(lines: Iterable[str]) -> list[str]:
         number = re.search(r"\d+\.\d+[\w.]*", re.sub(r"\([^()]*\)", "", printed) or printed)
         texts.append(f"{name} {number[0] if number else 'of unknown version'}, {path}")
     return texts
+
+
+def rates(lines: Iterable[str]) -> dict[str, float]:
+    """Return what a node measured: ``flops`` of all its processors, ``write`` in bytes/s."""
+    found: dict[str, float] = {}
+    for line in lines:
+        name, _, value = line.partition(": ")
+        if re.fullmatch(r"\d[\d.]*(e\+?\d+)?", value):
+            found[name] = float(value)
+    return found
 
 
 def modules(lines: tuple[str, ...]) -> tuple[str, list[str]]:

@@ -1,12 +1,14 @@
-"""The scratch directory of a partition, from a survey. Pure."""
+"""The scratch directory of a partition and measured rates, from a survey. Pure."""
 
 from __future__ import annotations
 
 from proofmark.common.text import one_line
+from proofmark.site.machines import CORE_FLOPS, SCRATCH_RATE
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
 from proofmark.site.survey.entries import Assumed, Fact, Found, Question
 from proofmark.site.survey.node_answers import NodeReport, Survey
+from proofmark.site.survey.node_tools import RATES, rates
 
 PARALLEL = (
     *("lustre", "gpfs", "beegfs", "wekafs", "panfs", "ceph", "pvfs2"),
@@ -33,11 +35,7 @@ def scratch_found(survey: Survey, facts: NodeFacts | None, report: NodeReport | 
     """
     if facts is None or report is None:
         return {"scratch.path": Question("Which directory do the benchmarks write to?")}
-    parallel = sorted(
-        (each for each in facts.mounts if _is_parallel(each) and each.target.startswith("/")),
-        key=_preference,
-    )
-    if parallel:
+    if parallel := _parallel(facts):
         chosen, *others = parallel
         source = f"/proc/mounts of {report.node}"
         found: Found = {
@@ -62,6 +60,33 @@ def scratch_found(survey: Survey, facts: NodeFacts | None, report: NodeReport | 
             f"system is mounted on {report.node}. NFS there: {shared}."
         )
     }
+
+
+def rates_found(report: NodeReport | None, facts: NodeFacts | None) -> Found:
+    """Return the rates that the node measured, by which plans estimate times."""
+    if report is None or facts is None:
+        return {}
+    found: Found = {}
+    measured = rates(report.tools.get(RATES, ()))
+    if flops := measured.get("flops"):
+        source = f"multiply-add on all processors of {report.node}, measured by init"
+        found[f"facts.{CORE_FLOPS}"] = Fact(int(float(f"{flops / facts.cores:.3g}")), source)
+    if write := measured.get("write"):
+        source = f"256 MiB written into {scratch_folder(facts)} of {report.node} by init"
+        found[f"facts.{SCRATCH_RATE}"] = Fact(int(float(f"{write:.3g}")), source)
+    return found
+
+
+def scratch_folder(facts: NodeFacts | None) -> str:
+    """Return the mount point of the scratch file system, or a folder of the node."""
+    mounts = _parallel(facts) if facts else []
+    return mounts[0].target if mounts else "/var/tmp"
+
+
+def _parallel(facts: NodeFacts) -> list[Mount]:
+    """Return the parallel file systems of a node, the one for scratch first."""
+    mounts = (each for each in facts.mounts if each.target.startswith("/"))
+    return sorted(filter(_is_parallel, mounts), key=_preference)
 
 
 def _is_parallel(mount: Mount) -> bool:

@@ -1,0 +1,254 @@
+"""What will stay unjudged: known from a plan and the facts of the site, before any run.
+
+The references, limits and rules are those by which a run is judged later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from proofmark.cases.reference import TYPICAL, Reference
+from proofmark.cases.suite import Benchmarks, Required
+from proofmark.cases.vocabulary import RESOLVED_AXES
+from proofmark.common.errors import InputError
+from proofmark.common.message import NOTHING, Message, joined
+from proofmark.judge.references.typical import UNKNOWN_BUILD, Setting, TypicalValue, value_of_rule
+from proofmark.judge.stated_parts import nominal_parts, statements
+from proofmark.plan.limits_of_suites import described
+from proofmark.plan.plan import Plan
+from proofmark.plan.selection import has_partner, selects
+from proofmark.plan.traits import Figures, figures_of
+from proofmark.site.accepted_baseline import chosen_baseline
+from proofmark.site.declared_node import declared_node
+from proofmark.site.installed_parts import declared_parts
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
+from proofmark.site.node.facts import NodeFacts, parse_probe
+
+Kind = Literal["required", "limit", "reference"]
+"""A required metric, a limit of the contract, or a reference of a case, which only informs."""
+LIMITS = "partition.limits"
+"""The key that enables a judgement of every figure."""
+ACCEPT = "accept_unjudged"
+"""The extra variable of a run that starts although something cannot be judged."""
+OF_PROGRAMS = ("condition-blas", "condition-stores")
+"""Conditions that only the programs of the run can show."""
+WITH_KEY = ("fact-unknown", "fact-hidden")
+"""Codes of reasons that name the key that enables the judgement."""
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """A figure that will stay unjudged.
+
+    Attributes:
+        figure: the figure in words.
+        limit: the limit or reference in words; empty for a required metric.
+        reason: why it cannot be judged.
+    """
+
+    kind: Kind
+    figure: str
+    limit: str
+    reason: Message
+
+    @property
+    def key(self) -> str:
+        """The key of the inventory that enables the judgement."""
+        keys = (each.fields["key"] for each in self.reason.nested() if each.code in WITH_KEY)
+        return str(next(keys, LIMITS))
+
+    @property
+    def message(self) -> Message:
+        """The whole line."""
+        what = f"{self.figure}: {self.limit}" if self.limit else self.figure
+        words = {"kind": self.kind, "figure": what, "text": self.reason}
+        if self.key != LIMITS:
+            return Message("foreseen", **words)
+        return Message("foreseen-key", key=self.key, **words)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form for programs."""
+        of_figure = {"kind": self.kind, "figure": self.figure, "limit": self.limit}
+        return {**of_figure, **self.reason.as_json("reason"), "key": self.key}
+
+
+def refusals(found: Sequence[Unjudged]) -> list[InputError]:
+    """Return the mistakes, without a file, because of which a run is refused."""
+    accepted = f"a fact that enables it, another suite, or -e {ACCEPT}=true"
+    return [
+        InputError("", each.key, f"cannot be judged: {each.message}", accepted)
+        for each in found
+        if each.kind != "reference"
+    ]
+
+
+def unjudged_of(
+    plan: Plan,
+    benchmarks: Benchmarks,
+    site: Site,
+    machines: Callable[[str], Machine],
+    probe: str = "",
+    baseline: str | None = None,
+) -> list[Unjudged]:
+    """Return what will stay unjudged in a run of `plan`, each figure once.
+
+    Figures of virtual nodes and twins only have to be valid.
+
+    Args:
+        plan: the plan of one suite.
+        benchmarks: all cases and suites.
+        site: the partition.
+        machines: its machine in each mode.
+        probe: the output of the probe of a node; empty if the hardware is declared.
+        baseline: as `chosen_baseline` takes it. Accepted runs judge the required metrics.
+
+    Raises:
+        BadInput: there is no such baseline.
+    """
+    hardware = site.partition.hardware
+    if site.partition.origin != "measured":
+        return []
+    facts = {
+        group.mode: parse_probe(probe, "probe of this machine")
+        if hardware == "discovered"
+        else declared_node(site, hardware, machines(group.mode))
+        for group in plan.groups
+    }
+    outlook = _Outlook(plan, benchmarks, site, facts)
+    suite = benchmarks.suites.get(plan.suite)
+    found: list[Unjudged] = []
+    if suite and chosen_baseline(site.inventory, site.partition_name, baseline) is None:
+        for each in suite.required_metrics:
+            found += outlook.of_required(each, sanity=suite.sanity)
+    for case in outlook.figures:
+        found += outlook.of_references(case)
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class _Outlook:
+    """What is known of a run before it starts; `facts` are those of a node in each mode."""
+
+    plan: Plan
+    benchmarks: Benchmarks
+    site: Site
+    facts: Mapping[str, NodeFacts]
+
+    @cached_property
+    def figures(self) -> dict[str, list[Figures]]:
+        """The figures of each case of the plan; those of several repeats once."""
+        found: dict[str, dict[object, Figures]] = {}
+        for group in self.plan.groups:
+            for step in (step for job in group.jobs for step in job.steps):
+                case = self.benchmarks.cases[step.case]
+                each = figures_of(step, case, self.plan.system, group.mode)
+                known = (group.mode, _nodes(each), step.placement, *step.recorded.items())
+                found.setdefault(step.case, {}).setdefault(known, each)
+        return {case: [*figures.values()] for case, figures in found.items()}
+
+    def of_required(self, required: Required, *, sanity: bool) -> Iterator[Unjudged]:
+        """Yield the metrics of `required` that are not judged on a class of nodes, by reason."""
+        classes: dict[str, list[Figures]] = {}
+        for each in self.figures.get(required.case, ()):
+            where = required.where.items()
+            if all(each.traits[key].allows(value) for key, value in where if key in each.traits):
+                members = classes.setdefault(self._class(each), [])
+                members += [each] if required.where.keys() <= each.traits.keys() else []
+        found: dict[Message, tuple[dict[str, None], dict[str, None]]] = {}
+        for metric in required.metrics:
+            for name, members in classes.items():
+                answers = [self._open(required.case, metric, each, sanity) for each in members]
+                if all(answers):
+                    reason = answers[0] if answers else Message("no-row")
+                    metrics, names = found.setdefault(reason, ({}, {}))
+                    metrics[metric], names[name] = None, None
+        for reason, (metrics, names) in found.items():
+            on = "; ".join(filter(None, names))
+            figure = f"{required.case} {', '.join(metrics)}" + (f" ({on})" if on else "")
+            yield Unjudged("required", figure, "", reason)
+
+    def of_references(self, case: str) -> Iterator[Unjudged]:
+        """Yield each limit, and each reference by a rule, that cannot judge a figure."""
+        for each in self._references(case):
+            limit, rule = each.kind == "contract", each.rule or ""
+            if not limit and (not rule or rule in TYPICAL):
+                continue
+            for figures in self.figures[case]:
+                if self._applies(each, figures) and (why := self._why_not(each, figures)):
+                    kind: Kind = "limit" if limit else "reference"
+                    yield Unjudged(kind, described(each, case), rule, why)
+
+    def _references(self, case: str) -> Iterator[Reference]:
+        partition = self.site.partition
+        for each in self.benchmarks.cases[case].references:
+            if each.kind != "expected" or partition.expected.wanted:
+                yield each
+        yield from (limit for limit in partition.limits if limit.case == case)
+
+    def _open(self, case: str, metric: str, figures: Figures, sanity: bool) -> Message:
+        """Return why `metric` will be neither PASS nor FAIL; with `sanity` a floor suffices."""
+        named = (each for each in self._references(case) if each.metric == metric)
+        applying = [each for each in named if self._applies(each, figures)]
+        judging = [each for each in applying if each.kind != "floor" or sanity]
+        reasons: list[Message] = []
+        for each in judging:
+            why = self._why_not(each, figures)
+            if not why:
+                return NOTHING
+            # No table has the hardware: there is nothing to compare with, nor to say.
+            if each.rule not in TYPICAL or why.code == "conditions-open":
+                reasons.append(why)
+        code = "floor-only" if len(judging) < len(applying) else "no-reference"
+        return joined(reasons) or Message(code)
+
+    def _applies(self, reference: Reference, figures: Figures) -> bool:
+        threads = figures.step.recorded.get("threads")
+        part = threads is not None and threads != self.facts[figures.mode].cores
+        return selects(reference, figures) and not (reference.all_cores and part)
+
+    def _why_not(self, reference: Reference, figures: Figures) -> Message:
+        """Return why `reference` cannot judge `figures`; `NOTHING` if it can."""
+        if (against := reference.against) is not None:
+            others = self.figures.get(against.case or figures.step.case, [])
+            name = f"{against.case or figures.step.case} {against.metric}"
+            known = has_partner(against, figures, others)
+            return NOTHING if known else Message("not-measured", name=name)
+        if reference.rule is None:
+            return NOTHING
+        partition, count = self.site.partition, _nodes(figures)
+        declared = declared_parts(partition.parts, partition.rated)
+        facts = {"node": self.facts[figures.mode]}
+        stated = nominal_parts(facts, statements(facts, declared, {}))
+        setting = Setting(
+            [*facts.values()] * count,
+            partition.rated_hardware,
+            UNKNOWN_BUILD,
+            [*stated.values()] * count,
+        )
+        parameters = {"nodes": count, **figures.step.counts, **figures.step.recorded}
+        found = value_of_rule(reference.rule, setting, parameters)
+        if isinstance(found, Message):
+            return found
+        unheld = found.unheld if isinstance(found, TypicalValue) else ()
+        open_ = joined(each for each in unheld if each.code not in OF_PROGRAMS)
+        text = Message("figure-expected")
+        return Message("conditions-open", text=text, conditions=open_) if open_ else NOTHING
+
+    def _class(self, figures: Figures) -> str:
+        """Return the nodes, the mode and the part that a figure is about, in words."""
+        several = ["several nodes"] if _nodes(figures) > 1 else []
+        mode = [f"mode {figures.mode}"] if len(self.plan.groups) > 1 else []
+        known = figures.step.recorded
+        parts = [f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known]
+        return ", ".join([*several, *mode, *parts])
+
+
+def _nodes(figures: Figures) -> int:
+    """Return how many nodes measure a figure together; a load on other nodes is not among them."""
+    load = figures.step.load
+    others = len(load.step.nodes) if load and load.place == "other-nodes" else 0
+    return max(map(len, figures.nodes)) - others
