@@ -163,7 +163,9 @@ class _Outlook:
             for name, members in classes.items():
                 answers = [self._open(required.case, metric, each, sanity) for each in members]
                 if all(answers):
-                    reason = answers[0] if answers else Message("no-row")
+                    named = (each for each in answers if each.code != "no-reference")
+                    first = answers[0] if answers else Message("no-row")
+                    reason = next(named, first)
                     metrics, names = found.setdefault(reason, ({}, {}))
                     metrics[metric], names[name] = None, None
         for reason, (metrics, names) in found.items():

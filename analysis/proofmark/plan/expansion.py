@@ -106,7 +106,7 @@ def make_plan(
         raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
     all_steps = [step for group in groups for job in group.jobs for step in job.steps]
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
-    cost, planned = totals(groups, searches), {step.case for step in all_steps}
+    cost, used = totals(groups, searches), {step.case for step in all_steps}
     body = {
         "digest": "",
         "site": site.name,
@@ -121,7 +121,7 @@ def make_plan(
         "left_out": list(expansion.left_out),
         "assumed": assumed(site, groups)
         | assumed_caches(site.partition, members.values())
-        | assumed_rates(site.partition, [members[name] for name in planned]),
+        | assumed_rates(site.partition, [members[name] for name in used]),
         "searches": searches,
         "fewer_nodes": fewer_nodes(expansion.intended_nodes, all_steps),
     }

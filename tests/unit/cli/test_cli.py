@@ -279,6 +279,23 @@ class TestPlan:
             "node-hours: 1.00, written to scratch: 2.0 GiB, at most 1.0 GiB at one time; digest: "
         ) in printed
 
+    def test_a_run_that_cannot_be_judged_is_refused_unless_the_user_accepts_it(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        needs = {"case": "fake", "metrics": ["rate"]}
+        kit.suites(quick={"title": "Quick", "required_metrics": [needs]})
+        line = "required: fake rate: no reference applies; the key partition.limits enables"
+        code, printed, _ = called(capsys, "plan", *self.SITE)
+        assert (code, f"unjudged: {line}" in printed) == (0, True)
+        assert "refused without -e accept_unjudged=true" in printed
+        code, printed, _ = called(capsys, "plan", *self.SITE, "--json")
+        (found,) = json.loads(printed)["unjudged"]
+        assert (found["reason_code"], found["key"]) == ("no-reference", "partition.limits")
+        code, _, said = called(capsys, "plan", *self.SITE, "--create")
+        assert (code, f"cannot be judged: {line}" in said) == (3, True)
+        assert not (kit.folder / "runs").exists()
+        assert called(capsys, "plan", *self.SITE, "--create", "--accept-unjudged")[0] == 0
+
     def test_a_new_run_prints_the_limits_of_other_suites_on_stderr(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
     ) -> None:

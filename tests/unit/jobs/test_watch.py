@@ -155,6 +155,24 @@ def test_a_job_that_made_progress_is_submitted_again(
     assert "XX; " in judge_run(run).coverage.stopped[0]
 
 
+@pytest.mark.parametrize("timeout", [500, 3000])
+def test_a_job_that_made_no_progress_gets_the_time_of_its_longest_step_once(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, timeout: int
+) -> None:
+    kit.case(timeout=timeout)
+    run, scheduler = kit.run(), Scripted(JobStatus(State.TIME_LIMIT))
+    requested: list[int] = []
+    submit = scheduler.submit
+
+    def noted(script: Path, request: Request) -> str:
+        requested.append(request.seconds)
+        return submit(script, request)
+
+    monkeypatch.setattr(scheduler, "submit", noted)
+    watch(kit, scheduler, monkeypatch, run)
+    assert requested == ([600, 3000] if timeout == 3000 else [600])
+
+
 @pytest.mark.fault("job-vanished")
 def test_a_job_that_the_scheduler_no_longer_lists_is_reported(
     kit: Kit, monkeypatch: pytest.MonkeyPatch

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from tests.fixtures.kit import Kit, make_kit
-from tests.fixtures.shipped import SHIPPED, shipped_benchmarks, shipped_site
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 from tests.unit.plan.test_papers import PAPERS, plan
 
 from proofmark.cli.main import main
-from proofmark.common.errors import BadInput, NothingToRun
+from proofmark.common.errors import BadInput
 from proofmark.common.network_time import imb_s
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
-from proofmark.plan.time_limit import LEAST_S, job_times
+from proofmark.plan.time_limit import job_times
 from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK, Fabric
 from proofmark.site.hardware_limits import LANES, LaneLimit, lanes
@@ -89,37 +89,6 @@ def test_jobs_are_split_so_that_each_fits_the_queue(
     times = job_times(made, Queue(max_walltime_s=longest))
     assert [each.expected_s for each in times] == [100 * steps for steps in jobs]
     assert all(each.requested_s <= (longest or 1000) for each in times)
-
-
-LONGEST = (None, 24 * 3600)
-"""The longest jobs of the queues: that of the inventory, and a day."""
-
-
-@pytest.mark.parametrize("longest", LONGEST)
-@pytest.mark.parametrize(("inventory", "partition"), SHIPPED)
-def test_no_job_of_a_shipped_site_exceeds_the_queue(
-    inventory: str, partition: str, longest: int | None
-) -> None:
-    """A plan is refused, or each of its jobs fits, and requests 1.5 to 2 times its time."""
-    benchmarks, site = shipped_benchmarks(), shipped_site(inventory, partition)
-    if longest:
-        site = with_queue(site, max_walltime_s=longest)
-    queue, made = site.partition.queue, 0
-    for suite in benchmarks.suites:
-        try:
-            plan = make_plan(benchmarks, suite, site, machines_of(site)[0], digest=False)
-        except NothingToRun:
-            continue
-        except BadInput as error:
-            assert "max_walltime_s" in f"{error}", "the change that helps"
-            continue
-        made += 1
-        for each in job_times(plan, queue):
-            assert each.requested_s <= (queue.max_walltime_s or each.requested_s)
-            alone = len(each.job.steps) == 1
-            if each.requested_s > LEAST_S and not alone:
-                assert 1.5 <= each.requested_s / each.expected_s <= 2.01
-    assert made > 5
 
 
 @pytest.mark.fault("step-longer-than-its-limit")

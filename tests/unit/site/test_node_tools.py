@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
 import pytest
-from tests.folders import DATA
+from tests.fixtures.kit import make_kit
+from tests.folders import DATA, PROBES
 
 from proofmark.common.errors import BadInput
+from proofmark.site.node.facts import parse_probe
+from proofmark.site.survey.entries import Fact
+from proofmark.site.survey.node_answers import NodeReport
 from proofmark.site.survey.node_tools import (
     bmc_address,
     bmc_manufacturer,
     modules,
+    rates,
     read_tools,
     versions,
 )
+from proofmark.site.survey.scratch_findings import rates_found
 
 LAN = (DATA / "schedulers/ipmitool-lan.txt").read_text().splitlines()
 MC = (DATA / "schedulers/ipmitool-mc.txt").read_text().splitlines()
@@ -58,3 +69,40 @@ def test_a_section_that_failed_has_its_reason() -> None:
     assert read_tools(f"{head}=== end\n", "bmc", "n1") == ((), "no output for bmc")
     with pytest.raises(BadInput, match="n1: bmc: found the end of the text"):
         read_tools(f"{head}| IP Address : 10.0.0.1\n", "bmc", "n1")
+
+
+def test_a_node_measures_its_rates_and_keeps_nothing(tmp_path: Path) -> None:
+    """The real script on this machine; a folder that cannot be written gives no rate."""
+    script = files("proofmark.site.survey") / "node-tools.sh"
+    for folder, names in ((tmp_path, {"flops", "write"}), (tmp_path / "none", {"flops"})):
+        done = subprocess.run(
+            ["sh", str(script), "rates", str(folder)], capture_output=True, text=True, check=True
+        )
+        lines, _ = read_tools(done.stdout, "rates", "node-tools.sh")
+        found = rates(lines)
+        assert found.keys() == names & found.keys()
+        assert all(1e5 < rate < 1e17 for rate in found.values())
+        assert ("flops" in found) == bool(shutil.which("cc"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_measured_rates_are_facts_by_which_a_plan_estimates_times(tmp_path: Path) -> None:
+    facts = parse_probe((PROBES / "live-kvm-zen3.txt").read_text(encoding="utf-8"), "probe")
+    lines = ("flops: 6e+10", "write: 1.5e9", "flops: x")
+    report = NodeReport("n1", facts, {"rates": lines})
+    found = {
+        key: each.value
+        for key, each in rates_found(report, facts).items()
+        if isinstance(each, Fact)
+    }
+    assert found == {"facts.core_flops": 6e10 / facts.cores, "facts.scratch_bytes_per_s": 1.5e9}
+    assert rates_found(NodeReport("n1", facts), facts) == {}
+    kit = make_kit(tmp_path)
+    kit.case(cost={"seconds": "{1e9 / scratch_bytes_per_s + 1e12 / likely_flops}"})
+    site = kit.site()
+    for measured, seconds in (({}, 5 + 25), ({"scratch_bytes_per_s": 1e9, "core_flops": 1e12}, 2)):
+        partition = site.partition.model_copy(update={"facts": measured})
+        plan = kit.plan(site=site.model_copy(update={"partition": partition}))
+        assert next(plan.steps()).seconds == seconds
+        assumed = {key for key in plan.assumed if key.startswith("facts.")}
+        assert assumed == ({*()} if measured else {"facts.scratch_bytes_per_s", "facts.core_flops"})

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.folders import ROOT
 
+from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.software.provider import check_provider
 from proofmark.software.request import ProvisionRequest
@@ -33,7 +35,7 @@ def test_a_longer_folder_is_refused_with_both_lengths_and_the_variable() -> None
 
 
 @pytest.mark.fault("path-too-long")
-def test_plan_and_validate_and_the_check_of_install_refuse_it(tmp_path: Path) -> None:
+def test_a_new_run_and_the_check_of_install_refuse_it(tmp_path: Path) -> None:
     check_provider("spack", SHORT)
     for name in ("system", "easybuild", "preinstalled"):
         check_provider(name, LONG)
@@ -41,6 +43,28 @@ def test_plan_and_validate_and_the_check_of_install_refuse_it(tmp_path: Path) ->
         check_provider("spack", LONG)
     with pytest.raises(BadInput, match="provision_prefixes"):
         missing_specs(ProvisionRequest(tmp_path, "local", {}, LONG), "debian12")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["validate"], ["plan"], ["plan", "--create", "--no-link"]],
+    ids=["validate", "plan", "create"],
+)
+def test_a_checkout_in_any_folder_is_validated_and_planned(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = ["-i", f"{ROOT}/inventory/local-spack", "-l", "local", "--suite", "p2"]
+    code = main([*words, *site, "--prefixes", f"{LONG}"])
+    printed, said = capsys.readouterr()
+    if "--create" in words:
+        assert (code, "characters" in said) == (3, True)
+        return
+    assert code == 0, said
+    (place,) = (line for line in printed.splitlines() if line.startswith("no run from here"))
+    assert f"{LONGEST + 1} characters" in place
+    assert "node-hours" in printed
+    assert "required: stream copy, scale, add, triad (memory ddr): only a floor" in printed
+    assert "refused without -e accept_unjudged=true" in printed
 
 
 @pytest.mark.fault("path-with-blank")
