@@ -8,10 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import SYMBOLS, make_kit, topology
 from tests.folders import DATA, PROBES
 
 from proofmark.common.errors import BadInput
+from proofmark.plan.expansion import make_plan
+from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.survey.entries import Fact
 from proofmark.site.survey.node_answers import NodeReport
@@ -102,7 +104,9 @@ def test_measured_rates_are_facts_by_which_a_plan_estimates_times(tmp_path: Path
     site = kit.site()
     for measured, seconds in (({}, 5 + 25), ({"scratch_bytes_per_s": 1e9, "core_flops": 1e12}, 2)):
         partition = site.partition.model_copy(update={"facts": measured})
-        plan = kit.plan(site=site.model_copy(update={"partition": partition}))
+        here = site.model_copy(update={"partition": partition})
+        machine = Machine({**SYMBOLS, "likely_flops": 4e10}, topology())
+        plan = make_plan(kit.benchmarks(), "quick", here, machine)
         assert next(plan.steps()).seconds == seconds
         assumed = {key for key in plan.assumed if key.startswith("facts.")}
         assert assumed == ({*()} if measured else {"facts.scratch_bytes_per_s", "facts.core_flops"})
