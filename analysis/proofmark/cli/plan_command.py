@@ -18,7 +18,7 @@ from proofmark.cli.command_inputs import (
     suite_argument,
 )
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.plan_print import ShownPlan, print_plans
+from proofmark.cli.plan_print import ShownPlan, print_plans, unjudged_lines
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.cli.site import inventory_of, limit_argument, only_nodes, site_argument
 from proofmark.common.errors import BadInput, bad_input
@@ -151,7 +151,7 @@ def plan(options: Namespace) -> int:
         write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
-    for line in _notes(made, benchmarks, site, machines):
+    for line in [*_notes(made, benchmarks, site, machines), *unjudged_lines(unjudged)]:
         say(line)
     print_json(
         {
@@ -226,11 +226,11 @@ def validate(options: Namespace) -> int:
     from proofmark.cli.site_checks import site_checks
     from proofmark.jobs.site_check import job_mistakes
 
-    inventory = inventory_of(options)
+    inventory, benchmarks = inventory_of(options), kit_benchmarks()
     checked = check_site(
         inventory,
         options.limit,
-        kit_benchmarks(),
+        benchmarks,
         SiteChecks(
             facts=site_checks(kit_folder()),
             packages=packages_of_kit,
@@ -260,7 +260,7 @@ def validate(options: Namespace) -> int:
     for place, question in comments(inventory.folder):
         print_line(f"question: {place}: {question}")
     for site in checked.sites:
-        for line in _of_site(site, checked, options):
+        for line in _of_site(site, checked, benchmarks, options):
             print_line(line)
     return 0
 
@@ -273,23 +273,24 @@ def _limit_lines(checked: Checked) -> Iterator[str]:
         yield from (f"refused: {partition}: {each.line()}" for each in lacking)
 
 
-def _of_site(site: Site, checked: Checked, options: Namespace) -> Iterator[str]:
+def _of_site(
+    site: Site, checked: Checked, benchmarks: Benchmarks, options: Namespace
+) -> Iterator[str]:
     """Yield what stays unjudged on `site`, and why no run starts from this checkout."""
-    yield from _unjudged_lines(
-        site, [each for each in checked.plans if each.partition == site.partition_name]
-    )
+    plans = [each for each in checked.plans if each.partition == site.partition_name]
+    yield from _unjudged_lines(site, plans, benchmarks)
     yield from _place(site, options)
     if unrunnable := unseen(site, result_folder(kit_folder(), "runs")):
         yield f"no run from here: {unrunnable}"
 
 
-def _unjudged_lines(site: Site, plans: Sequence[Plan]) -> Iterator[str]:
+def _unjudged_lines(site: Site, plans: Sequence[Plan], benchmarks: Benchmarks) -> Iterator[str]:
     """Yield a line for each figure that will stay unjudged, with its suites."""
     machines, probe = machines_of(site)
     suites: dict[Message, list[str]] = {}
     refused: list[str] = []
     for plan in plans:
-        found = unjudged_of(plan, kit_benchmarks(), site, machines, probe)
+        found = unjudged_of(plan, benchmarks, site, machines, probe)
         refused += [plan.suite] if refusals(found) else []
         for each in found:
             suites.setdefault(each.message, []).append(plan.suite)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,19 +48,20 @@ def print_plans(plans: Sequence[ShownPlan], runs: Path, *, as_json: bool) -> Non
             {
                 **each.plan.model_dump(mode="json"),
                 "summary": plan_summary(each.plan),
-                "history": asdict(cost),
+                "history": {key: each for key, each in asdict(cost).items() if key != "seconds"},
                 "jobs": [_job(job) for job in jobs],
                 "unjudged": [one.as_json() for one in each.unjudged],
                 "notes": each.notes,
             }
             for each, cost, jobs in zip(plans, earlier, times, strict=True)
         ]
-        for line in chain.from_iterable(each.notes for each in plans):
-            say(line)
+        for each in plans:
+            for line in [*each.notes, *unjudged_lines(each.unjudged)]:
+                say(line)
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:
         for each, cost, jobs in zip(plans, earlier, times, strict=True):
-            print_plan(each.plan, jobs, [*each.notes, *_unjudged(each)])
+            print_plan(each.plan, jobs, [*each.notes, *unjudged_lines(each.unjudged)])
             if cost.steps:
                 print(
                     f"{cost.steps} of {each.plan.totals.steps} steps have durations from "
@@ -78,10 +78,11 @@ def print_plans(plans: Sequence[ShownPlan], runs: Path, *, as_json: bool) -> Non
             )
 
 
-def _unjudged(shown: ShownPlan) -> Iterator[str]:
-    for each in shown.unjudged:
+def unjudged_lines(unjudged: Sequence[Unjudged]) -> Iterator[str]:
+    """Yield a line for each figure that will stay unjudged, and whether a run is refused."""
+    for each in unjudged:
         yield f"unjudged: {each.message}"
-    if refusals(shown.unjudged):
+    if refusals(unjudged):
         yield f"refused without -e {ACCEPT}=true"
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MACHINE_MESSAGES: Mapping[str, str] = {
+    # judge: known before a run
+    "floor-only": "only a floor applies, which a figure cannot pass",
+    "foreseen": "{kind}: {figure}: {text}",
+    "foreseen-key": "{kind}: {figure}: {text}; the key {key} enables a judgement",
     # site: facts that a probe does not report
     "absent-said": "{problem}",
     "absent-no-file": "no such file: {path}",

@@ -53,9 +53,6 @@ MESSAGES: Mapping[str, str] = {
     "not-measured": "{name} was not measured",
     "reference-zero": "{name} is 0",
     "no-reference": "no reference applies",
-    "floor-only": "only a floor applies, which a figure cannot pass",
-    "foreseen": "{kind}: {figure}: {text}",
-    "foreseen-key": "{kind}: {figure}: {text}; the key {key} enables a judgement",
     "hardware-unknown": "{nodes}: the node's hardware is not known",
     "fact-unknown": "{text} is not known; the key {key} enables this judgement",
     "fact-hidden": "{text} is not known ({node} is virtual: {machine}); the key {key} enables this "
