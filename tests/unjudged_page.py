@@ -19,7 +19,7 @@ from proofmark.plan.plan import Plan
 from proofmark.site.machines import machines_of
 
 PAGE = ROOT / "docs" / "tested.md"
-BEGIN = "<!-- `python -m tests.unjudged_page` writes the lines to the next heading -->\n"
+BEGIN = "<!-- tests/unjudged_page.py writes the lines to the next heading -->\n"
 HEAD = "| figure and reason | sites: suites |\n|---|---|\n"
 DECLARED = [each for each in SHIPPED if not each[0].startswith("local")]
 

@@ -80,7 +80,7 @@ def refusals(found: Sequence[Unjudged]) -> list[InputError]:
     """Return the mistakes, without a file, because of which a run is refused."""
     accepted = f"a fact that enables it, another suite, or -e {ACCEPT}=true"
     return [
-        InputError("", each.key, f"cannot be judged: {each.message}", accepted)
+        InputError("", each.key, f"figures that cannot be judged: {each.message}", accepted)
         for each in found
         if each.kind != "reference"
     ]

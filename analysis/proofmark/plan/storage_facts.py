@@ -25,11 +25,13 @@ HPL_RATE = "likely_flops"
 
 def rate_symbols(partition: Partition, machine: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rates by which the times of steps are estimated, by their name in expressions."""
-    facts = partition.facts
-    symbols: dict[str, Any] = {SCRATCH_RATE: facts.get(SCRATCH_RATE, LIKELY_WRITE)}
-    if measured := facts.get(CORE_FLOPS):
-        symbols[HPL_RATE] = LIKELY_SHARE * float(measured) * machine["cores"]
-    return symbols
+    facts, cores = partition.facts, machine["cores"]
+    measured = facts.get(CORE_FLOPS)
+    rated = machine.get(HPL_RATE, LIKELY_FLOPS * cores)
+    return {
+        SCRATCH_RATE: facts.get(SCRATCH_RATE, LIKELY_WRITE),
+        HPL_RATE: LIKELY_SHARE * float(measured) * cores if measured else rated,
+    }
 
 
 def assumed_rates(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:

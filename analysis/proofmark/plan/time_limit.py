@@ -68,11 +68,12 @@ def longest_step_s(steps: Iterable[Step], queue: Queue) -> int:
 def within_limit(steps: Sequence[Step], queue: Queue) -> Iterator[list[Step]]:
     """Yield `steps` in their order in parts; each is a job that the queue accepts."""
     part: list[Step] = []
-    room = queue.max_walltime_s
+    longest, expected = queue.max_walltime_s, 0.0
     for step in steps:
-        if part and room and MARGIN * sum(each.wall_s for each in [*part, step]) > room:
+        expected += step.wall_s
+        if part and longest and MARGIN * expected > longest:
             yield part
-            part = []
+            part, expected = [], step.wall_s
         part.append(step)
     if part:
         yield part

@@ -122,7 +122,6 @@ def _complete(machine: Machine) -> Machine:
         "main_memory": topology.main_memory,
         "memories": list(topology.memories),
         "llc_bytes": topology.llc_bytes,
-        "likely_flops": LIKELY_FLOPS * machine.symbols["cores"],
     }
     return replace(machine, symbols={**symbols, **machine.symbols})
 
