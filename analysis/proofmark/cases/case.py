@@ -166,6 +166,13 @@ class Case(StrictModel):
         return self
 
     @model_validator(mode="after")
+    def _judged_with(self) -> Self:
+        named = {name for metric in self.metrics.values() for name in metric.judged_with}
+        if unknown := sorted(named - self.labels.keys()):
+            raise ValueError(f"judged_with: labels of the case: no {', '.join(unknown)}")
+        return self
+
+    @model_validator(mode="after")
     def _files(self) -> Self:
         if taken := {*self.inputs} & {*STEP_FILES, *PRINTED} | {self.output} & STEP_FILES:
             raise ValueError(

@@ -11,6 +11,28 @@ from proofmark.site.partition import Partition
 
 SERVER_CACHES = "server_cache_bytes"
 """Name in expressions: the memory of all storage servers together; 0 is not known."""
+UNKNOWN_RATE = 200e6
+"""The rate in byte/s at which a node is expected to write: a disk of a small virtual machine."""
+UNKNOWN_CLIENT_PEAK, UNKNOWN_PEAK = 5e9, 1e12
+"""The rates in byte/s that a node, and all servers together, are assumed not to exceed. Where they
+do, a file has its size before the end of the time, and the rate is still that of the file."""
+RATE_MARGIN = 1.5
+"""The factor by which nodes and servers may write faster than the rate that is stated for them."""
+
+
+def storage_rates(partition: Partition) -> dict[str, float]:
+    """Return the rates of the scratch in byte/s, by their name in expressions.
+
+    ``client_bytes_per_s`` is what one node is expected to write. ``client_peak`` is the most that
+    one node writes, ``servers_peak`` the most that all nodes write together.
+    """
+    client, servers = partition.scratch.client_bytes_per_s, partition.scratch.bytes_per_s
+    peak = RATE_MARGIN * client if client else UNKNOWN_CLIENT_PEAK
+    return {
+        "client_bytes_per_s": client or UNKNOWN_RATE,
+        "client_peak": min(partition.fabric.link_bytes_per_s, peak),
+        "servers_peak": RATE_MARGIN * servers if servers else UNKNOWN_PEAK,
+    }
 
 
 def storage_symbols(partition: Partition) -> dict[str, Any]:
@@ -24,17 +46,40 @@ def storage_symbols(partition: Partition) -> dict[str, Any]:
         "layout_axes": list(layout_axes(scratch.type)),
         "storage_targets": scratch.targets,
         SERVER_CACHES: scratch.server_cache_bytes or 0,
+        **storage_rates(partition),
     }
 
 
-def assumed_caches(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
-    """Return the assumption on the caches of the servers, if one of `cases` depends on it."""
-    known = partition.scratch.server_cache_bytes is not None
-    if known or not any(SERVER_CACHES in case.used_names() for case in cases):
-        return {}
+def assumed_storage(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
+    """Return the assumptions on the scratch on which the expressions of `cases` depend."""
+    scratch = partition.scratch
+    unknown = {
+        SERVER_CACHES: scratch.server_cache_bytes is None,
+        "client_bytes_per_s": scratch.client_bytes_per_s is None,
+        "servers_peak": scratch.bytes_per_s is None,
+    }
+    used = set().union(*(case.used_names() for case in cases))
     return {
-        f"scratch.{SERVER_CACHES}": (
-            "not declared; files of twice the memory of the clients, or what they write within the "
-            "time of a measurement, are assumed to exceed the caches of the servers"
-        )
+        key: text
+        for name, (key, text) in _ASSUMED.items()
+        if unknown[name] and name in used
     }
+
+
+_ASSUMED = {
+    SERVER_CACHES: (
+        f"scratch.{SERVER_CACHES}",
+        "not declared; files of twice the memory of the clients, or what they write within the "
+        "time of a measurement, are assumed to exceed the caches of the servers",
+    ),
+    "client_bytes_per_s": (
+        "scratch.client_bytes_per_s",
+        f"not declared; run times are estimated with {UNKNOWN_RATE / 1e6:g} MB/s for each node",
+    ),
+    "servers_peak": (
+        "scratch.bytes_per_s",
+        f"not declared; the space is what {UNKNOWN_PEAK / 1e12:g} TB/s write within the time of a "
+        "measurement",
+    ),
+}
+"""The key and the text of each assumption, by the name in expressions."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import MEASURED
+from proofmark.cases.vocabulary import Parameters
 from proofmark.common.message import Message
 from proofmark.judge.intervals import noise
 from proofmark.records.columns import Record, Records
@@ -100,10 +100,12 @@ class OfCase:
     Attributes:
         case: the case of the figures that it judges.
         reference: the reference or limit.
+        judged_with: that of its metric.
     """
 
     case: str
     reference: Reference
+    judged_with: Parameters = field(default_factory=dict)
 
     @cached_property
     def _key(self) -> tuple[str, str]:
@@ -118,12 +120,17 @@ def ordered_references(benchmarks: Benchmarks, limits: Sequence[Limit]) -> list[
 
     In this order they judge a figure.
     """
-    of_cases = (
-        OfCase(name, reference)
-        for name, case in benchmarks.cases.items()
-        for reference in case.references
-    )
-    return list(dict.fromkeys([*of_cases, *(OfCase(limit.case, limit) for limit in limits)]))
+    every = [
+        *((name, each) for name, case in benchmarks.cases.items() for each in case.references),
+        *((limit.case, limit) for limit in limits),
+    ]
+    return list(dict.fromkeys(_of_case(benchmarks, *each) for each in every))
+
+
+def _of_case(benchmarks: Benchmarks, name: str, reference: Reference) -> OfCase:
+    case = benchmarks.cases.get(name)
+    metric = case.metrics.get(reference.metric) if case else None
+    return OfCase(name, reference, metric.judged_with if metric else {})
 
 
 def applying_references(
@@ -136,7 +143,7 @@ def applying_references(
     for number, measurand in enumerate(records.measurands):
         about = records.of_measurand(number)
         chosen = candidates.get((measurand.case, measurand.metric), ())
-        if applying := [each for each in chosen if applies(each.reference, about)]:
+        if applying := [each for each in chosen if applies(each, about)]:
             yield number, applying
 
 
@@ -154,14 +161,14 @@ def fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
     return all(traits[key] == value for key, value in wanted.items() if key in traits)
 
 
-def applies(reference: Reference, record: Record) -> bool:
-    """Return whether `reference` is for this figure, system and mode."""
-    of_record = traits(record)
+def applies(of: OfCase, record: Record) -> bool:
+    """Return whether a reference is for this figure, system and mode."""
+    reference, of_record = of.reference, traits(record)
     return (
         reference.metric == record.metric
         and reference.system in (None, record.system)
         and (reference.mode in (None, record.mode) or record.mode == UNRECORDED)
-        and reference.accepts(of_record.get(MEASURED))
+        and reference.accepts(of_record, of.judged_with)
         and all(of_record.get(key) == value for key, value in reference.where.items())
     )
 
