@@ -50,9 +50,10 @@ class Suite(StrictModel):
     An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
     ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
     ``sanity`` is true for a suite that only looks for faults: floors and peers suffice for exit
-    code 0. ``within_s`` is the expected time, in seconds, in which the suite ends on each machine: the
-    plan repeats steps less often for it (`SuiteUse.least_repeats`). ``practice`` is true for a suite that finds nothing about a machine: it is never offered
+    code 0. ``practice`` is true for a suite that finds nothing about a machine: it is never offered
     in place of another suite on a real machine.
+    ``within_s`` is the expected time in seconds in which the suite ends on each machine: for it the
+    plan repeats steps less often (`SuiteUse.least_repeats`).
     ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
     """
 

@@ -274,7 +274,7 @@ def _rows(of: OfCase, figures: Aggregates) -> dict[str, set[int]]:
     chosen = [
         number
         for number in range(len(records.measurands))
-        if applies(of, records.of_measurand(number))
+        if applies(of.reference, records.of_measurand(number), of.judged_with)
     ]
     places = np.flatnonzero(np.isin(records.measurand, chosen))
     rows: dict[str, set[int]] = {}

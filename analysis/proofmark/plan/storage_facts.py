@@ -59,11 +59,7 @@ def assumed_storage(partition: Partition, cases: Iterable[Case]) -> dict[str, st
         "servers_peak": scratch.bytes_per_s is None,
     }
     used = set().union(*(case.used_names() for case in cases))
-    return {
-        key: text
-        for name, (key, text) in _ASSUMED.items()
-        if unknown[name] and name in used
-    }
+    return {key: text for name, (key, text) in _ASSUMED.items() if unknown[name] and name in used}
 
 
 _ASSUMED = {

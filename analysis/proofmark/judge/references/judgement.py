@@ -8,7 +8,6 @@ from functools import cached_property
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import Parameters
 from proofmark.common.message import Message
 from proofmark.judge.intervals import noise
 from proofmark.records.columns import Record, Records
@@ -18,6 +17,7 @@ from proofmark.site.partition import Limit
 
 Scalar = str | int | float
 Nodes = Mapping[str, NodeFacts]
+NO_LABELS: Mapping[str, Scalar] = {}
 PEERS = "peers"
 """The kind of a judgement by like nodes of the run."""
 
@@ -100,12 +100,12 @@ class OfCase:
     Attributes:
         case: the case of the figures that it judges.
         reference: the reference or limit.
-        judged_with: that of its metric.
+        judged_with: the labels of its metric with which figures are compared.
     """
 
     case: str
     reference: Reference
-    judged_with: Parameters = field(default_factory=dict)
+    judged_with: Mapping[str, Scalar] = field(default_factory=dict)
 
     @cached_property
     def _key(self) -> tuple[str, str]:
@@ -143,7 +143,9 @@ def applying_references(
     for number, measurand in enumerate(records.measurands):
         about = records.of_measurand(number)
         chosen = candidates.get((measurand.case, measurand.metric), ())
-        if applying := [each for each in chosen if applies(each, about)]:
+        if applying := [
+            each for each in chosen if applies(each.reference, about, each.judged_with)
+        ]:
             yield number, applying
 
 
@@ -161,14 +163,19 @@ def fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
     return all(traits[key] == value for key, value in wanted.items() if key in traits)
 
 
-def applies(of: OfCase, record: Record) -> bool:
-    """Return whether a reference is for this figure, system and mode."""
-    reference, of_record = of.reference, traits(record)
+def applies(
+    reference: Reference, record: Record, judged_with: Mapping[str, Scalar] = NO_LABELS
+) -> bool:
+    """Return whether `reference` is for this figure, system and mode.
+
+    `judged_with` is that of its metric (`proofmark.cases.reference.Metric`).
+    """
+    of_record = traits(record)
     return (
         reference.metric == record.metric
         and reference.system in (None, record.system)
         and (reference.mode in (None, record.mode) or record.mode == UNRECORDED)
-        and reference.accepts(of_record, of.judged_with)
+        and reference.accepts(of_record, judged_with)
         and all(of_record.get(key) == value for key, value in reference.where.items())
     )
 
