@@ -7,16 +7,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.vocabulary import (
-    MEASURED,
-    TOGETHER,
-    Braces,
-    Name,
-    Parameters,
-    Scalar,
-    Slug,
-    Text,
-)
+from proofmark.cases.vocabulary import MEASURED, TOGETHER, Braces, Name, Parameters, Slug, Text
 from proofmark.common.strict_model import StrictModel
 
 HardwareRule = Literal[
@@ -169,7 +160,7 @@ class Reference(StrictModel):
         """Whether it has a bound of its own."""
         return self.at_least is not None or self.at_most is not None
 
-    def accepts(self, traits: Mapping[str, object], judged_with: Mapping[str, Scalar]) -> bool:
+    def accepts(self, traits: Mapping[str, object], judged_with: Mapping[str, object]) -> bool:
         """Return whether figures with these traits and this `Metric.judged_with` are compared.
 
         Pairs that measured together may share links. Only a reference whose ``where`` has

@@ -9,19 +9,13 @@ from proofmark.common.text import duration
 from proofmark.plan.draft import Draft
 
 Uses = Sequence[tuple[SuiteUse, list[Draft]]]
-"""The uses of a suite in a mode, each with its steps."""
 
 
 def within(limit_s: float | None, uses: Uses, leave_out: Callable[[str], None]) -> Uses:
-    """Return `uses` with as many repeats as end within `limit_s` seconds; None is no limit.
+    """Return the uses of one mode with as many repeats as end within `limit_s` (`Suite.within_s`).
 
     All uses lose the same share of their repeats, and keep ``least_repeats``. If these take longer,
-    the plan takes longer.
-
-    Args:
-        limit_s: `Suite.within_s`.
-        uses: the uses in one mode.
-        leave_out: takes the reason for which a use has fewer repeats.
+    the plan takes longer. `leave_out` takes the reason for which a use has fewer repeats.
     """
     if limit_s is None:
         return uses

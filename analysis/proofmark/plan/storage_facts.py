@@ -52,30 +52,27 @@ def storage_symbols(partition: Partition) -> dict[str, Any]:
 
 def assumed_storage(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
     """Return the assumptions on the scratch on which the expressions of `cases` depend."""
-    scratch = partition.scratch
-    unknown = {
-        SERVER_CACHES: scratch.server_cache_bytes is None,
-        "client_bytes_per_s": scratch.client_bytes_per_s is None,
-        "servers_peak": scratch.bytes_per_s is None,
-    }
     used = set().union(*(case.used_names() for case in cases))
-    return {key: text for name, (key, text) in _ASSUMED.items() if unknown[name] and name in used}
+    return {
+        f"scratch.{key}": f"not declared; {text}"
+        for name, key, text in _ASSUMED
+        if name in used and getattr(partition.scratch, key) is None
+    }
 
 
-_ASSUMED = {
-    SERVER_CACHES: (
-        f"scratch.{SERVER_CACHES}",
-        "not declared; files of twice the memory of the clients, or what they write within the "
-        "time of a measurement, are assumed to exceed the caches of the servers",
+_ASSUMED = (
+    (
+        *(SERVER_CACHES, SERVER_CACHES),
+        "files of twice the memory of the clients, or what they write within the time of a "
+        "measurement, are assumed to exceed the caches of the servers",
     ),
-    "client_bytes_per_s": (
-        "scratch.client_bytes_per_s",
-        f"not declared; run times are estimated with {UNKNOWN_RATE / 1e6:g} MB/s for each node",
+    (
+        *("client_bytes_per_s", "client_bytes_per_s"),
+        f"run times are estimated with {UNKNOWN_RATE / 1e6:g} MB/s for each node",
     ),
-    "servers_peak": (
-        "scratch.bytes_per_s",
-        f"not declared; the space is what {UNKNOWN_PEAK / 1e12:g} TB/s write within the time of a "
-        "measurement",
+    (
+        *("servers_peak", "bytes_per_s"),
+        f"the space is what {UNKNOWN_PEAK / 1e12:g} TB/s write within the time of a measurement",
     ),
-}
-"""The key and the text of each assumption, by the name in expressions."""
+)
+"""The name in expressions, the key of the scratch, and what is assumed without it."""

@@ -120,17 +120,18 @@ def ordered_references(benchmarks: Benchmarks, limits: Sequence[Limit]) -> list[
 
     In this order they judge a figure.
     """
-    every = [
-        *((name, each) for name, case in benchmarks.cases.items() for each in case.references),
-        *((limit.case, limit) for limit in limits),
-    ]
-    return list(dict.fromkeys(_of_case(benchmarks, *each) for each in every))
-
-
-def _of_case(benchmarks: Benchmarks, name: str, reference: Reference) -> OfCase:
-    case = benchmarks.cases.get(name)
-    metric = case.metrics.get(reference.metric) if case else None
-    return OfCase(name, reference, metric.judged_with if metric else {})
+    of_cases = (
+        (name, case, reference)
+        for name, case in benchmarks.cases.items()
+        for reference in case.references
+    )
+    of_contract = ((limit.case, benchmarks.cases.get(limit.case), limit) for limit in limits)
+    return list(
+        dict.fromkeys(
+            OfCase(name, each, case.judged_with(each.metric) if case else NO_LABELS)
+            for name, case, each in (*of_cases, *of_contract)
+        )
+    )
 
 
 def applying_references(
