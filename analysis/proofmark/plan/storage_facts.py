@@ -55,24 +55,17 @@ def assumed_storage(partition: Partition, cases: Iterable[Case]) -> dict[str, st
     used = set().union(*(case.used_names() for case in cases))
     return {
         f"scratch.{key}": f"not declared; {text}"
-        for name, key, text in _ASSUMED
+        for (name, key), text in _ASSUMED.items()
         if name in used and getattr(partition.scratch, key) is None
     }
 
 
-_ASSUMED = (
-    (
-        *(SERVER_CACHES, SERVER_CACHES),
-        "files of twice the memory of the clients, or what they write within the time of a "
-        "measurement, are assumed to exceed the caches of the servers",
-    ),
-    (
-        *("client_bytes_per_s", "client_bytes_per_s"),
-        f"run times are estimated with {UNKNOWN_RATE / 1e6:g} MB/s for each node",
-    ),
-    (
-        *("servers_peak", "bytes_per_s"),
-        f"the space is what {UNKNOWN_PEAK / 1e12:g} TB/s write within the time of a measurement",
-    ),
-)
-"""The name in expressions, the key of the scratch, and what is assumed without it."""
+_ASSUMED = {
+    (SERVER_CACHES, SERVER_CACHES): "files of twice the memory of the clients, or what they write "
+    "within the time of a measurement, are assumed to exceed the caches of the servers",
+    ("client_bytes_per_s", "client_bytes_per_s"): "run times are estimated with "
+    f"{UNKNOWN_RATE / 1e6:g} MB/s for each node",
+    ("servers_peak", "bytes_per_s"): f"the space is what {UNKNOWN_PEAK / 1e12:g} TB/s write within "
+    "the time of a measurement",
+}
+"""What is assumed, by the name in expressions and the key of the scratch."""

@@ -41,8 +41,7 @@ def _best(samples: Sequence[Sample]) -> list[Sample]:
 def flat_grids(samples: Sequence[Sample]) -> Mapping[float, str]:
     """Return the grid P × Q by the number of nodes, where Q is more than `GRID_RATIO` × P.
 
-    A prime number of processes has only the grid with one row. HPL is slower on it than on the
-    grids beside it, for a reason that is not that of the nodes (HPL, TUNING).
+    A prime number of processes has only one row, on which HPL itself is slower (HPL, TUNING).
     """
     flat: dict[float, str] = {}
     for sample in samples:
