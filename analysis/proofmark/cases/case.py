@@ -26,6 +26,7 @@ from proofmark.cases.vocabulary import (
     FileName,
     KeyFigure,
     Name,
+    Parameters,
     Scalar,
     Slug,
     Sweep,
@@ -166,6 +167,14 @@ class Case(StrictModel):
         return self
 
     @model_validator(mode="after")
+    def _judged_with(self) -> Self:
+        named = {name for metric in self.metrics.values() for name in metric.judged_with}
+        # A case without labels may have the metrics of another one.
+        if self.labels and (unknown := sorted(named - self.labels.keys())):
+            raise ValueError(f"judged_with: labels of the case: no {', '.join(unknown)}")
+        return self
+
+    @model_validator(mode="after")
     def _files(self) -> Self:
         if taken := {*self.inputs} & {*STEP_FILES, *PRINTED} | {self.output} & STEP_FILES:
             raise ValueError(
@@ -216,6 +225,10 @@ class Case(StrictModel):
         """Yield the uses of the case in all suites."""
         for uses in self.suites.values():
             yield from uses
+
+    def judged_with(self, metric: str) -> Parameters:
+        """Return `Metric.judged_with`; nothing for a metric that is not one of the case."""
+        return self.metrics[metric].judged_with if metric in self.metrics else {}
 
     def reader(self) -> ReadSpec:
         """Return the rules that read the output. `load_benchmarks` has resolved ``same_as``."""

@@ -64,6 +64,8 @@ class Metric(StrictModel):
     so that they are not compared.
     ``one_way`` is true for the rate of a pair of nodes whose data flow only from the first node to
     the second.
+    ``judged_with`` are the labels with which a figure shows how good the machine is. A figure with
+    other values of them is compared only with floors, and with a limit whose ``where`` names them.
     ``material`` is the least change that matters; the default is `MATERIAL`, and `MATERIAL_LATENCY`
     for a time in microseconds. A comparison that would not see it does not pass.
     """
@@ -75,6 +77,7 @@ class Metric(StrictModel):
     same_digits: bool = False
     peers: bool = True
     one_way: bool = False
+    judged_with: Parameters = {}
     material: Material | None = None
 
     @property
@@ -157,10 +160,15 @@ class Reference(StrictModel):
         """Whether it has a bound of its own."""
         return self.at_least is not None or self.at_most is not None
 
-    def accepts(self, measured: object) -> bool:
-        """Return whether figures with this value of `MEASURED` are compared; None is no value.
+    def accepts(self, traits: Mapping[str, object], judged_with: Mapping[str, object]) -> bool:
+        """Return whether figures with these traits and this `Metric.judged_with` are compared.
 
         Pairs that measured together may share links. Only a reference whose ``where`` has
         `MEASURED` is for their figures.
         """
-        return measured != TOGETHER or MEASURED in self.where
+        needed = {} if self.kind == "floor" else judged_with
+        if traits.get(MEASURED) == TOGETHER and MEASURED not in self.where:
+            return False
+        return all(
+            name in self.where or traits.get(name, value) == value for name, value in needed.items()
+        )

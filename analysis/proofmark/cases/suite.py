@@ -52,6 +52,8 @@ class Suite(StrictModel):
     ``sanity`` is true for a suite that only looks for faults: floors and peers suffice for exit
     code 0. ``practice`` is true for a suite that finds nothing about a machine: it is never offered
     in place of another suite on a real machine.
+    ``within_s`` is the expected time in seconds in which the suite ends on each machine: for it the
+    plan repeats steps less often (`SuiteUse.least_repeats`).
     ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
     """
 
@@ -61,6 +63,7 @@ class Suite(StrictModel):
     sanity: bool = False
     practice: bool = False
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
+    within_s: float | None = Field(default=None, gt=0)
     required_metrics: list[Required] = []
     alternatives: list[Alternative] = []
 

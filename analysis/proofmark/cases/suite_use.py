@@ -73,7 +73,8 @@ class SuiteUse(StrictModel):
     ``where`` selects points, in addition to the ``where`` of the case. ``modes`` are names of
     firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
     the number of times that each step runs in each repeat of the suite; ``at_most`` is the number
-    of repeats of the suite in which it runs, if it is smaller. ``load`` is a program that runs
+    of repeats of the suite in which it runs, if it is smaller. ``least_repeats`` is the number to
+    which `Suite.within_s` may reduce ``repeats``. ``load`` is a program that runs
     beside each step.
 
     ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
@@ -96,6 +97,7 @@ class SuiteUse(StrictModel):
     alone: bool = False
     rounds: int = Field(default=16, ge=1, le=MAX_ROUNDS)
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
+    least_repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     at_most: int | None = Field(default=None, ge=1, le=MAX_REPEATS)
     search: SearchRule | None = None
     name: Slug | None = None

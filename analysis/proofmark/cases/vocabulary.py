@@ -18,6 +18,7 @@ TOGETHER: Measured = "together"
 """All pairs of a round measured at the same time. They may share links."""
 ALONE: Measured = "alone"
 """No two pairs that measured at the same time share a switch of the nearest level."""
+MemoryKind = Literal["ddr", "mcdram", "hbm", "cxl", "nvm", "gpu", "other"]
 MEMORY, DISTANCE, FILE_SYSTEM = "memory", "distance", "file_system"
 RESOLVED_AXES = (MEMORY, DISTANCE, FILE_SYSTEM)
 """Sweep axes that every case may use, and parameters of the step. The plan replaces a kind of

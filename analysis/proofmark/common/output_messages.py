@@ -35,6 +35,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "reader-partial": "the document is a report of a run that had not ended",
     "reader-contradiction": "{metric} is {printed}, but the other numbers of the row give "
     "{computed}",
+    "reader-short": "{metric} was measured for {seconds} s, less than {least} s",
     "reader-more-lines": "{problem} (and {lines} more lines)",
     "reader-no-option-size": "{option} {word}: not a size",
     "reader-first-row": "the first row has {bytes} bytes: rows from {least} on are missing",

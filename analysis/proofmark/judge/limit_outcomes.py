@@ -215,7 +215,7 @@ def _open(
             reason = answer.reason.without_nodes([node])
             hosts.setdefault(reason, set()).update(hosts_of(node))
     running = [step for step in evidence.plan.steps_to_run() if step.id in ids]
-    rows = _rows(of.reference, figures)
+    rows = _rows(of, figures)
     if evidence.plan.imported:
         if without := _nodes_without_row(rows, running):
             hosts.setdefault(Message("rows-missing"), set()).update(without)
@@ -268,13 +268,13 @@ def _nodes_without_row(rows: Mapping[str, set[int]], steps: Sequence[Step]) -> s
     return every - having
 
 
-def _rows(reference: Reference, figures: Aggregates) -> dict[str, set[int]]:
-    """Return the numbers of the measurands that `reference` is for, by the printing step."""
+def _rows(of: OfCase, figures: Aggregates) -> dict[str, set[int]]:
+    """Return the numbers of the measurands that a reference is for, by the printing step."""
     records = figures.records
     chosen = [
         number
         for number in range(len(records.measurands))
-        if applies(reference, records.of_measurand(number))
+        if applies(of.reference, records.of_measurand(number), of.judged_with)
     ]
     places = np.flatnonzero(np.isin(records.measurand, chosen))
     rows: dict[str, set[int]] = {}

@@ -15,6 +15,7 @@ from proofmark.common.auto_repeats import AutoRepeats
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.plan.draft import Draft
+from proofmark.plan.fewer_repeats import within
 from proofmark.plan.full_scale import fewer_nodes
 from proofmark.plan.members import members_at
 from proofmark.plan.plan import Group, Job, Plan
@@ -22,7 +23,7 @@ from proofmark.plan.search import Search
 from proofmark.plan.searches import searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step
-from proofmark.plan.storage_facts import assumed_caches, assumed_rates
+from proofmark.plan.storage_facts import assumed_rates, assumed_storage
 from proofmark.plan.suite_steps import SuiteSteps
 from proofmark.plan.time_limit import within_limit
 from proofmark.plan.totals import assumed, totals
@@ -74,7 +75,11 @@ def make_plan(
     numbers = itertools.count(1)
     current = site.partition.current_mode
     for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
-        uses = [use for name, case in members.items() for use in expansion.uses(name, case, mode)]
+        uses = within(
+            benchmarks.suite(suite).within_s,
+            [use for name, case in members.items() for use in expansion.uses(name, case, mode)],
+            lambda reason: expansion.left_out.update({reason: None}),
+        )
         planned = (
             replace(
                 draft,
@@ -120,7 +125,7 @@ def make_plan(
         "current_mode": current,
         "left_out": list(expansion.left_out),
         "assumed": assumed(site, groups)
-        | assumed_caches(site.partition, members.values())
+        | assumed_storage(site.partition, members.values())
         | assumed_rates(site.partition, [members[name] for name in used]),
         "searches": searches,
         "fewer_nodes": fewer_nodes(expansion.intended_nodes, all_steps),

@@ -177,10 +177,9 @@ def _conditions(reference: Reference) -> dict[str, Condition]:
         "metric": lambda figures: reference.metric in figures.metrics,
         **{f"where.{name}": has(name) for name in reference.where},
     }
-    if MEASURED not in reference.where:
-        conditions[f"where.{MEASURED}"] = lambda figures: reference.accepts(
-            figures.step.recorded.get(MEASURED)
-        )
+    conditions[_COMPARED] = lambda figures: reference.accepts(
+        figures.step.recorded, figures.judged_with.get(reference.metric, {})
+    )
     if reference.system is not None:
         conditions["system"] = lambda figures: reference.system == figures.system
     if reference.mode is not None:
@@ -286,24 +285,26 @@ class _Check:
         ]
         fewest = min(map(len, missed))
         nearest_ones = dict.fromkeys(
-            ", ".join(_trait_text(each, key) for key in keys)
+            ", ".join(_trait_text(each, key, reference.metric) for key in keys)
             for each, keys in zip(figures, missed, strict=True)
             if len(keys) == fewest
         )
-        named = [
-            key for key in conditions if key != f"where.{MEASURED}" or MEASURED in reference.where
-        ]
-        names = [key.removeprefix("where.") for key in named]
+        names = [key.removeprefix("where.") for key in conditions if key != _COMPARED]
         found = f"{', '.join(names)} together, which no figure has"
         return self.mistake("where", found, "; or ".join([*nearest_ones][:_MOST_NEAREST]))
 
 
+_COMPARED = "compared"
+"""The condition of `Reference.accepts`, which is no key of the file."""
 _MOST_NEAREST = 3
 """The largest number of figures that a mistake offers instead."""
 
 
-def _trait_text(figures: Figures, key: str) -> str:
-    """Return what `figures` have at the key of a condition, in words."""
+def _trait_text(figures: Figures, key: str, metric: str) -> str:
+    """Return what `figures` have at the key of a condition for `metric`, in words."""
+    if key == _COMPARED:
+        named = {MEASURED, *figures.judged_with.get(metric, {})} & figures.step.recorded.keys()
+        return ", ".join(f"{name} {figures.traits[name].accepted()}" for name in sorted(named))
     name = key.removeprefix("where.")
     if key == "metric":
         return f"{name} {', '.join(sorted(figures.metrics))}"

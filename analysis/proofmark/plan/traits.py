@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from proofmark.cases.case import Case
 from proofmark.cases.reader.spec import ParameterType
 from proofmark.cases.reader.values import parameter
 from proofmark.cases.telemetry import TELEMETRY
-from proofmark.cases.vocabulary import SENSOR
+from proofmark.cases.vocabulary import SENSOR, Parameters
 from proofmark.plan.step import Scalar, Step
 
 _TYPES: Mapping[ParameterType, str] = {
@@ -117,6 +117,7 @@ class Figures:
         mode: the firmware mode.
         metrics: the metrics that the reader of the case can read.
         traits: the traits of a figure, by name. A figure has no other trait.
+        judged_with: that of each metric of the case.
     """
 
     step: Step
@@ -124,6 +125,7 @@ class Figures:
     mode: str
     metrics: frozenset[str]
     traits: Mapping[str, Trait]
+    judged_with: Mapping[str, Parameters] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> frozenset[tuple[str, ...]]:
@@ -147,7 +149,8 @@ def figures_of(step: Step, case: Case, system: str, mode: str) -> Figures:
     traits[SENSOR] = Trait(kind="word")
     traits["benchmark"] = _benchmark(case, step.case)
     traits["placement"] = Trait(frozenset({step.placement}))
-    return Figures(step, system, mode, frozenset(metrics), traits)
+    judged_with = {name: metric.judged_with for name, metric in case.metrics.items()}
+    return Figures(step, system, mode, frozenset(metrics), traits, judged_with)
 
 
 def _as_printed(planned: Scalar, kind: ParameterType) -> frozenset[Scalar]:

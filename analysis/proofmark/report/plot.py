@@ -27,12 +27,14 @@ class PlotContext:
         machine: a node of the run's system; None if it is unknown.
         missing_steps: by case, the number of planned steps without a valid figure, and of planned
             steps.
+        derived: by step, the values that its case computed (`proofmark.plan.step.Step.derived`).
     """
 
     peak_gflops: float | None
     choice_labels: Mapping[tuple[str, str], str]
     machine: Machine | None = None
     missing_steps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    derived: Mapping[str, Mapping[str, str | int | float]] = field(default_factory=dict)
 
 
 class Plot(ABC):

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from proofmark.cases.vocabulary import Name, Slug, Text
+from proofmark.cases.vocabulary import MemoryKind, Name, Slug, Text
 from proofmark.common.input_limits import MAX_COUNT
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.node.topology import MemoryKind
 
 CURRENT = "current"
 """The only mode of a partition that declares none: the mode that its nodes are in."""

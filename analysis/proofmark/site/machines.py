@@ -20,11 +20,9 @@ LIKELY_SHARE = 0.5
 """HPL ÷ nominal peak that a plan assumes before the first measurement."""
 LIKELY_FLOPS = 20e9
 """HPL of one core in flop/s that a plan assumes if the nominal peak is unknown."""
-LIKELY_WRITE = 200e6
-"""What a node writes to scratch in bytes/s, as a plan assumes if nothing was measured."""
-SCRATCH_RATE, CORE_FLOPS = "scratch_bytes_per_s", "core_flops"
-"""Facts of a partition that ``proofmark init`` measures: what a node writes to scratch, and the
-multiply-add of one of its cores while all of them compute, flop/s."""
+CORE_FLOPS = "core_flops"
+"""The fact of a partition that ``proofmark init`` measures: the multiply-add of one core of a node
+while all of them compute, flop/s."""
 IDLE_SHARE = 0.1
 """Share of the cores that ranks inside domains of unequal size may leave idle."""
 

@@ -56,6 +56,8 @@ class Scratch(StrictModel):
         server_cache_bytes: the memory of all storage servers together, which can hold written data.
         storage_targets: the number of storage targets (their indexes begin with 0), or their
             indexes; None if they are not known. ``lfs osts`` prints those of Lustre.
+        client_bytes_per_s: the rate at which one node writes, measured or stated.
+        bytes_per_s: the peak rate of all storage servers together.
     """
 
     path: str = Field(pattern=r"^/")
@@ -66,6 +68,8 @@ class Scratch(StrictModel):
     layout: dict[str, str | int] = {}
     server_cache_bytes: Count | None = None
     storage_targets: Targets | list[Annotated[int, Field(ge=0)]] | None = None
+    client_bytes_per_s: Annotated[float, Field(gt=0)] | None = None
+    bytes_per_s: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _mount_is_complete(self) -> Self:

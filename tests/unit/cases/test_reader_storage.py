@@ -101,3 +101,33 @@ def test_a_directory_that_could_not_be_made_is_invalid() -> None:
     line = "WARNING: unable to create directory /scratch/mdtest/test-dir.0-0/dir.mdtest.1.101\n"
     text = text_of(MDTEST).replace("4 tasks,", f"{line}4 tasks,")
     assert not any(reading.valid for reading in read("mdtest", text))
+
+
+@pytest.mark.fault("phase-of-barriers")
+@pytest.mark.parametrize(
+    ("seconds", "valid"), [("0.422", False), ("0.999", False), ("1.000", True)]
+)
+def test_a_phase_that_only_measures_barriers_is_invalid(seconds: str, valid: bool) -> None:
+    """With -P mdtest 4.0 prints the least seconds of each phase, too."""
+    head, _, rates = text_of("mdtest-3.3.0_stonewall_files_n2.txt").partition("SUMMARY rate")
+    table, end, rest = rates.partition("-- finished")
+    times = "\n".join(
+        f"   {row:<26}: 30.100 {least} 30.050 0.020"
+        for row, least in [
+            ("File creation", "30.000"),
+            ("File stat", seconds),
+            ("File read", "1.500"),
+            ("File removal", "2.468"),
+        ]
+    )
+    text = f"{head}SUMMARY rate{table}SUMMARY time: (of 1 iterations)\n{times}\n{end}{rest}"
+    readings = {each.metric: each for each in read("mdtest", text)}
+    assert len(readings) == 4
+    assert {name: each.valid for name, each in readings.items()} == {
+        **dict.fromkeys(readings, True),
+        "file_stat": valid,
+    }
+    assert readings["file_stat"].value == 76856.411
+    if not valid:
+        reason = f"file_stat was measured for {float(seconds):g} s, less than 1 s"
+        assert readings["file_stat"].reason == reason

@@ -202,6 +202,28 @@ class TestApplies:
         assert applies(reference(**changes), record()) is expected
 
     @pytest.mark.parametrize(
+        ("kind", "label", "where", "expected"),
+        [
+            ("contract", "short", {}, False),
+            ("expected", "short", {}, False),
+            ("floor", "short", {}, True),
+            ("contract", "steady", {}, True),
+            ("contract", None, {}, True),
+            ("contract", "short", {"solve": "short"}, True),
+            ("contract", "steady", {"solve": "short"}, False),
+        ],
+    )
+    def test_a_contract_judges_figures_with_the_label_of_the_metric(
+        self, kind: str, label: str | None, where: dict[str, Any], expected: bool
+    ) -> None:
+        of = record()
+        if label:
+            of = replace(of, parameters={**of.parameters, "solve": label})
+        system = {"system": of.system} if kind == "expected" else {}
+        limit = reference(kind=kind, where=where, **system)
+        assert applies(limit, of, {"solve": "steady"}) is expected
+
+    @pytest.mark.parametrize(
         ("threads", "node", "expected"),
         [(40, "n1", True), (39, "n1", False), (None, "n1", True), (39, "n2", True)],
     )

@@ -21,6 +21,7 @@ from tests.fixtures.report_run import made_run
 from tests.fixtures.sweeps import Machine, Sheet
 
 from proofmark.cli.main import main
+from proofmark.common.expressions import grid
 from proofmark.judge.judging import judge_and_write
 from proofmark.papers.claim import PAPERS
 from proofmark.papers.figures import p5_placements
@@ -99,6 +100,36 @@ FIGURES = {
     ("p595", "P4"): ([data.bt_io(P595)], ["p4-class-a", "p4-class-b", "p4-class-c"]),
     ("p595", "P5"): ([data.collectives(P595)], ["p5-alltoall", "p5-differences"]),
 }
+
+
+@pytest.mark.parametrize("prime", [7, 11, 13])
+def test_a_grid_of_one_row_is_marked(prime: int) -> None:
+    (sheet, *_), _ = FIGURES["skl", "P1"]
+    plain = samples(sheet)
+
+    def on_grid(sample: Sample) -> Sample:
+        nodes = int(sample.record.parameters["nodes"])
+        p, q = grid(nodes)
+        record = replace(sample.record, parameters={**sample.record.parameters, "p": p, "q": q})
+        return replace(sample, record=record)
+
+    text = drawn("skl", [on_grid(each) for each in plain])["p1-hpl"].text
+    assert f"1 × {prime}" in text and "1 × 2" not in text and "2 × 3" not in text
+    assert "Marked" not in drawn("skl", plain)["p1-hpl"].text
+
+
+def test_figure_1_of_p5_names_what_was_measured_once() -> None:
+    sheets, _ = FIGURES["p595", "P5"]
+    given = samples(*sheets)
+    sizes = {int(s.record.parameters["bytes"]) for s in given if s.record.parameters["bytes"]}
+    steps = {s.record.step for s in given}
+    for once_from, named in ((max(sizes), True), (max(sizes) + 1, False)):
+        derived = {step: {"once_from": once_from} for step in steps}
+        context = PlotContext(None, {}, PAPERS["p595"], derived=derived)
+        (plot,) = [each for each in plots() if each.suite == "p5"]
+        with matplotlib.rc_context(STYLE):
+            figure, _ = plot.draw([each for each in given if plot.wants(each.record)], context)
+        assert ("Measured by a single operation: " in figure.text) is named
 
 
 @pytest.mark.parametrize("key", FIGURES, ids=" ".join)

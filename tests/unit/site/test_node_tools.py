@@ -97,16 +97,16 @@ def test_measured_rates_are_facts_by_which_a_plan_estimates_times(tmp_path: Path
         for key, each in rates_found(report, facts).items()
         if isinstance(each, Fact)
     }
-    assert found == {"facts.core_flops": 6e10 / facts.cores, "facts.scratch_bytes_per_s": 1.5e9}
+    assert found == {"facts.core_flops": 6e10 / facts.cores, "scratch.client_bytes_per_s": 1.5e9}
     assert rates_found(NodeReport("n1", facts), facts) == {}
     kit = make_kit(tmp_path)
-    kit.case(cost={"seconds": "{1e9 / scratch_bytes_per_s + 1e12 / likely_flops}"})
+    kit.case(cost={"seconds": "{1e12 / likely_flops}"})
     site = kit.site()
-    for measured, seconds in (({}, 5 + 25), ({"scratch_bytes_per_s": 1e9, "core_flops": 1e12}, 2)):
+    for measured, seconds in (({}, 25), ({"core_flops": 1e12}, 1)):
         partition = site.partition.model_copy(update={"facts": measured})
         here = site.model_copy(update={"partition": partition})
         machine = Machine({**SYMBOLS, "likely_flops": 4e10}, topology())
         plan = make_plan(kit.benchmarks(), "quick", here, machine)
         assert next(plan.steps()).seconds == seconds
         assumed = {key for key in plan.assumed if key.startswith("facts.")}
-        assert assumed == ({*()} if measured else {"facts.scratch_bytes_per_s", "facts.core_flops"})
+        assert assumed == ({*()} if measured else {"facts.core_flops"})

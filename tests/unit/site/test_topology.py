@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tests.folders import HWLOC
 
+from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.errors import BadInput
-from proofmark.site.node.topology import Cache, Core, MemoryKind, Topology
+from proofmark.site.node.topology import Cache, Core, Topology
 
 FILES = sorted(HWLOC.glob("*.xml"))
 GIB = 1 << 30

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from proofmark.cases.reader.spec_command import CommandLine, Complaint, Once
 from proofmark.cases.reader.spec_table import Table
@@ -65,12 +65,15 @@ class Keys(StrictModel):
         under: the title of their table. Lines before it are not read.
         until: the title of a table with the same keys and other quantities. Lines after it are not
             read.
+        least_seconds: the values are the seconds that the metrics were measured. A metric that was
+            measured for less is INVALID.
     """
 
     match: Pattern
     metrics: Mapping[str, Quantity]
     under: Pattern | None = None
     until: Pattern | None = None
+    least_seconds: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _groups(self) -> Keys:
@@ -213,7 +216,8 @@ class TextSpec(StrictModel):
             yield from row.metrics.items()
             yield from row.confirmed.items()
         for keys in self.keys:
-            yield from ((quantity.metric, quantity.unit) for quantity in keys.metrics.values())
+            if keys.least_seconds is None:
+                yield from ((quantity.metric, quantity.unit) for quantity in keys.metrics.values())
 
     @cached_property
     def first_metric(self) -> str:
@@ -232,6 +236,8 @@ class TextSpec(StrictModel):
             yield "text.complaints.metrics", complaint.metrics
         if self.command and (operations := self.command.operations):
             yield "text.command.operations", [*operations.options.values(), *operations.otherwise]
+        for keys in self.keys:
+            yield "text.keys.metrics", [quantity.metric for quantity in keys.metrics.values()]
         for group in self.command.phases if self.command else ():
             yield "text.command.phases", [name for names in group.values() for name in names]
 

@@ -20,7 +20,7 @@ from proofmark.cases.reader.spec_command import CommandLine, Complaint
 from proofmark.cases.reader.spec_table import Table
 from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.cases.reader.table import OpenTable
-from proofmark.cases.reader.values import shorten
+from proofmark.cases.reader.values import measured, shorten
 from proofmark.common.message import NOTHING, Message
 
 
@@ -257,10 +257,19 @@ class TextRun:
     def _key(self, keys: Keys, match: Match) -> None:
         if keys.under and keys.title not in self._under:
             return
-        if quantity := keys.quantity(match):
+        if (quantity := keys.quantity(match)) is None:
+            return
+        if keys.least_seconds is None:
             problems: list[Message] = []
             parameters = self._notes.typed(match.groupdict(), problems)
             self._notes.measure(quantity.metric, match["value"].strip(), parameters, problems)
+            return
+        seconds, problem = measured(match["value"].strip())
+        if seconds is not None and seconds < keys.least_seconds:
+            times = {"seconds": f"{seconds:g}", "least": f"{keys.least_seconds:g}"}
+            problem = Message("reader-short", metric=quantity.metric, **times)
+        if problem:
+            self._doubts[problem] = [quantity.metric]
 
     def _required(self, name: str, _: Match) -> None:
         if name in self._seen and self._rules.once:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import MEASURED
 from proofmark.common.message import Message
 from proofmark.judge.intervals import noise
 from proofmark.records.columns import Record, Records
@@ -18,6 +17,7 @@ from proofmark.site.partition import Limit
 
 Scalar = str | int | float
 Nodes = Mapping[str, NodeFacts]
+NO_LABELS: Mapping[str, Scalar] = {}
 PEERS = "peers"
 """The kind of a judgement by like nodes of the run."""
 
@@ -100,10 +100,12 @@ class OfCase:
     Attributes:
         case: the case of the figures that it judges.
         reference: the reference or limit.
+        judged_with: the labels of its metric with which figures are compared.
     """
 
     case: str
     reference: Reference
+    judged_with: Mapping[str, Scalar] = field(default_factory=dict)
 
     @cached_property
     def _key(self) -> tuple[str, str]:
@@ -119,11 +121,17 @@ def ordered_references(benchmarks: Benchmarks, limits: Sequence[Limit]) -> list[
     In this order they judge a figure.
     """
     of_cases = (
-        OfCase(name, reference)
+        (name, case, reference)
         for name, case in benchmarks.cases.items()
         for reference in case.references
     )
-    return list(dict.fromkeys([*of_cases, *(OfCase(limit.case, limit) for limit in limits)]))
+    of_contract = ((limit.case, benchmarks.cases.get(limit.case), limit) for limit in limits)
+    return list(
+        dict.fromkeys(
+            OfCase(name, each, case.judged_with(each.metric) if case else NO_LABELS)
+            for name, case, each in (*of_cases, *of_contract)
+        )
+    )
 
 
 def applying_references(
@@ -136,7 +144,9 @@ def applying_references(
     for number, measurand in enumerate(records.measurands):
         about = records.of_measurand(number)
         chosen = candidates.get((measurand.case, measurand.metric), ())
-        if applying := [each for each in chosen if applies(each.reference, about)]:
+        if applying := [
+            each for each in chosen if applies(each.reference, about, each.judged_with)
+        ]:
             yield number, applying
 
 
@@ -154,14 +164,19 @@ def fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
     return all(traits[key] == value for key, value in wanted.items() if key in traits)
 
 
-def applies(reference: Reference, record: Record) -> bool:
-    """Return whether `reference` is for this figure, system and mode."""
+def applies(
+    reference: Reference, record: Record, judged_with: Mapping[str, Scalar] = NO_LABELS
+) -> bool:
+    """Return whether `reference` is for this figure, system and mode.
+
+    `judged_with` is that of its metric (`proofmark.cases.reference.Metric`).
+    """
     of_record = traits(record)
     return (
         reference.metric == record.metric
         and reference.system in (None, record.system)
         and (reference.mode in (None, record.mode) or record.mode == UNRECORDED)
-        and reference.accepts(of_record.get(MEASURED))
+        and reference.accepts(of_record, judged_with)
         and all(of_record.get(key) == value for key, value in reference.where.items())
     )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from proofmark.common.expressions import GRID_RATIO
 from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
@@ -36,6 +38,19 @@ def _best(samples: Sequence[Sample]) -> list[Sample]:
     return list(best.values())
 
 
+def flat_grids(samples: Sequence[Sample]) -> Mapping[float, str]:
+    """Return the grid P × Q by the number of nodes, where Q is more than `GRID_RATIO` × P.
+
+    A prime number of processes has only one row, on which HPL itself is slower (HPL, TUNING).
+    """
+    flat: dict[float, str] = {}
+    for sample in samples:
+        p, q, nodes = (parameter(sample.record, name) for name in ("p", "q", "nodes"))
+        if p and q and nodes is not None and q > GRID_RATIO * p:
+            flat[nodes] = f"{p:g} × {q:g}"
+    return dict(sorted(flat.items()))
+
+
 def _order(line: Series) -> str:
     """Return the sort key that puts jobs that are not fitted last."""
     return ("b" if _("not fitted") in line.label else "a") + line.label
@@ -59,10 +74,11 @@ class HplOverNodes(Plot):
         best = _best(samples)
         lines = sorted(lines_by_label(best, label, nodes_of, gigaflops), key=_order)
         peak = context.machine.peak_gflops if context.machine else None
-        content = [Panel("Rmax", scaled(lines, lambda _: 1e-3), "TFlop/s")]
+        flat = flat_grids(best)
+        content = [Panel("Rmax", scaled(lines, lambda _: 1e-3), "TFlop/s", marks=flat)]
         if peak:
             percent = scaled(lines, lambda nodes: 100 / (peak * nodes))
-            content.append(Panel(_("Rmax ÷ Rpeak"), percent, "%"))
+            content.append(Panel(_("Rmax ÷ Rpeak"), percent, "%", marks=flat))
         name, number = ("p1-hpl-knl", 6) if knl else ("p1-hpl", 7)
         chart = Chart(
             name=name,
@@ -74,4 +90,10 @@ class HplOverNodes(Plot):
             unit="",
             cases=("hpl",),
         )
-        return draw_panels(chart, content, samples, context)
+        drawings = draw_panels(chart, content, samples, context)
+        if not flat:
+            return drawings
+        marked = _(
+            "Marked are grids of processes with more than {ratio} columns for each row: {grids}."
+        ).format(ratio=GRID_RATIO, grids=", ".join(flat.values()))
+        return [replace(each, text=f"{each.text} {marked}") for each in drawings]

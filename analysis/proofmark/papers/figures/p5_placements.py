@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 
 from proofmark.common.translation import N_, _, translated
@@ -15,7 +16,7 @@ from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.message_sizes import message_bytes
 from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by_label, parameter
-from proofmark.report.drawing.ticks import microseconds
+from proofmark.report.drawing.ticks import byte_label, microseconds
 from proofmark.report.page import Cell, Column
 from proofmark.report.plot import Plot, PlotContext, PlotTable
 from proofmark.report.words import count
@@ -76,7 +77,28 @@ def _figure_1(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         own_x=True,
         cases=("imb-collectives",),
     )
-    return draw_panels(chart, content, alltoall, context)
+    drawings = draw_panels(chart, content, alltoall, context)
+    once = _once(alltoall, context)
+    return [replace(each, text=" ".join(filter(None, (each.text, once)))) for each in drawings]
+
+
+def _once(samples: Sequence[Sample], context: PlotContext) -> str:
+    """Return which messages IMB measured by a single operation, for each number of processes."""
+    first: dict[int, float] = {}
+    for record in (sample.record for sample in samples):
+        once_from = context.derived.get(record.step, {}).get("once_from")
+        size, ranks = message_bytes(record), round(parameter(record, "ranks") or 0)
+        if size and isinstance(once_from, int) and size >= once_from:
+            first[ranks] = min(size, first.get(ranks, size))
+    if not first:
+        return ""
+    listed = ", ".join(
+        _("{processes} from {size}").format(
+            processes=count(ranks, "process", "processes"), size=byte_label(size)
+        )
+        for ranks, size in sorted(first.items())
+    )
+    return _("Measured by a single operation: {listed}.").format(listed=listed)
 
 
 def times_of(samples: Sequence[Sample], collective: str) -> Values:

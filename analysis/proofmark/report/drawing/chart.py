@@ -29,12 +29,18 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; `level` is the label and the x of a vertical line."""
+    """One pair of axes.
+
+    Attributes:
+        level: the label and the x of a vertical line.
+        marks: words by their x.
+    """
 
     title: str
     lines: Sequence[Series]
     y: str | None = None
     level: tuple[str, float] | None = None
+    marks: Mapping[float, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

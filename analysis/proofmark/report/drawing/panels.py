@@ -142,6 +142,15 @@ def _draw(
             textcoords="offset points",
             fontsize=8,
         )
+    for x, words in panel.marks.items():
+        axes.annotate(
+            words,
+            (x, 0.02),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            fontsize=7,
+            rotation=90,
+        )
     bounds_of = [] if chart.signed else draw_limits(axes, panel.lines)
     _scale_x(axes, chart.x, positions)
     values = [point.y for line in panel.lines for point in line.points]

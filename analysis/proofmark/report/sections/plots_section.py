@@ -45,6 +45,7 @@ def section(run_data: RunData) -> tuple[Section, Files]:
         },
         machine=machine_of(run_data.run),
         missing_steps=_missing_steps(run_data),
+        derived={step.id: step.derived for step in run_data.run.plan.steps()},
     )
     samples = samples_of(run_data.verdict.results, _is_plotted, nominal(run_data))
     folder = run_data.run.files.plots.name

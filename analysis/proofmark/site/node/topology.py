@@ -13,12 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
-from typing import Literal
 
+from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.errors import bad_input
 from proofmark.site.node import hwloc
 
-MemoryKind = Literal["ddr", "mcdram", "hbm", "cxl", "nvm", "gpu", "other"]
 FAST: tuple[MemoryKind, ...] = ("mcdram", "hbm")
 """Memory in the package of the processor."""
 KIND_OF: Mapping[str, MemoryKind] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofmark.common.text import one_line
-from proofmark.site.machines import CORE_FLOPS, SCRATCH_RATE
+from proofmark.site.machines import CORE_FLOPS
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
 from proofmark.site.survey.entries import Assumed, Fact, Found, Question
@@ -73,7 +73,7 @@ def rates_found(report: NodeReport | None, facts: NodeFacts | None) -> Found:
         found[f"facts.{CORE_FLOPS}"] = Fact(int(float(f"{flops / facts.cores:.3g}")), source)
     if write := measured.get("write"):
         source = f"256 MiB written into {scratch_folder(facts)} of {report.node} by init"
-        found[f"facts.{SCRATCH_RATE}"] = Fact(int(float(f"{write:.3g}")), source)
+        found["scratch.client_bytes_per_s"] = Fact(int(float(f"{write:.3g}")), source)
     return found
 
 
