@@ -13,7 +13,9 @@ from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
+    plan_of,
     repeats_argument,
+    rolling_argument,
     runs_folder_argument,
     suite_argument,
 )
@@ -27,7 +29,6 @@ from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.machine.checkout import refuse_unseen, unseen
-from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import in_words, refuse_lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
@@ -44,12 +45,11 @@ from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.site.literals import literal_yaml
 from proofmark.site.machine import Machine
-from proofmark.site.machines import machines_of
 from proofmark.site.node.unread import unread_lines
 from proofmark.site.questions import comments
 from proofmark.software.provider import check_provider
 
-ASKED = ("repeats", "provision_from", "scratch_dir", "baseline", "expected")
+ASKED = ("repeats", "rolling", "provision_from", "scratch_dir", "baseline", "expected")
 """The options of a plan that are extra variables of the playbooks with the same name."""
 
 
@@ -58,6 +58,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     limit_argument(parser, required=True)
     suite_argument(parser)
     repeats_argument(parser)
+    rolling_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     _prefixes_argument(parser)
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
@@ -103,16 +104,15 @@ def plan(options: Namespace) -> int:
             check_provider(site.partition.provision_from, _prefixes(options))
         plans, notes = [], []
         for site in sites:
-            machines, _ = machines_of(site)
-            plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
+            made, machines, _ = plan_of(options, benchmarks, site)
+            plans.append(made)
             refuse_lacking(plans[-1], benchmarks, site, machines, packages_of_kit)
             notes.append([*_notes(plans[-1], benchmarks, site, machines)])
         print_plans(plans, notes, runs, as_json=options.json)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from, _prefixes(options))
-    machines, probe = machines_of(site)
-    made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    made, machines, probe = plan_of(options, benchmarks, site)
     refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
     # The module imports all plug-ins. A plan that is only printed does not need them.
     from proofmark.jobs.site_check import job_mistakes
@@ -143,7 +143,7 @@ def plan(options: Namespace) -> int:
         say(line)
     print_json(
         {
-            **plan_summary(run.plan),
+            **plan_summary(run.plan, site.hosts),
             "run": run.id,
             "folder": str(run.folder),
             "continued": continued,

@@ -142,6 +142,11 @@ class Scheduler(ABC):
         """Return ``idle``, ``busy`` or ``down …`` of each node whose state is known."""
 
 
+def is_down(state: str) -> bool:
+    """Return whether `state` of a node, as `Scheduler.nodes` returns it, is down."""
+    return state.startswith("down")
+
+
 @dataclass(frozen=True)
 class NodeStatus:
     """The status of a node, as the scheduler reports it.
