@@ -152,7 +152,7 @@ def execute(options: Namespace) -> int:
     if options.scripts:
         return 0
     manner = Manner.FAIL_FAST if options.fail_fast else Manner.UNFINISHED
-    rolling = Rolling(options.wait_s, node_names(options.only))
+    rolling = Rolling(options.wait_s, node_names(options.only), site.partition.queue.reservation)
     name = site.partition.scheduler
     early = execute_run(run, name, say, _figures, manner=manner, rolling=rolling)
     if run.plan.more_repeats_s and not early:

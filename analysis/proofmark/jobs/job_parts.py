@@ -21,10 +21,12 @@ class Rolling:
     Attributes:
         wait_s: how long the others are waited for after the last job has ended, in seconds.
         only: the nodes of this call; empty: all.
+        reservation: that of the jobs; empty if they have none.
     """
 
     wait_s: float = 0.0
     only: Collection[str] = ()
+    reservation: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,12 @@ class JobSupply:
         """
         if self.rolling is None:
             return {}
-        only = self.rolling.only
+        only, own = self.rolling.only, self.rolling.reservation
         waits = {
             node: f"{node}: {nodes.get(node) or NOT_SELECTED}"
             for job in jobs
             for node in job.nodes
-            if is_down(nodes.get(node, "")) or (only and node not in only)
+            if is_down(nodes.get(node, ""), own) or (only and node not in only)
         }
         found = {job.id: "; ".join(waits[n] for n in job.nodes if n in waits) for job in jobs}
         return {job: text for job, text in found.items() if text}
@@ -108,5 +110,5 @@ def without_down_nodes(job: Job, nodes: Mapping[str, str]) -> tuple[Job, str]:
 
 def order(job: Job, nodes: Mapping[str, str]) -> int:
     """Return the sort key of a pending job: 2 if a node is down, 1 if one is busy, else 0."""
-    states = {nodes.get(node, "idle").partition(" ")[0] for node in job.nodes}
-    return 2 if "down" in states else 1 if "busy" in states else 0
+    states = {nodes.get(node, "idle") for node in job.nodes}
+    return 2 if any(map(is_down, states)) else 1 if "busy" in states else 0

@@ -32,12 +32,12 @@ def present(
     """
     if not run.rolling:
         return list(nodes)
-    chosen = [node for node in nodes if node in site.hosts]
+    chosen, own = [n for n in nodes if n in site.hosts], site.partition.queue.reservation
     try:
         states = scheduler(site.partition.scheduler).nodes(chosen) if chosen else {}
     except (SchedulerUnavailable, SchedulerError, BadInput):
         states = {}
-    waiting = [n for n in chosen if is_down(states.get(n, "")) and n not in begun]
+    waiting = [n for n in chosen if is_down(states.get(n, ""), own) and n not in begun]
     if waiting:
         say(f"{folded(waiting)}: down or drained; the rolling run waits for them")
     return [node for node in chosen if node not in waiting]

@@ -1,7 +1,8 @@
 """``run.json``: the id of a run, the format of its folder, and the digests of its inputs.
 
 Its inputs are the plan, all files of ``inputs/``, ``software.json``, and what joined a rolling run.
-The file has a digest of itself. There is one format of the folder of a run. A run without a whole ``run.json`` is refused.
+The file has a digest of itself. There is one format of the folder of a run. A run without a whole
+``run.json`` is refused.
 """
 
 from __future__ import annotations

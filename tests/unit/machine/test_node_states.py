@@ -30,8 +30,8 @@ def test_the_flags_of_slurm_that_leave_a_node_in_service() -> None:
 @pytest.mark.parametrize(
     ("text", "out", "idle", "listed"),
     [
-        ("idle+maintenance+reserved", True, True, "down"),
-        ("IDLE+MAINTENANCE", True, True, "down"),
+        ("idle+maintenance+reserved", True, True, "reserved"),
+        ("IDLE+MAINTENANCE", True, True, "reserved"),
         ("unknown", True, True, "down"),
         ("future", True, True, "down"),
         ("error", True, True, "down"),
