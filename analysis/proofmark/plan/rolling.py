@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from proofmark.cases.suite_use import Scope
@@ -79,24 +79,11 @@ def rolling_plan(plan: Plan, site: Site, unit: Unit) -> Plan:
     Raises:
         BadInput: no step of the suite rolls, or the plan would have too many steps.
     """
-    first = next(plan.steps()).nodes[0]
-    groups = [
-        group.model_copy(update={"jobs": [Job(id="first", nodes=[first], steps=steps)]})
-        for group in plan.groups
-        if (
-            steps := [
-                each
-                for job in group.jobs
-                for each in job.steps
-                if rolls(each) and first in each.nodes
-            ]
-        )
-    ]
+    first = next(plan.steps()).nodes[0]  # with a limit of nodes, jobs of others have the same steps
+    groups, searches = _part(plan, lambda step: rolls(step) and first in step.nodes)
     if not groups:
         accepted = "a suite with steps of one node; without rolling=true its steps run together"
         raise bad_input("rolling", "", f"{plan.suite}: only steps of several nodes", accepted)
-    known = {step.id for group in groups for job in group.jobs for step in job.steps}
-    searches = [each for each in plan.searches if known.issuperset(each.steps())]
     left = [f"{case}: {count} {NOT_ROLLING}" for case, count in not_rolling(plan).items()]
     empty = plan.model_copy(
         update={
@@ -114,18 +101,12 @@ def rolling_plan(plan: Plan, site: Site, unit: Unit) -> Plan:
 def growth(plan: Plan, joining: Plan) -> Part:
     """Return the jobs of the nodes of `joining`, a rolling plan, that `plan` does not have.
 
-    Their steps are those of the first job of `plan` in each mode.
+    Their steps are those of the first nodes of `plan`.
     """
-    known = {*plan.nodes()}
+    known, first = {*plan.nodes()}, plan.groups[0].jobs[0].nodes
     nodes = ([node for node in job.nodes if node not in known] for job in joining.groups[0].jobs)
-    groups = [
-        group.model_copy(update={"jobs": group.jobs[:1]})
-        for group in plan.groups
-        if all(map(rolls, group.jobs[0].steps))
-    ]
-    ids = {step.id for group in groups for job in group.jobs for step in job.steps}
-    first = [search for search in plan.searches if ids.issuperset(search.steps())]
-    return _renamed((groups, first), plan, [unit for unit in nodes if unit])
+    part = _part(plan, lambda step: rolls(step) and step.nodes == first)
+    return _renamed(part, plan, [unit for unit in nodes if unit])
 
 
 def steps_of_several(plan: Plan, normal: Plan) -> Part:
@@ -135,21 +116,7 @@ def steps_of_several(plan: Plan, normal: Plan) -> Part:
     """
     if not_rolling(plan):
         return [], []
-    groups = [
-        group.model_copy(
-            update={
-                "jobs": [
-                    job.model_copy(update={"steps": steps})
-                    for job in group.jobs
-                    if (steps := [step for step in job.steps if not rolls(step)])
-                ]
-            }
-        )
-        for group in normal.groups
-    ]
-    own = {step.id for group in groups for job in group.jobs for step in job.steps}
-    searches = [each for each in normal.searches if own.issuperset(each.steps())]
-    return _renamed((groups, searches), plan, [()])
+    return _renamed(_part(normal, lambda step: not rolls(step)), plan, [()])
 
 
 def grown(plan: Plan, part: Part) -> Plan:
@@ -158,17 +125,11 @@ def grown(plan: Plan, part: Part) -> Plan:
     Raises:
         BadInput: the plan would have too many steps.
     """
-    jobs: dict[str, list[Job]] = {group.mode: [] for group in plan.groups}
-    more = {group.mode: group for group in part[0]}
-    for group in part[0]:
+    jobs: dict[str, list[Job]] = {}
+    for group in (every := [*plan.groups, *part[0]]):
         jobs.setdefault(group.mode, []).extend(group.jobs)
-    own = {group.mode: group for group in plan.groups}
-    groups = [
-        (own.get(mode) or more[mode]).model_copy(
-            update={"jobs": [*(own[mode].jobs if mode in own else ()), *added]}
-        )
-        for mode, added in jobs.items()
-    ]
+    of_mode = {group.mode: group for group in reversed(every)}
+    groups = [of_mode[mode].model_copy(update={"jobs": each}) for mode, each in jobs.items()]
     searches = [*plan.searches, *part[1]]
     if (count := sum(len(job.steps) for group in groups for job in group.jobs)) > MAX_STEPS:
         accepted = f"at most {MAX_STEPS:,}: a smaller suite, or rolling=rack"
@@ -177,38 +138,46 @@ def grown(plan: Plan, part: Part) -> Plan:
     return plan.model_copy(update=update)
 
 
-def _is_first(step: Step, node: str) -> bool:
-    """Return whether `step` rolls and has `node`; jobs of other nodes have the same steps."""
-    return rolls(step) and node in step.nodes
+def _part(plan: Plan, wanted: Callable[[Step], bool]) -> Part:
+    """Return the jobs of `plan` with the wanted steps only, and the searches among these."""
+
+    def some(job: Job) -> Job:
+        return job.model_copy(update={"steps": [step for step in job.steps if wanted(step)]})
+
+    groups = []
+    for group in plan.groups:
+        if jobs := [job for job in map(some, group.jobs) if job.steps]:
+            groups.append(group.model_copy(update={"jobs": jobs}))
+    ids = {step.id for group in groups for job in group.jobs for step in job.steps}
+    return groups, [each for each in plan.searches if ids.issuperset(each.steps())]
 
 
 def _renamed(part: Part, plan: Plan, units: Iterable[Sequence[str]]) -> Part:
-    """Return a copy of the jobs of `part` for each of `units`; their ids follow those of `plan`.
+    """Return the steps of `part` as one job of each mode for each of `units`.
 
-    A unit without nodes keeps the nodes of the jobs.
+    The ids follow those of `plan`. A unit without nodes keeps the jobs with their nodes.
     """
     groups, searches = part
     numbers = itertools.count(1 + max((_number(step.id) for step in plan.steps()), default=0))
     modes = list(dict.fromkeys(group.mode for group in (*plan.groups, *groups)))
-    jobs_of = {group.mode: len(group.jobs) for group in plan.groups}
-    jobs: dict[str, list[Job]] = {group.mode: [] for group in groups}
+    earlier = {group.mode: len(group.jobs) for group in plan.groups}
+    made: dict[str, list[Job]] = {group.mode: [] for group in groups}
     copies: list[Search] = []
     for unit in units:
-        ids = {
-            step.id: f"{next(numbers):04d}-{step.id.partition('-')[2]}"
-            for group in groups
-            for job in group.jobs
-            for step in job.steps
-        }
+        ids: dict[str, str] = {}
         for group in groups:
-            of_mode = jobs[group.mode]
-            for job in group.jobs:
-                number = jobs_of.get(group.mode, 0) + len(of_mode) + 1
+            for step in (step for job in group.jobs for step in job.steps):
+                ids[step.id] = f"{next(numbers):04d}-{step.id.partition('-')[2]}"
+        for group in groups:
+            every = [step for job in group.jobs for step in job.steps]
+            of_unit = [Job(id="unit", nodes=list(unit), steps=every)] if unit else group.jobs
+            for job in of_unit:
+                number = earlier.get(group.mode, 0) + len(made[group.mode]) + 1
                 steps = [_on(unit, step, ids) for step in job.steps]
                 name = f"{modes.index(group.mode):02d}-{number:04d}"
-                of_mode.append(Job(id=name, nodes=list(unit) or job.nodes, steps=steps))
+                made[group.mode].append(Job(id=name, nodes=job.nodes, steps=steps))
         copies += (_search_of(search, ids) for search in searches)
-    return [group.model_copy(update={"jobs": jobs[group.mode]}) for group in groups], copies
+    return [group.model_copy(update={"jobs": made[group.mode]}) for group in groups], copies
 
 
 def _number(step: str) -> int:

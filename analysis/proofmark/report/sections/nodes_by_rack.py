@@ -72,7 +72,7 @@ def _peers(state: RollingState) -> Iterator[Block]:
         (
             Cell(f"{each.case} {each.metric}", "strong"),
             str(each.nodes),
-            _("{judged} of {all}").format(judged=each.judging, all=each.figures),
+            f"{each.judging}/{each.figures}",
             str(each.needed or "–"),
             each.time or _("not yet"),
         )
