@@ -12,10 +12,10 @@ from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
 from proofmark.report.run_data import RunData
 
 STANDINGS = {
-    "accepted": N_("Accepted"),
-    "waiting": N_("Waiting"),
-    "failed": N_("Failed"),
-    "not judged": N_("Measured, not judged"),
+    "accepted": N_("accepted"),
+    "waiting": N_("waiting"),
+    "failed": N_("failed"),
+    "not judged": N_("measured, not judged"),
 }
 """The titles of the columns, by standing."""
 REST = N_("The complete list is in verdict.json.")
