@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -64,27 +64,10 @@ def repeats_argument(parser: ArgumentParser | ArgumentGroup) -> None:
 
 
 def rolling_argument(parser: ArgumentParser | ArgumentGroup) -> None:
-    """Add ``--rolling`` to `parser`."""
+    """Add ``--rolling`` to `parser`. Empty and false are no rolling acceptance, true is a node."""
     note = "one job for each node or rack, which starts when its nodes are available"
-    words = ", ".join(each for each in _UNITS if each)
-    help_ = f"{note} ({words}; default: false)"
-    parser.add_argument("--rolling", type=_unit, default=None, metavar="UNIT", help=help_)
-
-
-_UNITS: Mapping[str, Unit | None] = {
-    "": None,
-    "false": None,
-    "true": "node",
-    "node": "node",
-    "rack": "rack",
-}
-
-
-def _unit(text: str) -> Unit | None:
-    if text.lower() not in _UNITS:
-        accepted = ", ".join(filter(None, _UNITS))
-        raise ArgumentTypeError(f"found {text[:80]!r}; accepted: {accepted}")
-    return _UNITS[text.lower()]
+    words = ("", "false", "true", "node", "rack")
+    parser.add_argument("--rolling", type=str.lower, choices=words, default="", help=note)
 
 
 def plan_of(
@@ -96,14 +79,15 @@ def plan_of(
         BadInput: the suite cannot run there, or it cannot roll.
     """
     machines, probe = machines_of(site)
-    if options.rolling is None:
+    if options.rolling in ("", "false"):
         made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
         return made, machines, probe
     hosts = tuple(site.partition_hosts or site.hosts)
     whole = site.model_copy(update={"hosts": hosts, "limit": site.partition_name})
     of_whole, _ = machines_of(whole)
     normal = make_plan(benchmarks, options.suite, whole, of_whole, options.repeats)
-    return rolling_plan(normal, site, options.rolling), machines, probe
+    unit: Unit = "rack" if options.rolling == "rack" else "node"
+    return rolling_plan(normal, site, unit), machines, probe
 
 
 def _repeats(text: str) -> int | AutoRepeats:

@@ -32,6 +32,7 @@ from proofmark.machine.checkout import refuse_unseen, unseen
 from proofmark.plan.lacking import in_words, refuse_lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
+from proofmark.plan.rolling import steps_left
 from proofmark.plan.totals import idle_cores
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
@@ -139,7 +140,7 @@ def plan(options: Namespace) -> int:
         write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
-    for line in _notes(made, benchmarks, site, machines):
+    for line in (*steps_left(made), *_notes(made, benchmarks, site, machines)):
         say(line)
     print_json(
         {

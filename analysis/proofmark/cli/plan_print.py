@@ -13,6 +13,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.plan.plan import Plan
+from proofmark.plan.rolling import steps_left
 from proofmark.runs.cost_history import measured_cost
 
 
@@ -34,7 +35,7 @@ def print_plans(
             }
             for made, cost, lines in zip(plans, earlier, notes, strict=True)
         ]
-        for line in chain.from_iterable(notes):
+        for line in chain.from_iterable([*map(steps_left, plans), *notes]):
             say(line)
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:

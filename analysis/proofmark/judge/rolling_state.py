@@ -29,21 +29,17 @@ class NodeStanding:
 
 @dataclass(frozen=True)
 class PeersSince:
-    """Since when like nodes judge a metric of a case.
+    """Since when like nodes judge a figure.
 
     Attributes:
-        nodes: the largest number of like nodes that were measured.
-        figures: the number of its figures of like nodes.
-        judging: the number of those with a limit from like nodes.
-        needed: with how many nodes the last of them got its limit, of 4, 8, 16, …; 0: none has one.
-        since: when the last of these nodes had measured, in seconds since 1970; NaN: not known.
+        figure: the case, the metric and the setting.
+        nodes: the number of like nodes that were measured.
+        needed: with how many of them, of 4, 8, 16, …, it got its limit; 0: it has none.
+        since: when the last of these had measured, in seconds since 1970; NaN: it has no limit.
     """
 
-    case: str
-    metric: str
+    figure: str
     nodes: int
-    figures: int
-    judging: int
     needed: int
     since: float
 

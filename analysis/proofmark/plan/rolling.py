@@ -43,6 +43,11 @@ def not_rolling(plan: Plan) -> dict[str, int]:
     return counts
 
 
+def steps_left(plan: Plan) -> list[str]:
+    """Return a line for each case with steps that a rolling plan leaves out."""
+    return [line for line in plan.left_out if NOT_ROLLING in line]
+
+
 def rolling_digest(plan: Plan, site: Site, unit: Unit) -> str:
     """Return the digest of all rolling runs that `plan` continues.
 

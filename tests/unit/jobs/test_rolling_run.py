@@ -148,11 +148,11 @@ def test_nodes_wait_return_join_and_fail(fleet: Fleet) -> None:
 def test_peers_judge_from_the_time_of_the_fourth_node(fleet: Fleet) -> None:
     run = fleet.call(ALL[:3])
     (peers,) = judge_run(run).rolling.peers  # type: ignore[union-attr]
-    assert (peers.nodes, peers.judging, peers.time) == (3, 0, "")
+    assert (peers.nodes, peers.needed, peers.time) == (3, 0, "")
     start = time.time()
     run = fleet.call(ALL)
     (peers,) = judge_run(run).rolling.peers  # type: ignore[union-attr]
-    assert (peers.nodes, peers.judging, peers.needed) == (6, 1, 4)
+    assert (peers.figure, peers.nodes, peers.needed) == ("fake rate size=1", 6, 4)
     assert start - 1 <= peers.since <= time.time()
     page = write_products(open_run(run.folder), summary=False).pages[0].read_text()
     for words in ("Rolling acceptance", "rack-002", "Comparison with like nodes", peers.time):

@@ -18,6 +18,7 @@ from proofmark.plan.rolling import (
     growth,
     rolling_plan,
     rolls,
+    steps_left,
     steps_of_several,
     units_of,
 )
@@ -71,7 +72,7 @@ def test_each_node_measures_what_one_node_measures_alone(kit: Kit, unit: Unit, j
     assert plan.nodes() == NODES[:6]
     assert all(sizes(plan, node) == [1, 2, 3] for node in NODES[:6])
     assert all(map(rolls, plan.steps()))
-    assert [line for line in plan.left_out if NOT_ROLLING in line] == [f"fake: 3 {NOT_ROLLING}"]
+    assert steps_left(plan) == [f"fake: 3 {NOT_ROLLING}"]
     assert plan.totals.node_hours == pytest.approx(
         6 * 3 * group.jobs[0].steps[0].wall_s / 3600, 1e-2
     )

@@ -41,18 +41,13 @@ def with_rolling(verdict: Verdict, evidence: Evidence) -> Verdict:
 
 
 def _peers(verdict: Verdict, evidence: Evidence) -> Iterator[PeersSince]:
-    """Yield since when each metric of a case is judged by like nodes."""
-    found: dict[tuple[str, str], list[tuple[int, int, float]]] = {}
+    """Yield since when each figure of like nodes judges."""
     for place, figure in enumerate(verdict.fleet.figures):
         if figure.members == LIKE_NODES:
-            key = (figure.record.case, figure.record.metric)
-            since = _since(verdict, evidence, place)
-            found.setdefault(key, []).append((figure.fleet_limit.nodes, *since))
-    for (case, metric), figures in found.items():
-        judging = [each for each in figures if each[1]]
-        _, needed, since_s = max(judging, key=lambda each: each[2], default=(0, 0, float("nan")))
-        most = max(nodes for nodes, *_ in figures)
-        yield PeersSince(case, metric, most, len(figures), len(judging), needed, since_s)
+            record, nodes = figure.record, figure.fleet_limit.nodes
+            setting = " ".join(f"{key}={each}" for key, each in record.parameters.items())
+            name = " ".join(filter(None, (record.case, record.metric, record.placement, setting)))
+            yield PeersSince(name, nodes, *_since(verdict, evidence, place))
 
 
 def _since(verdict: Verdict, evidence: Evidence, place: int) -> tuple[int, float]:

@@ -69,14 +69,8 @@ def _reasons(state: RollingState) -> Iterator[Block]:
 
 def _peers(state: RollingState) -> Iterator[Block]:
     rows = [
-        (
-            Cell(f"{each.case} {each.metric}", "strong"),
-            str(each.nodes),
-            f"{each.judging}/{each.figures}",
-            str(each.needed or "–"),
-            each.time or _("not yet"),
-        )
-        for each in state.peers
+        (Cell(e.figure, "strong"), str(e.nodes), str(e.needed or "–"), e.time or _("not yet"))
+        for e in state.peers
     ]
     if rows:
         caption = _("Comparison with like nodes")
@@ -87,7 +81,6 @@ def _peers(state: RollingState) -> Iterator[Block]:
         columns = (
             _("Figure"),
             Column(_("Like nodes measured"), "number"),
-            Column(_("Figures that they judge"), "number"),
             Column(_("With so many nodes"), "number"),
             _("Since"),
         )
