@@ -29,6 +29,7 @@ from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.machine.checkout import refuse_unseen, unseen
+from proofmark.machine.present_nodes import present
 from proofmark.plan.lacking import in_words, refuse_lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
@@ -40,6 +41,8 @@ from proofmark.runs.asked import write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.latest import Link
 from proofmark.runs.predicted import Expected
+from proofmark.runs.run import Run
+from proofmark.runs.run_names import names_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
@@ -145,6 +148,7 @@ def plan(options: Namespace) -> int:
     print_json(
         {
             **plan_summary(run.plan, site.hosts),
+            **_representative(run, site),
             "run": run.id,
             "folder": str(run.folder),
             "continued": continued,
@@ -152,6 +156,15 @@ def plan(options: Namespace) -> int:
         }
     )
     return 0
+
+
+def _representative(run: Run, site: Site) -> dict[str, str]:
+    """Return a node of a rolling run that is up, one with waiting steps first; empty: none is."""
+    names = names_of(run)
+    if not names.rolling:
+        return {}
+    up = present(names, site, list(dict.fromkeys([*names.due(), *site.hosts])))
+    return {"representative": up[0] if up else ""}
 
 
 def _prefixes_argument(parser: ArgumentParser) -> None:
