@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MACHINE_MESSAGES: Mapping[str, str] = {
+    "rolling-nodes": "nodes: {accepted} accepted, {waiting} waiting, {failed} failed, {open} not "
+    "judged",
     # site: facts that a probe does not report
     "absent-said": "{problem}",
     "absent-no-file": "no such file: {path}",

@@ -160,8 +160,6 @@ MESSAGES: Mapping[str, str] = {
     "rows-missing": "no output has a row for it",
     "step-missing": "no step for it runs",
     "not-measured-pairs": "{step}: {nodes} and {count} more pairs",
-    "rolling-nodes": "nodes: {accepted} accepted, {waiting} waiting, {failed} failed, {open} not "
-    "judged",
     "not-measured-step": "{step}",
     "not-measured-on": "{step}: {nodes}",
     "mode-missing": "{step}: NOT RUN: needs mode {mode}",

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from proofmark.common.message import Message
 
-Standing = Literal["accepted", "waiting", "failed", "not judged"]
-"""``waiting``: a step of the node has no result, and none failed. ``not judged``: the node has all
+Standing = Literal["accepted", "waiting", "failed", "unjudged"]
+"""``waiting``: a step of the node has no result, and none failed. ``unjudged``: the node has all
 results and no fault, but a required metric of it was not judged."""
 NO_RACK = "–"
 
@@ -62,7 +62,7 @@ class RollingState:
     def label(self) -> Message:
         """The number of nodes with each standing."""
         counts = Counter(each.standing for each in self.nodes)
-        named = {"open": counts["not judged"]}
+        named = {"open": counts["unjudged"]}
         named |= {word: counts[word] for word in ("accepted", "waiting", "failed")}
         return Message("rolling-nodes", **named)
 

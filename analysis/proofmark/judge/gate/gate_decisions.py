@@ -15,7 +15,7 @@ LONGEST = 300
 """The limit of a reason in characters. A scheduler keeps it with the node."""
 NOT_JUDGED = "not judged: no baseline and no limit for"
 TOO_NOISY = "a required metric is too noisy to be judged"
-OPEN: Standing = "not judged"
+OPEN: Standing = "unjudged"
 NOT_MEASURED = "not measured: no step of the run is for this node"
 
 

@@ -162,8 +162,7 @@ def nodes_of(
         opened: the run.
         state: the folder of its state.
         site: of the inventory.
-        mode: only the nodes with waiting steps of this mode; empty: all nodes. Of a rolling run, it
-            is only those with waiting steps, and those that are up.
+        mode: only the nodes with waiting steps of this mode; empty: all nodes (`RunNames.due`).
         scratch_dir: the directory, if it is not that of the inventory.
         use: who uses it, and who makes it.
 

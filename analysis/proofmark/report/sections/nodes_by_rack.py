@@ -15,7 +15,7 @@ STANDINGS = {
     "accepted": N_("accepted"),
     "waiting": N_("waiting"),
     "failed": N_("failed"),
-    "not judged": N_("measured, not judged"),
+    "unjudged": N_("measured, not judged"),
 }
 """The titles of the columns, by standing."""
 REST = N_("The complete list is in verdict.json.")
