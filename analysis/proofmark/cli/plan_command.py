@@ -51,6 +51,7 @@ from proofmark.site.literals import literal_yaml
 from proofmark.site.machine import Machine
 from proofmark.site.node.unread import unread_lines
 from proofmark.site.questions import comments
+from proofmark.site.run_variables import MPIS_OF_LAUNCHER, doubtful
 from proofmark.software.provider import check_provider
 
 ASKED = ("repeats", "rolling", "provision_from", "scratch_dir", "baseline", "expected")
@@ -183,8 +184,19 @@ def _notes(
     """Yield a line for each unknown fact, idle core and limit without a figure."""
     unread = machines(site.partition.current_mode).unread
     yield from (f"not known: {line}" for line in unread_lines(unread))
+    yield from _doubts(site, benchmarks)
     yield from idle_cores(made, machines)
     yield from without_figures(made, benchmarks, site, machines)
+
+
+def _doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:
+    """Yield a warning for each run-time variable that is not known, or of another MPI."""
+    launch = site.partition.launch
+    name = site.partition_name
+    yield from (f"warning: {name}: partition.launch: {each}" for each in launch.doubts())
+    for name, case in benchmarks.cases.items():
+        for each in doubtful(case.environment, MPIS_OF_LAUNCHER.get(launch.launcher, ())):
+            yield f"warning: {name}: environment: {each}"
 
 
 def _expected(folder: Path, site: Site) -> Expected:
@@ -255,6 +267,8 @@ def validate(options: Namespace) -> int:
         print_line(f"not here: {line}")
     for line in checked.unread:
         print_line(f"not known: {line}")
+    for line in (line for site in checked.sites for line in _doubts(site, kit_benchmarks())):
+        print_line(line)
     for place, question in comments(inventory.folder):
         print_line(f"question: {place}: {question}")
     runs = result_folder(kit_folder(), "runs")

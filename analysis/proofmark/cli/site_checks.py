@@ -38,6 +38,7 @@ def site_checks(kit: Path, prefixes: Path) -> Mapping[str, Check]:
         "provision_from": lambda site: check_provider(site.partition.provision_from, prefixes),
         "scheduler": lambda site: SCHEDULERS.get(site.partition.scheduler),
         "launch.launcher": _launcher,
+        "launch.environment_of": _launchers,
         "firmware.back_end": _back_end,
         "firmware.bmc": _bmc_addresses,
         "firmware.ca": _authorities,
@@ -55,6 +56,11 @@ def _architecture(site: Site) -> None:
 
 def _launcher(site: Site) -> None:
     if name := site.partition.launch.launcher:
+        LAUNCHERS.get(name)
+
+
+def _launchers(site: Site) -> None:
+    for name in site.partition.launch.environment_of:
         LAUNCHERS.get(name)
 
 

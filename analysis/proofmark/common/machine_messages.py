@@ -114,6 +114,12 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "absent-kernel-static": "the BLAS is linked statically: only a run of the program shows the "
     "kernel",
     "absent-kernel-unknown": "the probe has no kernel",
+    # site, software: run-time variables
+    "trait-variable": "run-time variable {name}",
+    "variable-near": "a known name is {name}",
+    "variable-of-none": "{name}: the kit knows no library that reads it",
+    "variable-of-other": "{name} is a variable of {library}, which is no part of {mpi}",
+    "variable-unknown": "{name}: the kit knows no such variable of {library}",
     # software: findings
     "library-unversioned": "{library} of unknown version",
     "kernel-slow": "{library} chose {kernel} ({isa}) on a CPU with {vector} ({processor}): expect "

@@ -98,7 +98,9 @@ def program_of_step(step: Step, package: Package) -> Program:
 
 
 def environment_of_step(step: Step, package: Package) -> dict[str, str]:
-    """Return the variables of the package, the variants and the case, which overrides both.
+    """Return the variables of the package, the site, the variants and the case.
+
+    A later one overrides an earlier one.
 
     A package whose BLAS is not recognised, for example a static one, has no variants: then all
     choices are those of the package as it is.
@@ -106,7 +108,7 @@ def environment_of_step(step: Step, package: Package) -> dict[str, str]:
     Raises:
         BadInput: the package has other choices of a variant.
     """
-    merged = dict(package.environment)
+    merged = package.environment | package.run_environment
     for variant, choice in step.variants.items():
         known = package.variants.get(variant)
         if known is None:
