@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import DEFAULT_SUITE
+from proofmark.cases.vocabulary import DEFAULT_SUITE, RAIL
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
@@ -185,8 +185,15 @@ def _notes(
     unread = machines(site.partition.current_mode).unread
     yield from (f"not known: {line}" for line in unread_lines(unread))
     yield from _doubts(site, benchmarks)
+    launcher = site.partition.launch.launcher
+    if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
+        yield f"not judged: one rail alone, unless {RAILS_KNOWN}"
     yield from idle_cores(made, machines)
     yield from without_figures(made, benchmarks, site, machines)
+
+
+RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
+"""The condition under which a program can be told to use one rail (``site/data/rails.yml``)."""
 
 
 def _doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:

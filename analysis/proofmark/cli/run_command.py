@@ -24,7 +24,7 @@ from proofmark.jobs.job_script import Manner
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import ScratchFolders, stability_of, write_scripts
-from proofmark.jobs.step_programs import repeated_commands
+from proofmark.jobs.step_programs import repeated_commands, unselected_rails
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
@@ -122,7 +122,7 @@ def _execute_arguments(parser: ArgumentParser) -> None:
 def stage(run: Run, site: Site) -> Run:
     """Write the scripts of the steps and jobs; return the run without steps that repeat others."""
     software = read_json(run.files.software, Software)
-    repeated = repeated_commands(run.plan, software)
+    repeated = repeated_commands(run.plan, software) | unselected_rails(run.plan, software)
     run = leave_out(run, repeated)
     for step, why in repeated.items():
         say(f"{step}: not needed: {why}")

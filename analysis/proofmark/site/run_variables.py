@@ -70,10 +70,15 @@ def _value(given: object) -> object:
 
 def _accepted(environment: dict[str, str]) -> dict[str, str]:
     for name in environment:
-        for rule in _table().refused:
-            if any(fnmatchcase(name, pattern) for pattern in rule.names):
-                raise ValueError(f"other names than {name}: {rule.why}")
+        if why := _refusal(name):
+            raise ValueError(f"other names than {name}: {why}")
     return environment
+
+
+def _refusal(name: str) -> str:
+    rules = _table().refused
+    refusing = (rule.why for rule in rules if any(fnmatchcase(name, each) for each in rule.names))
+    return next(refusing, "")
 
 
 RunEnvironment = Annotated[
@@ -100,7 +105,7 @@ def doubtful(names: Iterable[str], mpis: Collection[str]) -> Iterator[Message]:
 
     `mpis` are the possible families of MPI; empty: any.
     """
-    for name in names:
+    for name in (name for name in names if not _refusal(name)):  # a case may set those
         readers = [each for each in _table().libraries if name.startswith(each.prefix)]
         library = max(readers, key=lambda each: len(each.prefix), default=None)
         if library is None:

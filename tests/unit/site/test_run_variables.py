@@ -144,7 +144,12 @@ def test_the_package_the_partition_the_launcher_the_variant_and_the_case_in_this
             "srun": {"UCX_C": "no"},
         },
     )
-    step = STEP(environment={"UCX_C": "case"}, variants={"blas_kernel": "right"})
+    step = STEP(
+        environment={"UCX_C": "case"},
+        variants={"blas_kernel": "right"},
+        parameters={},
+        program="osu_bw",
+    )
     assert environment_of_step(step, package(launch)) == {
         "OF_PACKAGE": "1",
         "OF_VARIANT": "variant",
