@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.processes import running
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
+from proofmark.jobs.job_parts import Rolling
 from proofmark.jobs.rerun import pick, rerun
 from proofmark.judge.judging import judge_run
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
@@ -27,6 +29,7 @@ from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
+from proofmark.plan.rolling import rolling_plan
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
@@ -280,6 +283,28 @@ def test_a_job_whose_node_is_drained_is_given_up(site: Site) -> None:
     site.go.touch()
     site.execute(run)
     assert ends(run) == ["0", "0", "0"]
+
+
+@pytest.mark.fault("nodes-unavailable")
+def test_a_rolling_run_measures_a_drained_node_when_it_returns(site: Site) -> None:
+    site.slurm.call("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=a fan")
+    site.kit.case(suites={"quick": {"sweep": {"size": 1, "nodes": 1}}})
+    made = site.kit.site(hosts=site.cluster.names[:2])
+    changes = {"scheduler": "slurm", "queue": Queue(max_jobs=2)}
+    at = made.model_copy(update={"partition": made.partition.model_copy(update=changes)})
+    run = site.kit.run(site=at, plan=rolling_plan(site.kit.plan(site=at), at, "node"))
+    site.execute(run)
+    assert site.lines[-1] == "job 00-0001: waits for knl0001: down drained a fan"
+    assert len(site.jobs()) == 1
+    resume = ("scontrol", "update", "NodeName=knl0001", "State=RESUME")
+    back = Timer(2, lambda: site.slurm.call(*resume))
+    back.start()
+    execute(run, "slurm", site.lines.append, rolling=Rolling(wait_s=600))
+    back.join()
+    hosts = [
+        json.loads((execution(step) / "when.json").read_text())["host"] for step in steps_of(run)
+    ]
+    assert hosts == ["knl0001", "knl0002"]
 
 
 @pytest.mark.fault("job-cancelled")

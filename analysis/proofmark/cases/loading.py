@@ -18,6 +18,7 @@ from proofmark.cases.vocabulary import (
     HINTS,
     LAYOUT_AXES,
     NAMING_AXES,
+    PART_AXES,
     RESOLVED_AXES,
     SUITES_FILE,
     Slug,
@@ -71,7 +72,7 @@ def _cross_checks(
     path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
 ) -> Iterator[InputError]:
     """Yield the mistakes that a check of one file alone cannot find: unknown names."""
-    common = {*AXES, *RESOLVED_AXES, *LAYOUT_AXES, *NAMING_AXES, HINTS}
+    common = {*AXES, *RESOLVED_AXES, *PART_AXES, *LAYOUT_AXES, *NAMING_AXES, HINTS}
     axes = sorted({*common, *case.used_names()})
     for axis in case.sweep:
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")

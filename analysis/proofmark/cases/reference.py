@@ -7,7 +7,17 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.vocabulary import MEASURED, TOGETHER, Braces, Name, Parameters, Slug, Text
+from proofmark.cases.vocabulary import (
+    MEASURED,
+    PART_AXES,
+    RAIL,
+    TOGETHER,
+    Braces,
+    Name,
+    Parameters,
+    Slug,
+    Text,
+)
 from proofmark.common.strict_model import StrictModel
 
 HardwareRule = Literal[
@@ -163,11 +173,15 @@ class Reference(StrictModel):
     def accepts(self, traits: Mapping[str, object], judged_with: Mapping[str, object]) -> bool:
         """Return whether figures with these traits and this `Metric.judged_with` are compared.
 
-        Pairs that measured together may share links. Only a reference whose ``where`` has
-        `MEASURED` is for their figures.
+        Pairs that measured together may share links, and a part of a node is no node. Only a
+        reference whose ``where`` has `MEASURED`, or the part, is for their figures. The rate of a
+        link is that of each rail, and that of all rails follows from it.
         """
         needed = {} if self.kind == "floor" else judged_with
         if traits.get(MEASURED) == TOGETHER and MEASURED not in self.where:
+            return False
+        parts = {*PART_AXES} & traits.keys() - self.where.keys()
+        if parts and not (parts == {RAIL} and self.rule == "link_bandwidth"):
             return False
         return all(
             name in self.where or traits.get(name, value) == value for name, value in needed.items()

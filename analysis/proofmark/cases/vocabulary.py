@@ -25,6 +25,13 @@ RESOLVED_AXES = (MEMORY, DISTANCE, FILE_SYSTEM)
 memory by NUMA nodes, a switch level by two nodes at this distance, and the name of a file system by
 its scratch directory."""
 STORAGE_TARGET = "storage_target"
+DOMAIN, RAIL = "domain", "rail"
+PART_AXES = (DOMAIN, RAIL)
+"""Sweep axes that every case may use: the part of a node that a step uses, a NUMA domain
+(``numa-3``), a socket (``socket-1``) or a rail of the network (``mlx5_0:1``). The ranks are on the
+cores of this part, or of the NUMA domain of the rail."""
+ALL_RAILS = "all"
+"""The value of `RAIL` of a step that uses all rails: its ranks are on all NUMA domains."""
 LAYOUT_AXES = ("stripe_count", "stripe_bytes", STORAGE_TARGET)
 """Sweep axes that every case may use: the layout of the files in the scratch folder of the step. A
 file system that cannot set one leaves out the point. The value `UNSET` keeps the layout."""

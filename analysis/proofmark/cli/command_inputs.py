@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from argparse import _ArgumentGroup as ArgumentGroup
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,12 +22,15 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import Available, refuse_lacking
+from proofmark.plan.plan import Plan
+from proofmark.plan.rolling import Unit, rolling_plan
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.run_names import NamedRun, names_of, open_names
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_site, read_sites
+from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.software.provider import packages_at
 
@@ -60,6 +63,33 @@ def repeats_argument(parser: ArgumentParser | ArgumentGroup) -> None:
     parser.add_argument("--repeats", type=_repeats, metavar="N", help=note)
 
 
+def rolling_argument(parser: ArgumentParser | ArgumentGroup) -> None:
+    """Add ``--rolling`` to `parser`. Empty and false are no rolling acceptance, true is a node."""
+    note = "one job for each node or rack, which starts when its nodes are available"
+    words = ("", "false", "true", "node", "rack")
+    parser.add_argument("--rolling", type=str.lower, choices=words, default="", help=note)
+
+
+def plan_of(
+    options: Namespace, benchmarks: Benchmarks, site: Site
+) -> tuple[Plan, Callable[[str], Machine], str]:
+    """Return the plan that the options ask for, the machine of each mode, and the probe.
+
+    Raises:
+        BadInput: the suite cannot run there, or it cannot roll.
+    """
+    machines, probe = machines_of(site)
+    if options.rolling in ("", "false"):
+        made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+        return made, machines, probe
+    hosts = tuple(site.partition_hosts or site.hosts)
+    whole = site.model_copy(update={"hosts": hosts, "limit": site.partition_name})
+    of_whole, _ = machines_of(whole)
+    normal = make_plan(benchmarks, options.suite, whole, of_whole, options.repeats)
+    unit: Unit = "rack" if options.rolling == "rack" else "node"
+    return rolling_plan(normal, site, unit), machines, probe
+
+
 def _repeats(text: str) -> int | AutoRepeats:
     return auto_repeats(text) or whole(1, MAX_REPEATS)(text)
 
@@ -80,6 +110,7 @@ def arguments(parser: ArgumentParser) -> None:
     planned = parser.add_argument_group("without RUN, a plan is made from -i, -l and")
     suite_argument(planned)
     repeats_argument(planned)
+    rolling_argument(planned)
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 
@@ -167,7 +198,7 @@ def _site_in_checkout(run: NamedRun) -> Path:
 
 
 def refuse_other_hosts(run: NamedRun, site: Site) -> None:
-    """Refuse a plan with nodes that `site` does not select.
+    """Refuse a plan with nodes that `site` does not select, unless it is one of a rolling run.
 
     Raises:
         BadInput: it names these nodes.
@@ -175,7 +206,8 @@ def refuse_other_hosts(run: NamedRun, site: Site) -> None:
     if run.names.site != site.name:
         found = f"the site {site.name}"
         raise bad_input("-i", "", found, f"{run.names.site}, the site of the run")
-    if others := sorted(set(run.names.nodes) - set(site.hosts)):
+    others = sorted(set(run.names.nodes) - set(site.hosts))
+    if others and not run.names.rolling:
         found = f"nodes that {site.limit!r} does not select: {folded(others)}"
         raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
 
@@ -199,8 +231,7 @@ def open_or_plan_run(
     overrides = {"provision_from": options.provision_from, "scratch_dir": scratch_dir}
     site = load_site(inventory_of(options), options.limit, overrides)
     benchmarks = kit_benchmarks()
-    machines, probe = machines_of(site)
-    plan = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    plan, machines, probe = plan_of(options, benchmarks, site)
     refuse_lacking(plan, benchmarks, site, machines, packages_of_kit)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
         made, _ = start_or_continue(

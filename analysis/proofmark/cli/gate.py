@@ -28,8 +28,9 @@ from proofmark.common.progress_lines import say
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
-from proofmark.judge.gate.gate_decisions import LONGEST, NOT_MEASURED, Action, decide
-from proofmark.judge.gate.gate_evidence import evidence_of, vendor_entry
+from proofmark.judge.gate.gate_decisions import LONGEST, NOT_MEASURED, Action
+from proofmark.judge.gate.gate_evidence import vendor_entry
+from proofmark.judge.gate.rolling_nodes import decisions_of
 from proofmark.judge.judging import judge_run
 from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import NodeError
@@ -251,10 +252,8 @@ def decide_nodes(options: Namespace) -> int:
     """Print the decision about each node of a run as JSON."""
     opened = open_run(options.folder)
     verdict = judge_run(opened)
-    suite = benchmarks_of(opened).suites.get(opened.plan.suite)
-    evidence = evidence_of(verdict, opened.plan, suite.required_metrics if suite else ())
-    nodes = opened.plan.nodes()
-    decisions = decide(evidence, nodes, accept_unjudged=options.accept_unjudged)
+    accept, benchmarks = options.accept_unjudged, benchmarks_of(opened)
+    decisions = decisions_of(verdict, opened.plan, benchmarks, accept_unjudged=accept)
     facts = {host: node.newest for host, node in nodes_of(opened).items() if node.jobs}
     decided = []
     for node, each in decisions.items():

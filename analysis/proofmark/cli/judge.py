@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from proofmark.judge.compare import compare as compare_runs
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.ending import counts_line
 from proofmark.judge.judging import judge_run
+from proofmark.judge.shared_traits import differences, software_traits
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.judge.verdict_files import write_verdict
-from proofmark.runs.run import benchmarks_of, open_run
+from proofmark.runs.run import Run, benchmarks_of, open_run
+from proofmark.software.software import software_of
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
@@ -133,6 +136,7 @@ def compare(options: Namespace) -> int:
         for folder, run in zip(options.folders, runs, strict=True)
     }
     benchmarks = benchmarks_of(runs[0])
+    by_name = dict(zip(results, runs, strict=True))
     for comparison in compare_runs(results, nodes=options.nodes, benchmarks=benchmarks):
         rows = []
         for each in comparison.differences:
@@ -146,6 +150,8 @@ def compare(options: Namespace) -> int:
             values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
             seen = "–" if math.isnan(each.visible) else f"{percent(each.visible)} %"
             rows.append((*values, interval, confidence, seen, each.noise))
+        for line in _changed_programs(runs[0], by_name[comparison.later]):
+            print_line(line)
         if not rows:
             alone = (f"{len(keys)} only in {name}" for name, keys in comparison.alone.items())
             named = f"{comparison.later} and {comparison.first}"
@@ -165,6 +171,13 @@ def compare(options: Namespace) -> int:
             for key in keys:
                 print_line(" ".join(filter(None, key)))
     return 0
+
+
+def _changed_programs(first: Run, later: Run) -> Iterator[str]:
+    """Yield a line for each trait of programs that differs: versions, and run-time variables."""
+    traits = (software_traits(software_of(run)) for run in (first, later))
+    for trait, before, after in differences(*traits):
+        yield f"changed: {trait}: {before or '–'} → {after or '–'}"
 
 
 COMMANDS = {

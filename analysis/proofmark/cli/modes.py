@@ -35,6 +35,7 @@ from proofmark.machine.modes.mode_stage import (
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.present_nodes import present
 from proofmark.machine.remote_shell import PROBE
 from proofmark.plan.resets import resets_s
 from proofmark.runs.adopted import refuse_imported
@@ -85,11 +86,18 @@ def run(options: Namespace) -> int:
     return VERBS[options.verb](options)
 
 
+def _nodes(opened: NamedRun, state: RunState, site: Site, mode: str) -> list[str]:
+    """Return the nodes with waiting steps of `mode`; of a rolling run, those that are up."""
+    own = journals(state.folder) if opened.names.rolling else ()
+    begun = {each.node for each in own if each.history().drained}
+    return present(opened.names, site, opened.waiting(mode), begun)
+
+
 def _check(options: Namespace, opened: NamedRun, site: Site) -> int:
     """Print the changes that the mode needs on each node, and their duration; change nothing."""
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
-    nodes = opened.waiting(goal.mode)
+    nodes = _nodes(opened, planned(opened), site, goal.mode)
     with _rollout(options, planned(opened), site) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
         good, bad = rollout.check(nodes, lambda _: goal)
@@ -108,7 +116,7 @@ def _enter(options: Namespace) -> int:
     opened, site = _opened(options)
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
-    nodes = opened.waiting(goal.mode)
+    nodes = _nodes(opened, begin(opened), site, goal.mode)
     name = f"mode {goal.mode}"
     with _working(options, begin(opened), lock(opened.folder), site, name) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}")
@@ -122,7 +130,7 @@ def _verify(options: Namespace) -> int:
     opened, site = _opened(options)
     firmware = firmware_of(site)
     goal = target_mode(site, options.mode or site.partition.current_mode)
-    nodes = opened.waiting(goal.mode)
+    nodes = _nodes(opened, begin(opened), site, goal.mode)
     name = f"mode {goal.mode}"
     with _working(options, begin(opened), lock(opened.folder), site, name) as rollout:
         # One process starts the probes of all nodes. A thread for each node needs more CPU time.

@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import DEFAULT_SUITE
+from proofmark.cases.vocabulary import DEFAULT_SUITE, RAIL
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
+    plan_of,
     repeats_argument,
+    rolling_argument,
     runs_folder_argument,
     suite_argument,
 )
@@ -29,10 +31,11 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, refusals, unjudged_of
 from proofmark.machine.checkout import refuse_unseen, unseen
-from proofmark.plan.expansion import make_plan
+from proofmark.machine.present_nodes import present
 from proofmark.plan.lacking import in_words, refuse_lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
+from proofmark.plan.rolling import steps_left
 from proofmark.plan.totals import idle_cores
 from proofmark.plan.validation import Checked, SiteChecks
 from proofmark.plan.validation import validate as check_site
@@ -40,6 +43,8 @@ from proofmark.runs.asked import write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.latest import Link
 from proofmark.runs.predicted import Expected
+from proofmark.runs.run import Run
+from proofmark.runs.run_names import names_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
@@ -49,9 +54,10 @@ from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.unread import unread_lines
 from proofmark.site.questions import comments
+from proofmark.site.run_variables import MPIS_OF_LAUNCHER, doubtful
 from proofmark.software.provider import check_name, check_provider
 
-ASKED = ("repeats", "provision_from", "scratch_dir", "baseline", "expected", ACCEPT)
+ASKED = ("repeats", "rolling", "provision_from", "scratch_dir", "baseline", "expected", ACCEPT)
 """The options of a plan that are extra variables of the playbooks with the same name."""
 
 
@@ -60,6 +66,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     limit_argument(parser, required=True)
     suite_argument(parser)
     repeats_argument(parser)
+    rolling_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     _prefixes_argument(parser)
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
@@ -110,8 +117,7 @@ def plan(options: Namespace) -> int:
             check_name(site.partition.provision_from)
         shown = []
         for site in sites:
-            machines, probe = machines_of(site)
-            made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+            made, machines, probe = plan_of(options, benchmarks, site)
             refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
             notes = [*_notes(made, benchmarks, site, machines), *_place(site, options)]
             unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
@@ -120,8 +126,7 @@ def plan(options: Namespace) -> int:
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from, _prefixes(options))
-    machines, probe = machines_of(site)
-    made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    made, machines, probe = plan_of(options, benchmarks, site)
     refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
     # The module imports all plug-ins. A plan that is only printed does not need them.
     from proofmark.jobs.site_check import job_mistakes
@@ -151,11 +156,13 @@ def plan(options: Namespace) -> int:
         write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
-    for line in [*_notes(made, benchmarks, site, machines), *unjudged_lines(unjudged)]:
+    notes = _notes(made, benchmarks, site, machines)
+    for line in (*steps_left(made), *notes, *unjudged_lines(unjudged)):
         say(line)
     print_json(
         {
-            **plan_summary(run.plan),
+            **plan_summary(run.plan, site.hosts),
+            **_representative(run, site),
             "run": run.id,
             "folder": str(run.folder),
             "continued": continued,
@@ -163,6 +170,15 @@ def plan(options: Namespace) -> int:
         }
     )
     return 0
+
+
+def _representative(run: Run, site: Site) -> dict[str, str]:
+    """Return a node of a rolling run that is up, one with waiting steps first; empty: none is."""
+    names = names_of(run)
+    if not names.rolling:
+        return {}
+    up = present(names, site, list(dict.fromkeys([*names.due(), *site.hosts])))
+    return {"representative": up[0] if up else ""}
 
 
 def _prefixes_argument(parser: ArgumentParser) -> None:
@@ -189,8 +205,26 @@ def _notes(
     """Yield a line for each unknown fact, idle core and limit without a figure."""
     unread = machines(site.partition.current_mode).unread
     yield from (f"not known: {line}" for line in unread_lines(unread))
+    yield from _doubts(site, benchmarks)
+    launcher = site.partition.launch.launcher
+    if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
+        yield f"not judged: one rail alone, unless {RAILS_KNOWN}"
     yield from idle_cores(made, machines)
     yield from without_figures(made, benchmarks, site, machines)
+
+
+RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
+"""The condition under which a program can be told to use one rail (``site/data/rails.yml``)."""
+
+
+def _doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:
+    """Yield a warning for each run-time variable that is not known, or of another MPI."""
+    launch = site.partition.launch
+    name = site.partition_name
+    yield from (f"warning: {name}: partition.launch: {each}" for each in launch.doubts())
+    for name, case in benchmarks.cases.items():
+        for each in doubtful(case.environment, MPIS_OF_LAUNCHER.get(launch.launcher, ())):
+            yield f"warning: {name}: environment: {each}"
 
 
 def _expected(folder: Path, site: Site) -> Expected:
@@ -257,6 +291,8 @@ def validate(options: Namespace) -> int:
         print_line(f"not here: {line}")
     for line in checked.unread:
         print_line(f"not known: {line}")
+    for line in (line for site in checked.sites for line in _doubts(site, kit_benchmarks())):
+        print_line(line)
     for place, question in comments(inventory.folder):
         print_line(f"question: {place}: {question}")
     for site in checked.sites:

@@ -14,6 +14,7 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals
 from proofmark.plan.plan import Plan
+from proofmark.plan.rolling import steps_left
 from proofmark.plan.time_limit import JobTime, job_times
 from proofmark.runs.cost_history import measured_cost
 from proofmark.site.execution import Queue
@@ -56,7 +57,8 @@ def print_plans(plans: Sequence[ShownPlan], runs: Path, *, as_json: bool) -> Non
             for each, cost, jobs in zip(plans, earlier, times, strict=True)
         ]
         for each in plans:
-            for line in [*each.notes, *unjudged_lines(each.unjudged)]:
+            lines = (*steps_left(each.plan), *each.notes, *unjudged_lines(each.unjudged))
+            for line in lines:
                 say(line)
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from proofmark.common.nodesets import fold
@@ -10,13 +11,18 @@ from proofmark.machine.programs import step_programs
 from proofmark.plan.plan import Plan
 
 
-def plan_summary(plan: Plan) -> dict[str, Any]:
+def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
     """Return suite, number of nodes, modes, packages and cost of `plan`.
+
+    Args:
+        plan: the plan.
+        hosts: the hosts that ``-l`` selects.
 
     Returns:
         `suite`; `partition`; `nodes`, their number; `node_set`, their names; `modes` in the order
         of the plan; `packages` of the steps, as the cases name them; `step_packages`, the Debian
-        packages that the scripts of the steps need on a node; `cost`, one line.
+        packages that the scripts of the steps need on a node; `cost`, one line; `rolling`; `only`,
+        the names of `hosts` if it rolls.
 
     Raises:
         BadInput: ``requirements/programs.yml`` is wrong.
@@ -31,6 +37,8 @@ def plan_summary(plan: Plan) -> dict[str, Any]:
         "packages": list(plan.packages()),
         "step_packages": sorted({program.debian for program in programs} - {""}),
         "cost": cost_line(plan),
+        "rolling": bool(plan.rolling),
+        "only": ",".join(fold(hosts)) if plan.rolling else "",
     }
 
 

@@ -6,21 +6,25 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
 from pathlib import Path
 
+from proofmark.cli.amounts import above_zero
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_line
+from proofmark.cli.site import node_names
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.files import read_json
+from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
+from proofmark.jobs.job_parts import Rolling
 from proofmark.jobs.job_request import batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import ScratchFolders, stability_of, write_scripts
-from proofmark.jobs.step_programs import repeated_commands
+from proofmark.jobs.step_programs import repeated_commands, unselected_rails
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
@@ -105,12 +109,20 @@ def _execute_arguments(parser: ArgumentParser) -> None:
         help="start no further step after the first one that fails or stays disturbed; exit code "
         f"{STOPPED_EARLY}",
     )
+    parser.add_argument(
+        "--wait-s",
+        type=above_zero(MAX_WAIT_S),
+        default=0.0,
+        metavar="SECONDS",
+        help="of a rolling run: how long it waits for nodes that are down (default: not at all)",
+    )
+    parser.add_argument("--only", metavar="NODES", help="of a rolling run: only jobs of these")
 
 
 def stage(run: Run, site: Site) -> Run:
     """Write the scripts of the steps and jobs; return the run without steps that repeat others."""
     software = read_json(run.files.software, Software)
-    repeated = repeated_commands(run.plan, software)
+    repeated = repeated_commands(run.plan, software) | unselected_rails(run.plan, software)
     run = leave_out(run, repeated)
     for step, why in repeated.items():
         say(f"{step}: not needed: {why}")
@@ -140,7 +152,9 @@ def execute(options: Namespace) -> int:
     if options.scripts:
         return 0
     manner = Manner.FAIL_FAST if options.fail_fast else Manner.UNFINISHED
-    early = execute_run(run, site.partition.scheduler, say, _figures, manner=manner)
+    rolling = Rolling(options.wait_s, node_names(options.only), site.partition.queue.reservation)
+    name = site.partition.scheduler
+    early = execute_run(run, name, say, _figures, manner=manner, rolling=rolling)
     if run.plan.more_repeats_s and not early:
         from proofmark.cli.noisy_steps import repeat_noisy_steps  # it judges; few plans need it
 

@@ -63,6 +63,18 @@ def _named(options: Namespace) -> Inventory:
     return inventory
 
 
+def node_names(nodes: str | None) -> frozenset[str]:
+    """Return the names in the value of ``--only``, a node set; none without one.
+
+    Raises:
+        BadInput: it is no node set.
+    """
+    try:
+        return frozenset(unfold([nodes])) if nodes else frozenset()
+    except ValueError as error:
+        raise bad_input("--only", "", str(error), "a node set such as knl[0001-0004]") from None
+
+
 def only_nodes(site: Site, nodes: str | None) -> Site:
     """Return `site` with the hosts in the node set `nodes` only; `site` itself without one.
 
@@ -71,10 +83,7 @@ def only_nodes(site: Site, nodes: str | None) -> Site:
     """
     if not nodes:
         return site
-    try:
-        names = set(unfold([nodes]))
-    except ValueError as error:
-        raise bad_input("--only", "", str(error), "a node set such as knl[0001-0004]") from None
+    names = node_names(nodes)
     if others := names - set(site.hosts):
         found = f"nodes that {site.limit!r} does not select: {folded(others)}"
         raise bad_input("--only", "", found, folded(site.hosts))

@@ -37,6 +37,7 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
         "provision_from": lambda site: check_name(site.partition.provision_from),
         "scheduler": lambda site: SCHEDULERS.get(site.partition.scheduler),
         "launch.launcher": _launcher,
+        "launch.environment_of": _launchers,
         "firmware.back_end": _back_end,
         "firmware.bmc": _bmc_addresses,
         "firmware.ca": _authorities,
@@ -54,6 +55,11 @@ def _architecture(site: Site) -> None:
 
 def _launcher(site: Site) -> None:
     if name := site.partition.launch.launcher:
+        LAUNCHERS.get(name)
+
+
+def _launchers(site: Site) -> None:
+    for name in site.partition.launch.environment_of:
         LAUNCHERS.get(name)
 
 

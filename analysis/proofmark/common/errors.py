@@ -10,13 +10,18 @@ from proofmark.common.text import one_line
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return ``", did you mean 'x'?"`` with the closest of `words`, or an empty text.
+    """Return ``", did you mean 'x'?"`` with the closest of `words`, or an empty text."""
+    close = closest(word, words)
+    return f", did you mean {close!r}?" if close else ""
+
+
+def closest(word: str, words: Iterable[str]) -> str:
+    """Return the closest of `words`, or an empty text.
 
     Of equally close words, one with the same letters as `word` is preferred: letters were swapped.
     """
     close = get_close_matches(word, sorted(words), n=3, cutoff=0.5)
-    close.sort(key=lambda each: sorted(each) != sorted(word))
-    return f", did you mean {close[0]!r}?" if close else ""
+    return min(close, key=lambda each: sorted(each) != sorted(word), default="")
 
 
 @dataclass(frozen=True)

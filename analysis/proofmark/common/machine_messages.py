@@ -9,6 +9,8 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "floor-only": "only a floor applies, which a figure cannot pass",
     "foreseen": "{kind}: {figure}: {text}",
     "foreseen-key": "{kind}: {figure}: {text}; the key {key} enables a judgement",
+    "rolling-nodes": "nodes: {accepted} accepted, {waiting} waiting, {failed} failed, {open} not "
+    "judged",
     # site: facts that a probe does not report
     "absent-said": "{problem}",
     "absent-no-file": "no such file: {path}",
@@ -86,6 +88,15 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "lost-link_bytes_per_s": "GB/s of all ports: {found}, accepted {accepted}",
     "lost-dimm_bytes": "size of {number} DIMMs: {found}, accepted {accepted}",
     "lost-dimm_mt_per_s": "MT/s of a DIMM: {found}, accepted {accepted}",
+    "rail-missing": "rail {rail} is missing",
+    "rail-down": "rail {rail} (NUMA domain {numa}) is down: {state}",
+    "rail-slow": "rail {rail} (NUMA domain {numa}) runs at {found} Gb/s, accepted {accepted}",
+    "rail-not-chosen": "not judged: the kit does not know how this MPI is told to use only {rail}",
+    "place-numa": "NUMA domain {number}",
+    "place-socket": "socket {number}",
+    "place-rail": "rail {number}",
+    "part-slow": "{part}: {case} {metric} is {ratio} × the median of the {others} other parts of "
+    "the node",
     "part-cores": "cores",
     "part-sockets": "sockets",
     "part-memory_bytes": "memory",
@@ -116,6 +127,12 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "absent-kernel-static": "the BLAS is linked statically: only a run of the program shows the "
     "kernel",
     "absent-kernel-unknown": "the probe has no kernel",
+    # site, software: run-time variables
+    "trait-variable": "run-time variable {name}",
+    "variable-near": "a known name is {name}",
+    "variable-of-none": "{name}: the kit knows no library that reads it",
+    "variable-of-other": "{name} is a variable of {library}, which is no part of {mpi}",
+    "variable-unknown": "{name}: the kit knows no such variable of {library}",
     # software: findings
     "library-unversioned": "{library} of unknown version",
     "kernel-slow": "{library} chose {kernel} ({isa}) on a CPU with {vector} ({processor}): expect "

@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs.job_parts import is_down
 from proofmark.machine.child_jobs import ChildJobs
-from proofmark.machine.scheduler import Request, Scheduler, SchedulerError, SchedulerUnavailable
+from proofmark.machine.scheduler import (
+    Request,
+    Scheduler,
+    SchedulerError,
+    SchedulerUnavailable,
+    is_down,
+)
 from proofmark.runs.job_state import JobStatus, State
 
 Given = ParamSpec("Given")

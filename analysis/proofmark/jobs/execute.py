@@ -10,7 +10,7 @@ from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
-from proofmark.jobs.job_parts import JobSupply
+from proofmark.jobs.job_parts import JobSupply, Rolling
 from proofmark.jobs.job_request import BatchQueue, batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.ready import FigureReader, ReadySteps
@@ -26,6 +26,7 @@ from proofmark.runs.run_lock import lock
 from proofmark.runs.state import proofs_of
 
 _REPORT_EVERY_S = 30.0
+ROLLING = Rolling()
 
 
 class Pollable(Protocol):
@@ -52,6 +53,7 @@ def execute(
     figures: FigureReader | None = None,
     *,
     manner: Manner = Manner.UNFINISHED,
+    rolling: Rolling = ROLLING,
 ) -> str:
     """Run every unfinished job of `run` whose nodes are in its mode.
 
@@ -59,6 +61,9 @@ def execute(
     mode of each node: a node without this proof is excluded, and a step that needs it together with
     other nodes is not run. A job that is ended by its scheduler, or that exceeds a limit of the
     site, is reported and stops no other job; the same command continues it.
+
+    A job of a rolling run is submitted when none of its nodes is down, and a script that fails
+    stops no other job of it.
 
     Steps of a search, and steps that read files of others, are submitted when earlier steps of
     theirs have ended (`ReadySteps`).
@@ -69,6 +74,7 @@ def execute(
         say: called with one line when a step or a job starts or ends, and every 30 seconds.
         figures: reads the figures of a search; a plan without searches needs none.
         manner: which steps run, and when they stop.
+        rolling: which jobs of a rolling run are submitted; other runs do not use it.
 
     Returns:
         The job and the step by which fail_fast stopped the run; empty if it did not.
@@ -82,35 +88,33 @@ def execute(
     with lock(run.folder):
         for group in run.plan.to_run():
             ready = ReadySteps(run, group, figures, say)
-            if early := _execute_group(run, group.mode, ready, batch, manner, say):
+            rolls = rolling if run.plan.rolling else None
+            if early := _execute_group(ready, group.mode, batch, manner, rolls, say):
                 return early
     return ""
 
 
 def _execute_group(
-    run: Run,
-    mode: str,
     ready: ReadySteps,
+    mode: str,
     batch: BatchQueue,
     manner: Manner,
+    rolling: Rolling | None,
     say: Callable[[str], None],
 ) -> str:
     """Run the unfinished jobs of one mode; return as `execute` does."""
-    partition = site_of(run).partition
+    run = ready.run
     excluded: dict[str, str] = {}
 
     def next_jobs() -> list[Job]:
         return _possible(run, ready.jobs(), mode, batch.scheduler, excluded, say)
 
-    jobs = JobMonitor(
-        run,
-        JobSupply(next_jobs(), next_jobs, excluded),
-        batch,
-        say,
-        manner=manner,
-    )
-    reporter = ProgressReporter(ready, jobs, say, warns=partition.origin == "measured")
-    poll_until_done(jobs, reporter.report)
+    supply = JobSupply(next_jobs(), next_jobs, excluded, rolling)
+    jobs = JobMonitor(run, supply, batch, say, manner=manner)
+    warns = site_of(run).partition.origin == "measured"
+    poll_until_done(jobs, ProgressReporter(ready, jobs, say, warns=warns).report)
+    for job, nodes in jobs.held.items():
+        say(f"job {job}: waits for {nodes}")
     return jobs.stopped_early
 
 

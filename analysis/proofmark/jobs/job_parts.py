@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proofmark.common.nodesets import folded
+from proofmark.machine.scheduler import is_down
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import Submission
 from proofmark.runs.run import Run
+
+NOT_SELECTED = "not selected by -l"
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Which jobs of a rolling run are submitted: those of which no node is down.
+
+    Attributes:
+        wait_s: how long the others are waited for after the last job has ended, in seconds.
+        only: the nodes of this call; empty: all.
+        reservation: that of the jobs; empty if they have none.
+    """
+
+    wait_s: float = 0.0
+    only: Collection[str] = ()
+    reservation: str = ""
 
 
 @dataclass(frozen=True)
@@ -20,11 +38,40 @@ class JobSupply:
         follow: returns the jobs that can run after the end of a job; called after each end.
         excluded_nodes: the planned nodes that a job does not get and the reason, by id of the job.
             `follow` may add some.
+        rolling: which jobs of a rolling run are submitted; None: every job, also if it has to wait
+            in the queue for a node that is down.
     """
 
     first: Iterable[Job]
     follow: Callable[[], Iterable[Job]] = tuple
     excluded_nodes: Mapping[str, str] = field(default_factory=dict)
+    rolling: Rolling | None = None
+
+    def held(self, jobs: Iterable[Job], nodes: Mapping[str, str]) -> dict[str, str]:
+        """Return the jobs that are not submitted now, each with the nodes that it waits for.
+
+        Args:
+            jobs: the jobs that are left.
+            nodes: the states of their nodes, as `Scheduler.nodes` returns them.
+        """
+        if self.rolling is None:
+            return {}
+        only, own = self.rolling.only, self.rolling.reservation
+        waits = {
+            node: f"{node}: {nodes.get(node) or NOT_SELECTED}"
+            for job in jobs
+            for node in job.nodes
+            if is_down(nodes.get(node, ""), own) or (only and node not in only)
+        }
+        found = {job.id: "; ".join(waits[n] for n in job.nodes if n in waits) for job in jobs}
+        return {job: text for job, text in found.items() if text}
+
+    def rests(self, free: int, quiet_s: float) -> bool:
+        """Return whether no further job is submitted: none is `free`, and the wait is over.
+
+        `quiet_s` is the time since the last change of a job, in seconds.
+        """
+        return self.rolling is not None and not free and quiet_s >= self.rolling.wait_s
 
 
 def divided(run: Run, job: Job, submission: Submission) -> tuple[Job, Job | None]:
@@ -61,12 +108,7 @@ def without_down_nodes(job: Job, nodes: Mapping[str, str]) -> tuple[Job, str]:
     return job.model_copy(update={"nodes": available}), why
 
 
-def is_down(state: str) -> bool:
-    """Return whether `state` of a node, as `Scheduler.nodes` returns it, is down."""
-    return state.startswith("down")
-
-
 def order(job: Job, nodes: Mapping[str, str]) -> int:
     """Return the sort key of a pending job: 2 if a node is down, 1 if one is busy, else 0."""
-    states = {nodes.get(node, "idle").partition(" ")[0] for node in job.nodes}
-    return 2 if "down" in states else 1 if "busy" in states else 0
+    states = {nodes.get(node, "idle") for node in job.nodes}
+    return 2 if any(map(is_down, states)) else 1 if "busy" in states else 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+from proofmark.cases.vocabulary import ALL_RAILS, RAIL
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.message import Message
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.plan.plan import Job, Plan, Step
 from proofmark.site.execution import LaunchSettings
+from proofmark.site.rails import variables_of_rail
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 from proofmark.software.target import target_requirements
@@ -98,7 +100,9 @@ def program_of_step(step: Step, package: Package) -> Program:
 
 
 def environment_of_step(step: Step, package: Package) -> dict[str, str]:
-    """Return the variables of the package, the variants and the case, which overrides both.
+    """Return the variables of the package, the site, the variants and the case.
+
+    A later one overrides an earlier one.
 
     A package whose BLAS is not recognised, for example a static one, has no variants: then all
     choices are those of the package as it is.
@@ -106,7 +110,7 @@ def environment_of_step(step: Step, package: Package) -> dict[str, str]:
     Raises:
         BadInput: the package has other choices of a variant.
     """
-    merged = dict(package.environment)
+    merged = package.environment | package.run_environment
     for variant, choice in step.variants.items():
         known = package.variants.get(variant)
         if known is None:
@@ -116,4 +120,22 @@ def environment_of_step(step: Step, package: Package) -> dict[str, str]:
             found = f"{variant} {choice!r}{hint}"
             raise bad_input("software.json", step.id, found, ", ".join(known))
         merged |= known[choice]
-    return merged | step.environment
+    return merged | (_of_rail(step, package) or {}) | step.environment
+
+
+def _of_rail(step: Step, package: Package) -> dict[str, str] | None:
+    """Return the variables that choose the rail of `step`; None if its MPI is not known."""
+    rail = str(step.parameters.get(RAIL, ALL_RAILS))
+    program = package.programs.get(step.program)
+    mpi = program.mpi.family if program and program.mpi else None
+    return {} if rail == ALL_RAILS else variables_of_rail(rail, mpi)
+
+
+def unselected_rails(plan: Plan, software: Software) -> dict[str, Message]:
+    """Return the steps of one rail whose MPI cannot be told to use this rail, with the reason."""
+    return {
+        step.id: Message("rail-not-chosen", rail=f"{step.parameters[RAIL]}")
+        for step in plan.steps()
+        if step.package in software.packages
+        and _of_rail(step, software.packages[step.package]) is None
+    }

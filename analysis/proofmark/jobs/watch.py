@@ -44,6 +44,7 @@ class JobMonitor:
 
     Attributes:
         stopped_early: the job and the step by which fail_fast stopped all jobs; empty if none did.
+        held: the jobs that wait for nodes (`JobSupply.held`), each with these nodes.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class JobMonitor:
         self._failing_since: float | None = None
         self._changed = time.monotonic()
         self.stopped_early = ""
+        self.held: dict[str, str] = {}
         for job in supply.first:
             folder = JobFolder(run, job)
             try:
@@ -134,7 +136,9 @@ class JobMonitor:
         if self._ended and not self._failed and not self.stopped_early:
             self._ended = False
             self._pending += self._supply.follow()
-        return bool(self._active or (self._pending and not self._failed))
+        quiet = time.monotonic() - self._changed
+        rests = self._supply.rests(len(self._pending) - len(self.held), quiet)
+        return bool(self._active or (self._pending and not self._failed and not rests))
 
     def leave(self, why: str) -> None:
         """Stop monitoring. The jobs go on, except those that end with this process."""
@@ -188,7 +192,9 @@ class JobMonitor:
             return
         names = dict.fromkeys(node for job in self._pending for node in job.nodes)
         nodes = self._scheduler.node_states(list(names))
-        for job in sorted(self._pending, key=lambda job: order(job, nodes)):
+        self.held = self._supply.held(self._pending, nodes)
+        free = [job for job in self._pending if job.id not in self.held]
+        for job in sorted(free, key=lambda job: order(job, nodes)):
             if room > 0 and self._is_independent(job):
                 room -= 1
                 self._pending.remove(job)
@@ -326,7 +332,7 @@ class JobMonitor:
             self._active.remove(active)
             self._changed = time.monotonic()
             return
-        if status.state is State.FAILED:
+        if status.state is State.FAILED and not self._supply.rolling:
             self._failed = (active.job, status.reason)
         self._remove(active, status)
         if status.state is State.FAIL_FAST:
@@ -336,5 +342,5 @@ class JobMonitor:
     def _remove(self, active: ActiveJob, status: JobStatus) -> None:
         self._active.remove(active)
         self._changed, self._ended = time.monotonic(), True
-        if status.state not in (State.ENDED, State.FAILED):
+        if status.state is not State.ENDED and not (self._failed and status.state is State.FAILED):
             self._say(f"job {active.job.id}: {status_text(status)}")

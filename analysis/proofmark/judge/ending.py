@@ -45,7 +45,8 @@ def ending(
         measured=coverage.measured, expected=coverage.expected
     )
     worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
-    lacking = f", {localized(verdict.degraded.label)}" if verdict.degraded else ""
+    labels = [each.label for each in (verdict.rolling, verdict.degraded) if each]
+    lacking = "".join(f", {localized(label)}" for label in labels)
     if verdict.imported:
         lacking = f"{lacking}, {_('imported outputs')}"
     return (

@@ -30,7 +30,9 @@ from proofmark.judge.diagnosis.implausible import (
     too_good,
 )
 from proofmark.judge.diagnosis.over_time import over_time
+from proofmark.judge.diagnosis.rail_faults import rail_faults
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
+from proofmark.judge.diagnosis.unlike_parts import unlike_parts
 from proofmark.judge.disturbed_nodes import disturbed_nodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.digits import judge_digits
@@ -141,6 +143,8 @@ def judge(evidence: Evidence) -> Verdict:
         ),
         _all_faults(
             part_faults(facts, stated),
+            rail_faults(facts, evidence.declared),
+            unlike_parts(figures, benchmarks),
             error_faults(evidence.probes),
             same_machines(facts, origins[0] if origins else ""),
             copied_outputs(evidence.records, benchmarks),

@@ -15,6 +15,7 @@ from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.diagnosis.file_system_faults import looks_after_failures
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.evidence import Evidence
+from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.references.typical import builds
@@ -87,7 +88,7 @@ def read_and_judge(run: Run) -> tuple[Records, Verdict]:
 
 def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     evidence = evidence_of(run)
-    return evidence.records, judge(evidence)
+    return evidence.records, with_rolling(judge(evidence), evidence)
 
 
 def evidence_of(run: Run) -> Evidence:

@@ -17,7 +17,7 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
 
     A node fails if it is bad, if one of its own figures is INVALID, or if a step that it measures
     alone has no record, or if a stage before its jobs failed. A result or step of several nodes is
-    the failure of none of them.
+    the failure of none of them. A node of a rolling run without a record waits.
     """
     reasons = {node.host: _of_bad(node) for node in verdict.bad.nodes}
     places = {step.id: step.instances() or {"": step.nodes} for step in plan.steps_to_run()}
@@ -34,7 +34,7 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
     for each in verdict.stage_faults:
         for host in hosts_of(each.nodes):
             reasons.setdefault(host, f"{each.stage}: {each.code}: {each.text}")
-    for missing in verdict.coverage.missing:
+    for missing in () if plan.rolling else verdict.coverage.missing:
         if all(len(nodes) == 1 for nodes in places[missing.step].values()):
             for node in missing.nodes:
                 reasons.setdefault(node, f"{missing.step}: not measured")

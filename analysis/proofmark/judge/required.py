@@ -9,7 +9,7 @@ import numpy as np
 
 from proofmark.cases.suite import Required
 from proofmark.cases.telemetry import TELEMETRY
-from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
+from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds
@@ -97,6 +97,8 @@ def _classes(
         known = traits(records.of_measurand(number))
         if (SENSOR in known) != (metric in TELEMETRY):
             continue  # a job of several nodes has the sensors of each of them
+        if not known.keys().isdisjoint(PART_AXES):
+            continue  # a part of a node is compared with its other parts
         if any(known.get(key, value) != value for key, value in required.where.items()):
             continue
         part = tuple(f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known)

@@ -105,6 +105,8 @@ def program_traits(package: Package) -> dict[Message, str]:
         Message("trait-provider"): package.origin,
         Message("trait-build"): package.hash,
     }
+    for name, value in package.run_environment.items():
+        traits[Message("trait-variable", name=name)] = value or '""'
     for name, program in package.programs.items():
         digest = (program.sha256 or "")[:_DIGITS]
         traits[Message("trait-program", program=name)] = program.package or digest

@@ -144,7 +144,8 @@ def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
             sources[name], values[name] = best, found[best]
         elif found[best]:
             sources[name] = best
-    return Nominal(**values, sources=sources)
+    counts = [len(stated[by].rails or stated[by].ports or ()) for by in get_args(By)]
+    return Nominal(**values, rails=counts[0] or max(counts) or None, sources=sources)
 
 
 def shown_basis(

@@ -47,6 +47,7 @@ from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
+from proofmark.judge.rolling_state import RollingState
 from proofmark.judge.rounds import RoundOverlap
 from proofmark.judge.slowdown import Slowdown
 from proofmark.records.columns import Record
@@ -84,6 +85,7 @@ class Verdict:
         added: the steps that were run again although they had a sound execution.
         imported: whether others produced the outputs. No step can be run again.
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
+        rolling: the state of the nodes of a rolling run; None for any other run.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
             that lack a record because of it are missing in the coverage.
     """
@@ -113,6 +115,7 @@ class Verdict:
     imported: bool = False
     sanity: bool = False
     stage_faults: tuple[StageFault, ...] = ()
+    rolling: RollingState | None = None
 
     @property
     def faults(self) -> tuple[NodeFault, ...]:
@@ -255,6 +258,7 @@ class Verdict:
             "coverage": self.coverage.as_json(),
             "degraded": self.degraded and self.degraded.as_json(),
             **({"imported": True} if self.imported else {}),
+            **({"rolling": self.rolling.as_json()} if self.rolling else {}),
             "unmet": list(self.unmet),
             "faults": [fault.message for fault in self.faults],
             **(

@@ -17,6 +17,7 @@ from proofmark.common.signals import stop_signals
 from proofmark.machine.node_commands import NodeProcess, NodeResult, run_commands
 from proofmark.machine.node_shell import node_command
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.present_nodes import present
 from proofmark.machine.programs import SCRIPT, lacking, step_programs
 from proofmark.machine.remote_shell import node_output
 from proofmark.runs.run_names import RunNames
@@ -153,7 +154,9 @@ def check_programs(run: RunNames, site: Site, paths: Sequence[str]) -> None:
     Raises:
         BadInput: a node lacks one.
     """
-    names, needed = run.nodes, step_programs(bound_memory=run.bound_memory)
+    names, needed = present(run, site, run.due()), step_programs(bound_memory=run.bound_memory)
+    if not names:
+        return
     outputs, failed = run_on_nodes(site, names, (SCRIPT, [*paths, *needed]))
     failed |= {
         node: NodeError(Outcome.UNEXPECTED, f"{node}: {missing}")

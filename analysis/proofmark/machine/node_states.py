@@ -21,7 +21,7 @@ class Use(Enum):
 
 
 _CLOSED = (Use.BOOTS, Use.RESERVED, Use.OUT, Use.UNKNOWN)
-_DOWN = (Use.RESERVED, Use.OUT, Use.UNKNOWN)
+_DOWN = (Use.OUT, Use.UNKNOWN)
 _BUSY = (Use.PROMISED, Use.OCCUPIED, Use.BOOTS)
 
 States = Mapping[str, Use]
@@ -57,7 +57,7 @@ def status_of(states: States, reason: str, *, idle: bool | None = None) -> NodeS
 
 
 def text_of(states: States, shown: str, reason: str) -> str:
-    """Return ``idle``, ``busy`` or ``down …`` for a node with these states.
+    """Return ``idle``, ``busy``, ``reserved …`` or ``down …`` for a node with these states.
 
     A node that has to boot is busy: a job waits for it.
 
@@ -68,4 +68,6 @@ def text_of(states: States, shown: str, reason: str) -> str:
     """
     if any(use in _DOWN for use in states.values()):
         return " ".join(filter(None, ("down", shown, reason)))
+    if Use.RESERVED in states.values():
+        return " ".join(filter(None, ("reserved", shown, reason)))
     return "busy" if any(use in _BUSY for use in states.values()) else "idle"

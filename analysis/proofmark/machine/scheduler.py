@@ -139,7 +139,18 @@ class Scheduler(ABC):
 
     @abstractmethod
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return ``idle``, ``busy`` or ``down …`` of each node whose state is known."""
+        """Return ``idle``, ``busy``, ``reserved …`` or ``down …`` of each node with a known state.
+
+        A reserved node only runs the jobs of its reservation.
+        """
+
+
+def is_down(state: str, reservation: str = "") -> bool:
+    """Return whether no job starts on a node with `state`, as `Scheduler.nodes` returns it.
+
+    `reservation` is that of the job; empty if it has none.
+    """
+    return state.startswith(("down",) if reservation else ("down", "reserved"))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from proofmark.cases.vocabulary import DOMAIN, RAIL
 from proofmark.common.errors import InputError
 from proofmark.plan.placement import Placement, PlacementError, PlacementRequest, place
 from proofmark.site.node.topology import NumaDomain, Topology
@@ -13,14 +14,45 @@ from proofmark.site.node.topology import NumaDomain, Topology
 class Layouts:
     """The placements on one topology; points with the same request share one computation."""
 
-    def __init__(self, topology: Topology) -> None:
-        self.topology = topology
+    def __init__(self, topology: Topology, rails: Mapping[str, int | None] | None = None) -> None:
+        self.topology, self.rails = topology, rails or {}
         self._placements: dict[tuple[object, ...], Placement | PlacementError] = {}
 
     @property
     def several_kinds_of_memory(self) -> bool:
         """Whether the node has several kinds of memory, such as DDR and MCDRAM."""
         return len({domain.kind for domain in self.topology.numa_domains}) > 1
+
+    @property
+    def parts(self) -> list[str]:
+        """The NUMA domains with cores, and the sockets if they are other parts.
+
+        It is empty for a node of one domain and one socket.
+        """
+        domains = [each.os_index for each in self.topology.numa_domains if each.cores]
+        sockets = sorted({core.socket for core in self.topology.cores})
+        parts = [f"numa-{number}" for number in domains] if len(domains) > 1 else []
+        if len(sockets) > 1 and len(sockets) != len(domains):
+            parts += [f"socket-{number}" for number in sockets]
+        return parts
+
+    def of_part(self, point: Mapping[str, Any]) -> Topology:
+        """Return the part of the node that a point uses: a domain, a socket, or that of its rail.
+
+        The whole node is returned if the point has no part, or if the domain of a rail is not known
+        or has no cores.
+        """
+        part = str(point.get(DOMAIN, ""))
+        if (near := self.rails.get(str(point.get(RAIL)))) is not None:
+            part = f"numa-{near}"
+        unused = {
+            pu
+            for core in self.topology.cores
+            if part not in (f"numa-{core.numa}", f"socket-{core.socket}")
+            for pu in core.pus
+        }
+        left = self.topology.without(unused) if part else self.topology
+        return left if left.cores else self.topology
 
     def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
         """Return the placement of `point`.
@@ -34,12 +66,13 @@ class Layouts:
             BadInput: there is no such placement, or a count is not possible.
             PlacementError: the nodes cannot hold the ranks.
         """
-        key = (point["placement"], *counts.values(), point.get("pus_per_core", 1), file)
+        part = (point.get(DOMAIN), point.get(RAIL))
+        key = (point["placement"], *counts.values(), point.get("pus_per_core", 1), *part, file)
         if key not in self._placements:
             try:
                 self._placements[key] = place(
                     PlacementRequest(
-                        self.topology,
+                        self.of_part(point),
                         str(point["placement"]),
                         counts["ranks"],
                         nodes=counts["nodes"],

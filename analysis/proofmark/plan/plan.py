@@ -7,6 +7,7 @@ digest does not depend on the place of the installation.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from pydantic import Field
 
@@ -70,6 +71,8 @@ class Plan(StrictModel):
         at_once: the number of jobs that run at the same time; 1 if that is not known.
         more_repeats_s: the time for more repeats of steps that are too noisy, in seconds; 0 if the
             number of repeats is fixed (`proofmark.common.auto_repeats`).
+        rolling: what one job of a rolling acceptance measures (`proofmark.plan.rolling`); empty if
+            the plan is not one.
         imported: whether others produced the outputs (`proofmark.plan.adopted_plan`). No step runs.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
@@ -94,6 +97,7 @@ class Plan(StrictModel):
     fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
     at_once: int = Field(default=1, ge=1, exclude_if=lambda jobs: jobs == 1)
     more_repeats_s: float = Field(default=0.0, ge=0, exclude_if=lambda seconds: not seconds)
+    rolling: Literal["", "node", "rack"] = Field(default="", exclude_if=lambda unit: not unit)
     imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
     allowed_modes: list[str] = Field(default=[], exclude=True)
     repeated: dict[str, Message] = Field(default={}, exclude=True)

@@ -19,6 +19,7 @@ from proofmark.plan.pair_round import PairRound
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.inventory import Site
+from proofmark.site.run_variables import of_mpi
 
 SCRATCH = "{scratch}"
 """Placeholder in arguments and inputs for the scratch folder of the step."""
@@ -147,6 +148,9 @@ class Step(StrictModel):
         counts = self.counts
         if self.launch == "mpi" and "ranks" in counts:
             planned["ranks"] = self.ranks
+        if chosen := {name: text for name, text in self.environment.items() if of_mpi(name)}:
+            # Figures of other variables are not alike. Those of the site are in the package.
+            planned["environment"] = " ".join(f"{name}={chosen[name]}" for name in sorted(chosen))
         if self.threads > 1 or (self.launch == "threads" and "threads" in counts):
             planned["threads"] = self.threads
         return planned

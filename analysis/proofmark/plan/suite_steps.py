@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from proofmark.cases.case import Case
@@ -136,6 +136,9 @@ class SuiteSteps:
     def _sweep(self, name: str, case: Case, use: SuiteUse, mode: str) -> Sweep:
         machine = self._machine(mode)
         partition = self._site.partition
+        bought = partition.parts.rails
+        rails: Mapping[str, int | None] = (bought and bought.adapters) or machine.rails
+        layouts = self._layouts.setdefault(mode, Layouts(machine.topology, rails))
         symbols = {
             **DEFAULT_FACTS,
             **machine.symbols,
@@ -146,6 +149,9 @@ class SuiteSteps:
             "fabric_levels": partition.fabric.names,
             "link_bytes_per_s": partition.fabric.link_bytes_per_s,
             "provision_from": partition.provision_from,
+            "node_parts": layouts.parts,
+            "rails": list(rails),
+            "rail_count": len(rails),
         }
         if requested := partition.queue.memory_per_node:
             symbols["memory_bytes"] = min(requested, symbols.get("memory_bytes", requested))
@@ -159,7 +165,6 @@ class SuiteSteps:
             symbols["nodes"] = limit
             if "nodes" in names_in(nodes):
                 self._leave_out(f"{name}: more than {limit} nodes together: nodes_per_job")
-        layouts = self._layouts.setdefault(mode, Layouts(machine.topology))
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite_use import SuiteUse
-from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, LAYOUT_AXES, MEMORY
+from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, LAYOUT_AXES, MEMORY, PART_AXES
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.file_layout import FileLayout, file_layout
@@ -112,6 +112,8 @@ class Sweep:
 
     def _point(self, point: dict[str, Any], lets: Mapping[str, Any]) -> Point | None:
         axes = tuple(point)
+        if not point.keys().isdisjoint(PART_AXES):
+            point["part_cores"] = len(self.layouts.of_part(point).cores)
         binding: tuple[Placement | None, tuple[int, ...]] | None = None
         for letter, expression in lets.items():
             key = f"let.{letter}"

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from proofmark.common.files import read_json, sha256_of
 from proofmark.common.strict_model import StrictModel
-from proofmark.common.translation import in_language
+from proofmark.common.translation import in_language, language
 from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.judge.written import refuse_unfinished
 from proofmark.report.run_data import RunData, gather
@@ -58,7 +58,8 @@ class Written:
 def write_products(run: Run, *, summary: bool) -> Written:
     """Write all products of `run` into its folder, in the current language.
 
-    An old summary is replaced too: it would state another verdict than the new report.
+    An old summary is replaced too: it would state another verdict than the new report. A rolling
+    run is reported many times: its report keeps its time until the verdict differs.
 
     Args:
         run: the run.
@@ -67,7 +68,18 @@ def write_products(run: Run, *, summary: bool) -> Written:
     Raises:
         BadInput: a file of the run is damaged, or a product cannot be written.
     """
-    return _write(run, run.files, summary=summary or _has_summary(run.files))
+    files = run.files
+    old = sha256_of(files.verdict) if run.plan.rolling and files.verdict.is_file() else ""
+    return _write(run, files, summary=summary or _has_summary(files), old=old)
+
+
+def _same_time(files: RunFiles, old: str) -> datetime | None:
+    """Return the time of the report if its verdict, with the digest `old`, is the one now."""
+    if not old or sha256_of(files.verdict) != old or not files.made.is_file():
+        return None
+    made = read_json(files.made, Made)
+    same = (made.language, made.versions) == (language(), versions())
+    return made.written if same else None
 
 
 def _has_summary(files: RunFiles) -> bool:
@@ -75,11 +87,11 @@ def _has_summary(files: RunFiles) -> bool:
 
 
 def _write(
-    run: Run, target: RunFiles, written: datetime | None = None, *, summary: bool
+    run: Run, target: RunFiles, written: datetime | None = None, *, summary: bool, old: str = ""
 ) -> Written:
     records, verdict = read_and_judge(run)
     write_results(run, records, verdict, target)
-    run_data = gather(run, verdict, written)
+    run_data = gather(run, verdict, written or _same_time(target, old))
     pages = [write_page(run_data, target)]
     sums = checksums_of(run.folder)
     if target.folder != run.folder:

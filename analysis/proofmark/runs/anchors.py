@@ -144,12 +144,16 @@ def compare_inputs(folder: Path, sums: Mapping[str, str]) -> Compared:
 
 def _differing(kept: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each input that is not as it was kept."""
-    programs = RunFiles(Path()).software.name
+    files = RunFiles(Path())
+
+    def later(name: str) -> bool:
+        return name == files.software.name or files.is_growth(Path(name)) or _is_output(name)
+
     for name in sorted({*kept, *present}):
         when = "the execution" if _is_output(name) else "the start of the run"
         if name not in present:
             yield f"{name}: removed after {when}"
-        elif name not in kept and name != programs and not _is_output(name):
+        elif name not in kept and not later(name):
             yield f"{name}: added after {when}"
         elif name in kept and kept[name] != present[name]:
             yield f"{name}: changed after {when}"

@@ -19,6 +19,7 @@ from proofmark.common.message import Message
 from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.format import check_inputs
+from proofmark.runs.growth import site_now, with_growth
 from proofmark.runs.latest import runs_below
 from proofmark.runs.owner import as_owner, refuse_root
 from proofmark.runs.run_files import RunFiles
@@ -64,7 +65,7 @@ def open_run(folder: Path) -> Run:
     if not files.plan.is_file():
         raise bad_input("RUN", "", f"{folder}: not a run", runs_below(folder.parent))
     check_inputs(resolved)
-    plan = read_json(files.plan, Plan)
+    plan = with_growth(resolved, read_json(files.plan, Plan))
     entered = _entered(files)
     for mode in _ran_in(files, plan) - {plan.current_mode, *entered}:
         found = f"no line {mode!r}, but jobs of this mode ran"
@@ -154,8 +155,8 @@ def benchmarks_in(folder: Path) -> Benchmarks:
 
 
 def site_of(run: Run) -> Site:
-    """Return the site of `run`, as it was at its start."""
-    return read_json(run.files.site, Site)
+    """Return the site of `run`, as it was at its start; a rolling run has the nodes that joined."""
+    return site_now(run.folder) if run.plan.rolling else read_json(run.files.site, Site)
 
 
 def reported_names(run: Run, site: Site) -> dict[str, list[str]]:

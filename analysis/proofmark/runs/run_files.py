@@ -98,6 +98,15 @@ class RunFiles:
         return self.folder / "inputs"
 
     @property
+    def growth(self) -> Path:
+        """What joined a rolling run after its start."""
+        return self.folder / "growth"
+
+    def is_growth(self, path: Path) -> bool:
+        """Return whether a path relative to the folder is a file of `growth`."""
+        return path.parent.name == self.growth.name and len(path.parts) == 2
+
+    @property
     def inventory(self) -> Path:
         """Copies of files of the inventory: topologies."""
         return self.inputs / "inventory"

@@ -41,6 +41,7 @@ class RunNames(StrictModel):
     Attributes:
         site, partition, suite: of the plan.
         imported: whether others produced the outputs.
+        rolling: whether its jobs start when their nodes are available.
         nodes: the nodes of the plan.
         groups: the steps by mode, in the order of the plan.
         programs: the programs of the steps, by package.
@@ -58,6 +59,7 @@ class RunNames(StrictModel):
     partition: Word
     suite: Word
     imported: bool
+    rolling: bool
     nodes: list[HostName]
     groups: list[GroupNames]
     programs: dict[Slug, list[Word]]
@@ -69,6 +71,12 @@ class RunNames(StrictModel):
     scratch_peak_bytes: Count
     wall_s: Annotated[float, Field(ge=0)]
     submitted: Text
+
+    def due(self) -> list[str]:
+        """Return the nodes of a stage; of a rolling run, those with waiting steps of any mode."""
+        if not self.rolling:
+            return self.nodes
+        return list(dict.fromkeys(node for group in self.groups for node in group.waiting))
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,7 @@ def names_of(run: Run) -> RunNames:
         partition=plan.partition,
         suite=plan.suite,
         imported=plan.imported,
+        rolling=bool(plan.rolling),
         nodes=plan.nodes(),
         groups=[
             GroupNames(

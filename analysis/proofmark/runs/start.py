@@ -19,9 +19,12 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import new_folder, write_whole
 from proofmark.common.progress_lines import say
 from proofmark.plan.plan import Plan
+from proofmark.plan.rolling import growth, rolling_digest, steps_of_several
 from proofmark.runs.attempts import has_result
+from proofmark.runs.checksums import is_signed
 from proofmark.runs.disturbed_steps import pending, repeats_of_job
 from proofmark.runs.format import write_identity
+from proofmark.runs.growth import add_growth
 from proofmark.runs.latest import Link, is_reserved, point
 from proofmark.runs.predicted import Expected, write_expected
 from proofmark.runs.run import Run, open_run
@@ -81,6 +84,8 @@ def start_or_continue(
     """Return the run to work on, and whether it is an earlier one.
 
     Without `run_id` and `fresh`, the newest unfinished run with the same plan digest is continued.
+    A rolling run is continued until it is signed. It grows by the nodes of the plan that it lacks.
+    A normal plan with its `run_id` adds the steps of several nodes.
     A new run gets a copy of `copied`. A continued run keeps its own copies.
 
     Args:
@@ -102,7 +107,9 @@ def start_or_continue(
         if fresh:
             raise bad_input("run_id", "", f"{run_id}: exists, with fresh=true", "a new run id")
         run = open_run(earlier)
-        if run.plan.digest != plan.digest:
+        if run.plan.rolling and (joined := _join(run, plan, site)):
+            run = joined
+        elif run.plan.digest != plan.digest:
             found = f"{run.id}: exists, with another plan (digest {run.plan.digest[:12]})"
             raise bad_input("run_id", "", found, f"a new run id (digest {plan.digest[:12]})")
         with lock(run.folder):
@@ -118,6 +125,27 @@ def start_or_continue(
     run = Run(folder.resolve(), plan)
     _point(root, link, site.name, run.id)
     return run, False
+
+
+def _join(run: Run, plan: Plan, site: Site) -> Run | None:
+    """Return a rolling run with what `plan` adds to it; None if the plan is that of another run.
+
+    Raises:
+        BadInput: another process works on the run, or it is signed.
+    """
+    unit = run.plan.rolling
+    digest = plan.digest if plan.rolling or not unit else rolling_digest(plan, site, unit)
+    if digest != run.plan.digest:
+        return None
+    with lock(run.folder):
+        run = open_run(run.folder)
+        part = growth(run.plan, plan) if plan.rolling else steps_of_several(run.plan, plan)
+        if not any(group.jobs for group in part[0]):
+            return run
+        if is_signed(run.folder):
+            raise bad_input("run_id", "", f"{run.id}: signed, so that nothing joins", "a new run")
+        add_growth(run.folder, *part, site)
+        return open_run(run.folder)
 
 
 def _point(root: Path, link: Link | None, site: str, run: str) -> None:
@@ -210,7 +238,8 @@ def _unfinished(root: Path, digest: str) -> Path | None:
             run = open_run(folder)
         except BadInput:
             continue  # a damaged run, or one of a later version
-        if run.plan.digest == digest and not _finished(run):
+        open_ = not is_signed(folder) if run.plan.rolling else not _finished(run)
+        if run.plan.digest == digest and open_:
             return folder
     return None
 

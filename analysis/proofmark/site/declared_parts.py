@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from proofmark.common.input_limits import MAX_CPUS
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
 from proofmark.site.rated import Positive, Sourced
 
+RailName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+:[0-9]+$")]
 PARTS = "partition.parts"
 """The key of `DeclaredParts` in the inventory, for messages."""
 
@@ -30,10 +36,21 @@ class DeclaredRails(StrictModel):
     Attributes:
         count: the number of ports that must be active.
         gbit_per_s: the rate of each as Linux prints it: 100 for ``100 Gb/sec (4X EDR)``.
+        adapters: the NUMA domain of each rail by its name (``mlx5_0:1``, ``hfi1_0:1``, ``cxi0:1``).
+            The suites measure each of them alone. Without it, the rails of the probed node count.
     """
 
     count: Count
     gbit_per_s: Positive
+    adapters: dict[RailName, Annotated[int, Field(ge=0, le=MAX_CPUS)]] = Field(
+        default={}, exclude_if=lambda given: not given
+    )
+
+    @model_validator(mode="after")
+    def _all_named(self) -> Self:
+        if self.adapters and len(self.adapters) != self.count:
+            raise ValueError(f"adapters: {self.count} names, as count states")
+        return self
 
 
 class DeclaredParts(Sourced):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from proofmark.cases.vocabulary import Slug
 from proofmark.common.input_limits import MAX_CPUS, MAX_STEPS, MAX_WAIT_S
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
+from proofmark.site.run_variables import MPIS_OF_LAUNCHER, RunEnvironment, doubtful
 
 _WORDS = r"^[A-Za-z0-9_.,:= ]*$"
 """The characters of values that a line of a job script contains."""
@@ -80,6 +83,10 @@ class LaunchSettings(StrictModel):
             mpiexec decides.
         binding: ``launcher``: the launcher binds the ranks if it can. ``wrapper``: the wrapper in
             run.sh always binds them.
+        environment: run-time variables of all programs, for example ``UCX_TLS``. A variable of a
+            case overrides them.
+        environment_of: run-time variables by launcher. They override ``environment`` for programs
+            that this launcher starts.
     """
 
     launcher: Slug | Literal[""] = ""
@@ -87,6 +94,21 @@ class LaunchSettings(StrictModel):
     pmi_library: str = Field(default="", pattern=r"^(/.*)?$")
     bootstrap: Slug | Literal[""] = ""
     binding: Literal["launcher", "wrapper"] = "launcher"
+    environment: RunEnvironment = Field(default={}, exclude_if=lambda given: not given)
+    environment_of: dict[Slug, RunEnvironment] = Field(
+        default={}, exclude_if=lambda given: not given
+    )
+
+    def variables(self, package_launcher: str) -> dict[str, str]:
+        """Return the run-time variables of a package whose MPI has this launcher."""
+        used = self.launcher or package_launcher
+        return self.environment | self.environment_of.get(used, {})
+
+    def doubts(self) -> Iterator[Message]:
+        """Yield a warning for each variable that no MPI of its launcher reads."""
+        yield from doubtful(self.environment, MPIS_OF_LAUNCHER.get(self.launcher, ()))
+        for name, variables in self.environment_of.items():
+            yield from doubtful(variables, MPIS_OF_LAUNCHER.get(name, ()))
 
 
 DEFAULT_LAUNCH = LaunchSettings()

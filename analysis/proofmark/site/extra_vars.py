@@ -20,6 +20,8 @@ from proofmark.common.errors import InputError, nearest
 EXTRA_VARIABLES: Mapping[str, str] = {
     "suite": "str",
     "repeats": "int",
+    "rolling": "str",
+    "rolling_wait_s": "float",
     "run_id": "str",
     "fresh": "bool",
     "fail_fast": "bool",

@@ -53,6 +53,7 @@ class Parts:
         nics: those of the Ethernet interfaces that are up.
         rails: those of the ports of either kind that MPI uses; only stated.
         link_bytes_per_s: the data rate of all ports together.
+        adapters: the names of `rails`; only stated.
     """
 
     cores: int | None = None
@@ -67,6 +68,7 @@ class Parts:
     nics: tuple[float, ...] | None = None
     rails: tuple[float, ...] | None = None
     link_bytes_per_s: float | None = None
+    adapters: tuple[str, ...] | None = None
 
     @property
     def gbit_per_s(self) -> float:
@@ -133,6 +135,7 @@ def declared_parts(parts: DeclaredParts, rated: Rated) -> Parts:
         reserved=RESERVED_MEMORY,
         rails=(rails.gbit_per_s,) * rails.count if rails else None,
         link_bytes_per_s=rated.link_bytes_per_s,
+        adapters=tuple(rails.adapters) or None if rails else None,
     )
 
 
@@ -251,7 +254,9 @@ def _less_rate(stated: float | None, found: float | None) -> Message | None:
 
 def unknown_parts(stated: Parts, found: Parts) -> tuple[str, ...]:
     """Return the names of the stated parts that the probe of a node did not find out."""
-    names = [field.name for field in fields(Parts) if field.name not in ("reserved", "rails")]
+    names = [
+        field.name for field in fields(Parts) if field.name not in ("reserved", "rails", "adapters")
+    ]
     return tuple(
         name for name in names if getattr(stated, name) is not None and getattr(found, name) is None
     )

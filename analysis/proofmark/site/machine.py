@@ -9,6 +9,7 @@ from typing import Any
 from proofmark.common.errors import bad_input
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.topology import Topology
+from proofmark.site.rails import rails_of
 
 TOPOLOGY = "the XML that lstopo (Debian: package hwloc) prints within PROBE_LIMIT_S seconds"
 
@@ -23,12 +24,15 @@ class Machine:
         topology: of one node.
         unread: the texts of optional facts of the node that cannot be read, by their names.
         processor: its name; empty if no node was probed.
+        rails: the NUMA domain of each active rail by its name; None is not known. A port of RoCE
+            may be for management: only the inventory can name it.
     """
 
     symbols: Mapping[str, Any]
     topology: Topology
     unread: Mapping[str, str] = field(default_factory=dict)
     processor: str = ""
+    rails: Mapping[str, int | None] = field(default_factory=dict)
 
     @classmethod
     def from_facts(cls, facts: NodeFacts, nodes: int) -> Machine:
@@ -59,8 +63,9 @@ class Machine:
             llc_bytes=facts.last_level_bytes,
             nodes=nodes,
         )
+        rails = {name: rail.numa for name, rail in rails_of(facts).items() if rail.is_fabric}
         unread = {**facts.unread, **topology.unread}
-        return cls(symbols, topology, unread, facts.cpu_model)
+        return cls(symbols, topology, unread, facts.cpu_model, rails)
 
     @classmethod
     def from_topology(cls, topology: Topology, nodes: int) -> Machine:

@@ -8,7 +8,7 @@ from archspec.cpu import TARGETS
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reference import Reference
-from proofmark.cases.vocabulary import Slug
+from proofmark.cases.vocabulary import Slug, Variable
 from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.declared_parts import DeclaredParts
@@ -50,7 +50,7 @@ class Preinstalled(StrictModel):
     target: Annotated[str, AfterValidator(_known_target)] = ""
     programs: dict[str, str] = {}
     modules: list[str] = []
-    environment: dict[str, str] = {}
+    environment: dict[Variable, str] = {}
 
 
 class Limit(Reference):

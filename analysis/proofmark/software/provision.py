@@ -150,6 +150,9 @@ def provide_software(
     else:
         prefixes = {name: probe.prefix for name, probe in probes.packages.items() if probe.prefix}
         software = _system_software(run, environments, prefixes, programs, facts)
+    launch = site_of(run).partition.launch
+    packages = {name: each.with_variables(launch) for name, each in software.packages.items()}
+    software = Software(packages=packages)
     target = run.files.software
     if target.exists():
         _check_unchanged(run, read_json(target, Software), software)

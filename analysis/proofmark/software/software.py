@@ -14,7 +14,9 @@ from proofmark.common.files import read_json
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run import Run
+from proofmark.site.execution import LaunchSettings
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.run_variables import doubtful
 from proofmark.software.blas import blas_variants
 from proofmark.software.installed import DerivedPart
 from proofmark.software.program import Launcher, Program
@@ -53,6 +55,8 @@ class Package(_WithDigest):
         target: archspec's name of the processor it was built for; empty for any processor.
         launcher: the launcher of its MPI; ``plain`` if no program calls MPI.
         environment: the variables that every program of the package needs.
+        run_environment: the run-time variables of the site for its launcher
+            (`LaunchSettings.variables`).
         programs: by the name that the cases use.
         variants: environment by choice by variant (``blas_kernel``: ``as-installed``, ``right``).
         site_parts: its parts that are not the kit's; None: the kit's program, or no lock.
@@ -68,30 +72,46 @@ class Package(_WithDigest):
     target: str = ""
     launcher: Launcher
     environment: dict[str, str] = Field(default_factory=dict)
+    run_environment: dict[str, str] = Field(default_factory=dict)
     programs: dict[str, Program]
     variants: dict[str, dict[str, dict[str, str]]] = Field(default_factory=dict)
     site_parts: tuple[DerivedPart, ...] | None = None
     findings: tuple[Message, ...] = ()
 
     def identity(self) -> object:
-        """Return versions, and the hashes of programs and libraries; no path."""
-        return {
+        """Return versions, hashes of programs and libraries, and run-time variables; no path."""
+        identity = {
             "version": self.version,
             "spec": self.spec,
             "hash": self.hash,
             "programs": {name: _identity_of(program) for name, program in self.programs.items()},
         }
+        return identity | self._run_identity
+
+    @property
+    def _run_identity(self) -> dict[str, object]:
+        return {"run_environment": self.run_environment} if self.run_environment else {}
+
+    def with_variables(self, launch: LaunchSettings) -> Self:
+        """Return the package with the run-time variables of its site, and what is doubtful."""
+        if not (variables := launch.variables(self.launcher)):
+            return self
+        families = (each.mpi.family for each in self.programs.values() if each.mpi)
+        doubts = tuple(doubtful(variables, set(filter(None, families))))
+        changed = {"run_environment": variables, "findings": (*self.findings, *doubts)}
+        return type(self)(**{**dict(self), **changed, "environment_hash": ""})
 
     @property
     def program_hash(self) -> str:
-        """SHA-256 of the version and the programs themselves, without their libraries.
+        """SHA-256 of version, run-time variables and the programs themselves, without libraries.
 
         It is `environment_hash` if the file of a program has no SHA-256.
         """
         programs = {name: program.sha256 for name, program in self.programs.items()}
         if None in programs.values():
             return self.environment_hash
-        text = json.dumps([self.version, programs], sort_keys=True)
+        known = [self.version, programs, *self._run_identity.values()]
+        text = json.dumps(known, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -149,7 +149,8 @@ class TestHydra:
         words = command(script)
         assert words[0] == "/opt/my mpi/bin/mpiexec.hydra"
         # Without this, hydra would start on the first node of a larger job.
-        assert words[1:7] == ["-bootstrap", "fork", "-hosts", "localhost", "-n", "3"]
+        assert words[1:5] == ["-bootstrap", "fork", "-hosts", "localhost"]
+        assert words[5:8] == ["-genvall", "-n", "3"]
         assert "--rank" in command(script)
 
     @pytest.mark.parametrize(("cpus", "counts"), [(ALIKE, [2, 2, 2]), (UNEVEN, [2, 1])])

@@ -49,6 +49,7 @@ def test_each_node_gets_one_decision_and_only_a_measured_node_is_resumed(
     for node, decision in decisions.items():
         assert len(decision.reason) <= LONGEST
         assert decision.reason.isprintable()
+        assert (decision.standing == "accepted") == (decision.action == "resume")
         if decision.action == "resume":
             assert node in evidence.judged
             assert node not in evidence.failed
@@ -76,6 +77,17 @@ def test_a_further_own_failure_of_a_node_never_resumes_it(
         evidence.judged,
     )
     assert decide(more, NODES)[node].action == "keep"
+
+
+def test_a_node_that_lacks_a_step_waits_unless_it_failed() -> None:
+    judged = {node: {"a": True} for node in NODES}
+    missing = Failure(("n1",), "not measured", missing=True)
+    waiting = Evidence(failures=[missing, Failure(("n2",), "FAIL rate")], judged=judged)
+    standings = {node: each.standing for node, each in decide(waiting, NODES).items()}
+    assert standings == {"n1": "waiting", "n2": "failed", "n3": "accepted", "n4": "accepted"}
+    both = Evidence(failures=[missing, Failure(("n1",), "FAIL rate")], judged=judged)
+    assert decide(both, ["n1"])["n1"] == Decision("keep", "FAIL rate")
+    assert decide(both, ["n1"])["n1"].standing == "failed"
 
 
 def test_a_bad_node_does_not_hold_the_good_ones() -> None:

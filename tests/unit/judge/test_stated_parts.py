@@ -73,7 +73,8 @@ def judged(
 
 
 def named(verdict: Verdict) -> dict[str, str]:
-    return {fault.node: str(fault.reason) for fault in verdict.faults}
+    """Return the first fault of each node: others may name the rail."""
+    return {fault.node: str(fault.reason) for fault in reversed(verdict.faults)}
 
 
 def on_all(changes: Mapping[str, str], hosts: list[str] = NODES) -> dict[str, Mapping[str, str]]:

@@ -100,7 +100,7 @@ def check(name: str, question: str, answer: object) -> None:
     if question == "states":
         assert all(isinstance(state, JobStatus) for state in states)
     elif question == "nodes":
-        assert all(state.split()[0] in ("idle", "busy", "down") for state in states)
+        assert all(state.split()[0] in ("idle", "busy", "reserved", "down") for state in states)
     elif question in ("find", "submit"):
         assert isinstance(answer, str)
         assert not set(answer) & set(" \n|<\"'\\")

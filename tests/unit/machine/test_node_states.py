@@ -30,8 +30,8 @@ def test_the_flags_of_slurm_that_leave_a_node_in_service() -> None:
 @pytest.mark.parametrize(
     ("text", "out", "idle", "listed"),
     [
-        ("idle+maintenance+reserved", True, True, "down"),
-        ("IDLE+MAINTENANCE", True, True, "down"),
+        ("idle+maintenance+reserved", True, True, "reserved"),
+        ("IDLE+MAINTENANCE", True, True, "reserved"),
         ("unknown", True, True, "down"),
         ("future", True, True, "down"),
         ("error", True, True, "down"),
@@ -57,7 +57,7 @@ def test_the_flags_of_slurm_that_leave_a_node_in_service() -> None:
         ("idle#", True, True, "busy"),
         ("idle!", True, True, "busy"),
         ("idle%", True, True, "busy"),
-        ("mix$", True, False, "down"),
+        ("mix$", True, False, "reserved"),
         ("alloc@", True, False, "busy"),
         ("reboot^", True, True, "busy"),
         ("boot", True, True, "busy"),
@@ -120,8 +120,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("free", False, False, "idle"),
         ("job-busy", False, False, "busy"),
-        ("job-exclusive,resv-exclusive", True, True, "down"),
-        ("resv-exclusive", True, True, "down"),
+        ("job-exclusive,resv-exclusive", True, True, "reserved"),
+        ("resv-exclusive", True, True, "reserved"),
         ("maintenance", True, False, "down"),
         ("offline", True, False, "down"),
         ("offline_by_mom", True, False, "down"),

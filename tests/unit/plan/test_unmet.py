@@ -21,6 +21,11 @@ SYMBOLS = {
     "threaded_blas": 0,
     "memory_test": 0,
     "layout_axes": [],
+    "sockets": 1,
+    "memory_bytes": 1,
+    "stream_array_size": 1,
+    "node_parts": [],
+    "rail_count": 0,
     "storage_targets": [],
 }
 

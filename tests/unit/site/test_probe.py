@@ -196,6 +196,27 @@ def test_content_cannot_forge_a_marker(tmp_path: Path) -> None:
     assert facts.absent["dimms"] == "dmidecode is not installed"
 
 
+def test_adapters_have_their_numa_domain_and_their_slot(tmp_path: Path) -> None:
+    device, port = "sys/devices/pci0000:80/0000:81:00.1", "sys/class/infiniband/mlx5_1/ports/1"
+    hca, nic = "sys/class/infiniband/mlx5_1", "sys/class/net/hsn0"
+    files = {
+        f"{device}/numa_node": "3",
+        f"{hca}/board_id": "MT_1",
+        f"{port}/state": "1: DOWN",
+        f"{port}/rate": "10 Gb/sec (4X SDR)",
+        f"{port}/link_layer": "InfiniBand",
+        f"{nic}/operstate": "up",
+        f"{nic}/speed": "200000",
+        f"{nic}/device/numa_node": "-1",
+    }
+    make_node(tmp_path, SMALL_NODE | files)
+    (tmp_path / hca / "device").symlink_to(tmp_path / device)
+    facts = parse_probe(probe(root=tmp_path), "probe")
+    (found,) = facts.ports
+    assert (found.numa, found.slot, found.state) == (3, "0000:81:00.1", "1: DOWN")
+    assert [(each.name, each.numa) for each in facts.nics] == [("hsn0", None)]
+
+
 def test_an_unknown_kind_is_refused() -> None:
     done = subprocess.run(["sh", PROBE, "later"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")

@@ -39,7 +39,8 @@ class Hydra(Launcher):
             pinned = ",".join(map(mask, masks))
             settings = {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": f"[{pinned}]"}
         settings |= launch.yielding()
-        ranks = ["-n", str(len(launch.cpus))]
+        # Intel MPI passes all variables to other nodes only on request.
+        ranks = ["-genvall", "-n", str(len(launch.cpus))]
         # Without this, hydra uses the first node of a larger job instead of this node.
         options = ["-bootstrap", "fork", "-hosts", "localhost", *ranks]
         before: list[str] = []

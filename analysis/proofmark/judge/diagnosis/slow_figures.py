@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from proofmark.cases.vocabulary import PART_AXES
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.results import CONFIRMING, WITHIN_NOISE, Result
 
@@ -23,9 +24,10 @@ class SlowFigure:
 
     @property
     def name(self) -> str:
-        """Return case, benchmark and metric."""
+        """Return case, benchmark, metric, and the part of the node."""
         record = self.result.record
-        words = dict.fromkeys((record.case, record.benchmark, record.metric))
+        parts = (f"{record.parameters.get(axis, '')}" for axis in PART_AXES)
+        words = dict.fromkeys((record.case, record.benchmark, record.metric, *parts))
         return " ".join(filter(None, words))
 
 

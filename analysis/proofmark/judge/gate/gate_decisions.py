@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
+from proofmark.judge.rolling_state import Standing
 
 Action = Literal["resume", "keep"]
 LONGEST = 300
 """The limit of a reason in characters. A scheduler keeps it with the node."""
 NOT_JUDGED = "not judged: no baseline and no limit for"
 TOO_NOISY = "a required metric is too noisy to be judged"
+OPEN: Standing = "unjudged"
 NOT_MEASURED = "not measured: no step of the run is for this node"
 
 
@@ -25,11 +27,13 @@ class Failure:
         nodes: the nodes that measured it together.
         reason: what is wrong.
         metric: the case and the metric of a figure; empty for a step.
+        missing: whether it is a step that has no record yet.
     """
 
     nodes: tuple[str, ...]
     reason: str
     metric: str = ""
+    missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,13 @@ class Decision:
         action: ``resume``: the node returns to service; ``keep``: it stays out of service.
         reason: the reason, at most `LONGEST` characters in one line.
         fault: whether the reason is a fault of the node, which the vendor has to repair.
+        standing: of a node of a rolling run, which a gate does not use.
     """
 
     action: Action
     reason: str
     fault: bool = False
+    standing: Standing = field(default="waiting", compare=False)
 
 
 def decide(
@@ -84,11 +90,14 @@ def decide(
         accept_unjudged: resume a node although a required metric was not judged.
     """
     reasons = _reasons(evidence)
+    wrong = _reasons(replace(evidence, failures=[e for e in evidence.failures if not e.missing]))
     decisions = {}
     for node in nodes:
         judged = evidence.judged.get(node)
         if node in reasons:
-            decisions[node] = _keep(reasons[node], fault=node in evidence.faulty)
+            standing: Standing = "failed" if node in wrong else "waiting"
+            reason = wrong.get(node, reasons[node])
+            decisions[node] = _keep(reason, standing, fault=node in evidence.faulty)
         elif judged is None:
             decisions[node] = _keep(NOT_MEASURED)
         else:
@@ -119,17 +128,17 @@ def _of_judged(evidence: Evidence, node: str, lacking: Sequence[str], *, accept:
     for failure in evidence.failures:
         if node in failure.nodes and any(_is_of(name, failure.metric) for name in lacking):
             others = folded([each for each in failure.nodes if each != node])
-            return _keep(f"measured with {others}, which failed: {failure.reason}")
+            return _keep(f"measured with {others}, which failed: {failure.reason}", OPEN)
     noise = evidence.noise.get(node, {})
     if (noisy := [name for name in lacking if name in noise]) and not accept:
-        return _keep(f"{TOO_NOISY}: {'; '.join(f'{name}: {noise[name]}' for name in noisy)}")
+        return _keep(f"{TOO_NOISY}: {'; '.join(f'{name}: {noise[name]}' for name in noisy)}", OPEN)
     if lacking and not accept:
-        return _keep(f"{NOT_JUDGED} {', '.join(lacking)}")
+        return _keep(f"{NOT_JUDGED} {', '.join(lacking)}", OPEN)
     words = [f"passed: {len(evidence.judged[node]) - len(lacking)} required metrics judged"]
     words += [f"accepted although not judged: {', '.join(lacking)}"] if lacking else []
     missing = evidence.not_planned.get(node, ())
     words += [f"not measured: {', '.join(missing)}"] if missing else []
-    return Decision("resume", _short("; ".join(words)))
+    return Decision("resume", _short("; ".join(words)), standing="accepted")
 
 
 def _is_of(required: str, metric: str) -> bool:
@@ -137,8 +146,8 @@ def _is_of(required: str, metric: str) -> bool:
     return bool(metric) and f"{required} ".startswith(f"{metric} ")
 
 
-def _keep(reason: str, *, fault: bool = False) -> Decision:
-    return Decision("keep", _short(reason), fault)
+def _keep(reason: str, standing: Standing = "waiting", *, fault: bool = False) -> Decision:
+    return Decision("keep", _short(reason), fault, standing)
 
 
 def _short(text: str) -> str:

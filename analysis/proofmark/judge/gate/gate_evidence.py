@@ -63,14 +63,16 @@ def _failed_figures(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
 
 
 def _missing_steps(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
-    """Yield the steps without a record. The reason has that of the first job that stopped."""
+    """Yield the steps without a record. The reason has that of its job, if the job stopped."""
     executions = verdict.results.aggregates.records.executions
     seen = {execution.step for execution in executions}
-    stopped = "".join(f"; {line}" for line in verdict.coverage.stopped[:1])
+    jobs = {step.id: job.id for group in plan.groups for job in group.jobs for step in job.steps}
+    reasons = {line.fields.get("job"): f"; {line}" for line in verdict.coverage.stopped}
     for step in plan.steps_to_run():
+        stopped = reasons.get(jobs[step.id], "")
         for instance, nodes in (step.instances() or {"": step.nodes}).items():
             if (f"{step.id}/{instance}" if instance else step.id) not in seen:
-                yield Failure(tuple(nodes), f"not measured: {step.id}{stopped}")
+                yield Failure(tuple(nodes), f"not measured: {step.id}{stopped}", missing=True)
 
 
 def _faults(verdict: Verdict, nodes: Collection[str]) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from proofmark.cases.reference import UNIT_OF, Rule
+from proofmark.cases.vocabulary import ALL_RAILS, RAIL
 from proofmark.common.message import Message
 from proofmark.site.hardware_limits import (
     LinkLimit,
@@ -17,6 +18,7 @@ from proofmark.site.hardware_limits import (
 from proofmark.site.node.clock import TABLE
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.topology import FAST
+from proofmark.site.rails import rails_of
 from proofmark.site.rated import RATED, Rated
 
 Scalar = str | int | float
@@ -63,6 +65,7 @@ class Nominal:
         cores, sockets, dimms: their numbers.
         dimm_mt_per_s: the speed of the memory modules.
         gbit_per_s: the rate of a port of the network.
+        rails: the number of ports of the network.
         sources: who states each part: ``declared``, ``accepted`` or ``usual``.
     """
 
@@ -71,6 +74,7 @@ class Nominal:
     dimms: int | None = None
     dimm_mt_per_s: int | None = None
     gbit_per_s: float | None = None
+    rails: int | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def note(self, *names: str) -> str:
@@ -151,6 +155,11 @@ def derive(
         limit = _of_node(rule, facts, memory, rated, nominal)
         if isinstance(limit, Message):
             return limit
+        if rule == "link_bandwidth" and parameters.get(RAIL) == ALL_RAILS:
+            count = 1 if rated.link_bytes_per_s else _all_rails(facts, nominal)
+            limit = replace(
+                limit, value=count * limit.value, source=f"{count} rails × {limit.source}"
+            )
         each.append(limit)
     value = OF_SEVERAL.get(rule, sum)(limit.value for limit in each)
     several = f"{len(each)} nodes, each: " if len(each) > 1 else ""
@@ -169,6 +178,12 @@ def _of_node(
     if rule == "memory_bandwidth":
         return _memory(rule, facts, memory, rated, nominal)
     return _link(rule, facts, rated, nominal)
+
+
+def _all_rails(facts: NodeFacts, nominal: Nominal) -> int:
+    """Return the number of rails: the stated ones, or the active ones of the fastest rate."""
+    rates = [rail.gbit_per_s for rail in rails_of(facts).values() if rail.active]
+    return nominal.rails or rates.count(max(rates, default=0.0)) or 1
 
 
 def _unless_virtual(facts: NodeFacts, value: float | None) -> float | None:

@@ -23,6 +23,7 @@ from proofmark.machine.node_scripts import (
     run_on_nodes,
 )
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.present_nodes import present
 from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import DrainingScheduler, scheduler
 from proofmark.machine.scratch.mounted_nodes import read_mounted, write_mounted
@@ -161,7 +162,7 @@ def nodes_of(
         opened: the run.
         state: the folder of its state.
         site: of the inventory.
-        mode: only the nodes with waiting steps of this mode; empty: all nodes.
+        mode: only the nodes with waiting steps of this mode; empty: all nodes (`RunNames.due`).
         scratch_dir: the directory, if it is not that of the inventory.
         use: who uses it, and who makes it.
 
@@ -173,7 +174,8 @@ def nodes_of(
     if (scratch_dir or demand.path).rstrip("/") != planned.rstrip("/"):
         found, accepted = scratch_dir or demand.path, f"{planned}, with which the run was planned"
         raise bad_input("scratch_dir", "", found, accepted)
-    names = _waiting(opened, state, mode) if mode else opened.names.nodes
+    names = _waiting(opened, state, mode) if mode else opened.names.due()
+    names = present(opened.names, site, names)
     scratches = site.partition.scratches.values()
     block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
     return ScratchTarget(opened, state, site, names, demand, block, use)
@@ -185,6 +187,8 @@ def check(nodes: ScratchTarget) -> list[str]:
     Returns:
         The nodes on which something would be mounted.
     """
+    if not nodes.names:
+        return []
     outputs, failed = _report(nodes, "look")
     nodes.check_budget(failed)
     would_mount = _nodes_with(outputs, "would mount")

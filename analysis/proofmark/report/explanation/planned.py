@@ -145,6 +145,8 @@ def _program_rows(context: Context) -> Iterator[Row]:
     step = context.step
     environment = f"environment {context.environment}"
     package = context.software.packages.get(step.package) if context.software else None
+    for name, value in (package.run_environment if package else {}).items():
+        yield Row(f"variable {name}", value, "launch of the site")
     if package is None:
         yield Row(
             "program", f"{step.program} of {step.package}", f"{environment}; not recorded yet"

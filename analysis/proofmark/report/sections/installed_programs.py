@@ -101,6 +101,8 @@ def _environment(package: Package) -> Table:
     rows = [
         (_("always"), Cell(f"{key}={value}", "code")) for key, value in package.environment.items()
     ]
+    for key, value in package.run_environment.items():
+        rows.append((_("run-time variable of the site"), Cell(f"{key}={value}", "code")))
     for variant, choices in package.variants.items():
         for choice, environment in choices.items():
             values = " ".join(f"{key}={value}" for key, value in environment.items())

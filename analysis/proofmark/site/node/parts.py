@@ -69,10 +69,11 @@ class Nic(StrictModel):
     mtu: int | None
     link: str | None
     link_best: str | None
+    numa: int | None = None
 
 
 class Port(StrictModel):
-    """A port of an InfiniBand or Omni-Path adapter."""
+    """A port of an InfiniBand or Omni-Path adapter. `slot` is the PCI address of the adapter."""
 
     adapter: str
     port: str
@@ -82,6 +83,8 @@ class Port(StrictModel):
     state: str | None
     rate: str | None
     layer: str | None
+    numa: int | None = None
+    slot: str | None = None
 
 
 AUTOFS = "autofs"
@@ -236,6 +239,7 @@ def read_nics(nics: Mapping[str, Mapping[str, str]], unread: Unread) -> tuple[Ni
             mtu=unread.read(f"nics.{name} mtu", values.get("mtu"), int),
             link=link(values, "current"),
             link_best=link(values, "max"),
+            numa=_numa_domain(values),
         )
         for name, values in sorted(nics.items())
     )
@@ -258,9 +262,17 @@ def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
                     state=values.get("state"),
                     rate=values.get("rate"),
                     layer=values.get("link_layer"),
+                    numa=_numa_domain(of_adapter),
+                    slot=of_adapter.get("slot"),
                 )
             )
     return tuple(ports)
+
+
+def _numa_domain(values: Mapping[str, str]) -> int | None:
+    """Return the NUMA domain of an adapter; None if Linux does not know it (-1)."""
+    text = values.get("numa_node", "")
+    return int(text) if text.isdecimal() else None
 
 
 def mount_text(kind: str, source: str) -> str:

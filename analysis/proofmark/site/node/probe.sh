@@ -437,7 +437,7 @@ network() {
             fact "$name driver" "${driver##*/}"
         fi
         for key in operstate speed mtu device/current_link_speed device/current_link_width \
-            device/max_link_speed device/max_link_width; do
+            device/max_link_speed device/max_link_width device/numa_node; do
             [ ! -e "$nic/$key" ] || first_line "$name ${key#device/}" "$nic/$key"
         done
         [ -n "$ethtool" ] || continue
@@ -450,6 +450,11 @@ network() {
     for hca in "$sys"/class/infiniband/*; do
         if [ ! -d "$hca" ]; then absent fabric "no-file ${hca%/*}"; break; fi
         for key in fw_ver hca_type board_id; do first_line "${hca##*/} $key" "$hca/$key"; done
+        [ ! -e "$hca/device/numa_node" ] || first_line "${hca##*/} numa_node" "$hca/device/numa_node"
+        if [ -e "$hca/device" ]; then
+            slot=$(readlink -f "$hca/device")
+            fact "${hca##*/} slot" "${slot##*/}"
+        fi
         for port in "$hca"/ports/*; do
             for key in state rate link_layer; do
                 first_line "${hca##*/}/${port##*/} $key" "$port/$key"

@@ -7,6 +7,7 @@ from typing import Any
 from proofmark.site.installed_parts import LEAST_NIC_GBIT, parts_of
 from proofmark.site.literals import literal_yaml
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.rails import rails_of
 from proofmark.site.survey.entries import Found, Question
 
 SETS = ("dimms", "rails")
@@ -18,6 +19,8 @@ def parts_question(facts: NodeFacts, node: str) -> Found:
     found = parts_of(facts)
     modules = {"count": found.dimms, "bytes": min(found.dimm_bytes or (0,)) or None}
     ports = [rate for rate in found.ports or found.nics or () if rate >= LEAST_NIC_GBIT]
+    rails = {name: rail.numa for name, rail in rails_of(facts).items() if rail.is_fabric}
+    named = len(rails) == len(ports) > 1 and None not in rails.values()
     values: dict[str, Any] = {
         "sockets": found.sockets,
         "cores": found.cores,
@@ -25,6 +28,8 @@ def parts_question(facts: NodeFacts, node: str) -> Found:
         "dimms": {**modules, "mt_per_s": found.dimm_mt_per_s} if found.dimms else None,
         "rails": {"count": len(ports), "gbit_per_s": min(ports)} if ports else None,
     }
+    if named:
+        values["rails"]["adapters"] = rails
     known = {
         key: {part: each for part, each in value.items() if each} if key in SETS else value
         for key, value in values.items()

@@ -1,0 +1,92 @@
+"""The rails of a node that are missing, down or slow, by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import multimode
+
+from proofmark.common.message import Message
+from proofmark.site.installed_parts import LEAST_NODES, RATE_TOLERANCE, Parts
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.rails import Rail, rails_of
+
+
+def rail_faults(nodes: Mapping[str, NodeFacts], declared: Parts) -> dict[str, tuple[Message, ...]]:
+    """Return the faults of the rails of each node.
+
+    A rail must be there if the inventory names it. If nothing is declared, a rail must be there if
+    most nodes with this processor have it active, and a card without an active port is down if
+    another card of the same model is active.
+
+    Args:
+        nodes: the facts of the nodes of a partition.
+        declared: the parts that the inventory states.
+    """
+    alike: dict[str, dict[str, dict[str, Rail]]] = {}
+    for host, facts in nodes.items():
+        alike.setdefault(facts.cpu_model, {})[host] = rails_of(facts)
+    found: dict[str, tuple[Message, ...]] = {}
+    named = dict(zip(declared.adapters or (), declared.rails or (), strict=False))
+    for group in alike.values():
+        usual = {} if named or declared.rails else _usual(group)
+        for host, rails in group.items():
+            if declared.rails:
+                needed = named or _short(rails, declared.rails)
+            else:
+                needed = _like_cards(rails) | usual
+            if faults := tuple(_faults(rails, needed)):
+                found[host] = faults
+    return found
+
+
+def _usual(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, float]:
+    """Return the usual rate of each rail that most of the nodes have active."""
+    if len(group) < LEAST_NODES:
+        return {}
+    active = [
+        (name, each) for rails in group.values() for name, each in rails.items() if each.active
+    ]
+    count = Counter(name for name, _ in active)
+    return {
+        name: max(multimode(rail.gbit_per_s for of, rail in active if of == name))
+        for name, nodes in count.items()
+        if 2 * nodes > len(group)
+    }
+
+
+def _short(rails: Mapping[str, Rail], rates: Sequence[float]) -> dict[str, float]:
+    """Return all rails of a node with too few or too slow rails, with the declared rate."""
+    good = sum(rail.active and not _slow(rail, rates[0]) for rail in rails.values())
+    return dict.fromkeys(rails, rates[0]) if good < len(rates) else {}
+
+
+def _like_cards(rails: Mapping[str, Rail]) -> dict[str, float]:
+    """Return the rails of cards without an active port, of the model of a card that has one."""
+    working = {rail.card for rail in rails.values() if rail.is_fabric and rail.card[0]}
+    models = {model for model, _ in working}
+    return {
+        name: 0.0
+        for name, rail in rails.items()
+        if rail.card[1] and rail.card[0] in models and rail.card not in working
+    }
+
+
+def _slow(rail: Rail, rate: float) -> bool:
+    return 0 < rail.gbit_per_s < (1 - RATE_TOLERANCE) * rate
+
+
+def _faults(rails: Mapping[str, Rail], needed: Mapping[str, float]) -> Iterator[Message]:
+    for name, rate in needed.items():
+        rail = rails.get(name)
+        if rail is None:
+            yield Message("rail-missing", rail=name)
+        elif not rail.active:
+            yield Message("rail-down", rail=name, numa=_numa(rail), state=rail.state or "–")
+        elif _slow(rail, rate):
+            rates = {"found": f"{rail.gbit_per_s:g}", "accepted": f"{rate:g}"}
+            yield Message("rail-slow", rail=name, numa=_numa(rail), **rates)
+
+
+def _numa(rail: Rail) -> str:
+    return "–" if rail.numa is None else f"{rail.numa}"

@@ -1,0 +1,43 @@
+"""The nodes of a run on which a stage works: those of a rolling run that are up now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import folded
+from proofmark.common.progress_lines import say
+from proofmark.machine.scheduler import (
+    SchedulerError,
+    SchedulerUnavailable,
+    is_down,
+    scheduler,
+)
+from proofmark.runs.run_names import RunNames
+from proofmark.site.inventory import Site
+
+
+def present(
+    run: RunNames, site: Site, nodes: Sequence[str], begun: Collection[str] = ()
+) -> list[str]:
+    """Return `nodes`; of a rolling run, those that `site` selects and that are not down.
+
+    A node that is down or drained waits. All are up if the scheduler does not answer.
+
+    Args:
+        run: the names of the run.
+        site: the partition under the limit.
+        nodes: nodes of the run.
+        begun: nodes that this run has drained itself. They are returned, too.
+    """
+    if not run.rolling:
+        return list(nodes)
+    chosen, own = [n for n in nodes if n in site.hosts], site.partition.queue.reservation
+    try:
+        states = scheduler(site.partition.scheduler).nodes(chosen) if chosen else {}
+    except (SchedulerUnavailable, SchedulerError, BadInput):
+        states = {}
+    waiting = [n for n in chosen if is_down(states.get(n, ""), own) and n not in begun]
+    if waiting:
+        say(f"{folded(waiting)}: down or drained; the rolling run waits for them")
+    return [node for node in chosen if node not in waiting]

@@ -1,0 +1,88 @@
+"""The nodes of a rolling run by rack: accepted, waiting, failed; and since when peers judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.translation import N_, _, translated
+from proofmark.judge.rolling_state import RollingState
+from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.run_data import RunData
+
+STANDINGS = {
+    "accepted": N_("accepted"),
+    "waiting": N_("waiting"),
+    "failed": N_("failed"),
+    "unjudged": N_("measured, not judged"),
+}
+"""The titles of the columns, by standing."""
+REST = N_("The complete list is in verdict.json.")
+
+
+def sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return the section; nothing if the run does not roll."""
+    state = run_data.verdict.rolling
+    if state is None:
+        return ()
+    blocks = (_racks(state), *_reasons(state), *_peers(state))
+    return (Section("rolling", _("Rolling acceptance"), blocks),)
+
+
+def _racks(state: RollingState) -> Block:
+    text = _(
+        "{nodes}. A node that is down or drained waits. It is no failure, and it is not accepted."
+    ).format(nodes=localized(state.label))
+    rows = [
+        (Cell(rack, "strong"), *(_nodes(standings.get(each, [])) for each in STANDINGS))
+        for rack, standings in state.racks().items()
+    ]
+    columns = (_("Rack"), *map(translated, STANDINGS.values()))
+    caption = _("Nodes by rack")
+    shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+    return Block(titles=(caption,), paragraphs=(text,), tables=(shown,))
+
+
+def _nodes(nodes: list[str]) -> Cell:
+    """Return a bar of one mark for each node, their number and their names."""
+    bar = f"{'■' * min(len(nodes), 40)} {len(nodes)}" if nodes else "–"
+    return Cell(bar, details=(folded(nodes),) if nodes else ())
+
+
+def _reasons(state: RollingState) -> Iterator[Block]:
+    rows = [
+        (
+            Cell(each.node, "strong"),
+            translated(STANDINGS[each.standing]),
+            Cell(each.reason, "reason"),
+        )
+        for each in state.nodes
+        if each.standing != "accepted"
+    ]
+    if rows:
+        caption = _("Nodes that are not accepted")
+        columns = (_("Node"), _("State"), _("Reason"))
+        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        yield Block(titles=(caption,), tables=(listed,))
+
+
+def _peers(state: RollingState) -> Iterator[Block]:
+    rows = [
+        (Cell(e.figure, "strong"), str(e.nodes), str(e.needed or "–"), e.time or _("not yet"))
+        for e in state.peers
+    ]
+    if rows:
+        caption = _("Comparison with like nodes")
+        text = _(
+            "Like nodes judge a figure from the time when enough of them were measured. Before "
+            "this time no comparison with like nodes judges."
+        )
+        columns = (
+            _("Figure"),
+            Column(_("Like nodes measured"), "number"),
+            Column(_("With so many nodes"), "number"),
+            _("Since"),
+        )
+        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        yield Block(titles=(caption,), paragraphs=(text,), tables=(listed,))

@@ -1,0 +1,83 @@
+"""``growth/<n>.json``: what joined a rolling run after its start (`proofmark.plan.rolling`).
+
+No file of the run is changed when nodes join. ``run.json`` gets the digest of the new file, and a
+file that it does not list was cut short: it is ignored, and written again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proofmark.common.files import read_json, write_whole
+from proofmark.common.strict_model import StrictModel
+from proofmark.plan.plan import Group, Plan
+from proofmark.plan.rolling import grown
+from proofmark.plan.search import Search
+from proofmark.runs.format import add_input, identity_of
+from proofmark.runs.run_files import RunFiles
+from proofmark.site.access import Access
+from proofmark.site.inventory import Site
+
+
+class Growth(StrictModel):
+    """Jobs that joined a run.
+
+    Attributes:
+        site: the site with all nodes of the run.
+    """
+
+    groups: list[Group]
+    searches: list[Search] = []
+    site: Site
+
+
+def _growths(folder: Path) -> list[Growth]:
+    """Return what joined the run in `folder`, the oldest first."""
+    files = RunFiles(folder)
+    names = (name for name in identity_of(folder).inputs if files.is_growth(Path(name)))
+    return [read_json(folder / name, Growth) for name in sorted(names)]
+
+
+def with_growth(folder: Path, plan: Plan) -> Plan:
+    """Return `plan`, that of the start of the run in `folder`, with all that joined it."""
+    if plan.rolling:
+        for each in _growths(folder):
+            plan = grown(plan, (each.groups, each.searches))
+    return plan
+
+
+def site_now(folder: Path) -> Site:
+    """Return the site of the run in `folder`: its partition at the start, with all nodes."""
+    added = _growths(folder)
+    return added[-1].site if added else read_json(RunFiles(folder).site, Site)
+
+
+def add_growth(folder: Path, groups: list[Group], searches: list[Search], joining: Site) -> None:
+    """Add jobs, and the hosts of the site `joining`, to the rolling run in `folder`.
+
+    Raises:
+        BadInput: the file cannot be written.
+    """
+    files, site = RunFiles(folder), _joined(site_now(folder), joining)
+    path = files.growth / f"{len(_growths(folder)) + 1:04d}.json"
+    path.parent.mkdir(exist_ok=True)
+    made = Growth(groups=groups, searches=searches, site=site)
+    write_whole(path, made.model_dump_json(indent=1) + "\n")
+    add_input(folder, path)
+
+
+def _joined(site: Site, joining: Site) -> Site:
+    """Return `site` with the hosts of `joining`, as the inventory reaches them now."""
+    access = site.ssh
+    if access is not None and joining.ssh is not None:
+        hosts = {host: joining.ssh.of(host) for host in joining.hosts}
+        others = {host: each for host, each in hosts.items() if each != access.usual}
+        access = Access(shell=access.shell, usual=access.usual, hosts={**access.hosts, **others})
+    return site.model_copy(
+        update={
+            "hosts": tuple(dict.fromkeys((*site.hosts, *joining.hosts))),
+            "partition_hosts": joining.partition_hosts,
+            "aliases": {**site.aliases, **joining.aliases},
+            "ssh": access,
+        }
+    )

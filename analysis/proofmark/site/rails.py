@@ -1,0 +1,110 @@
+"""The rails of a node: the ports of its network, and the variables that choose one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+from proofmark.cases.vocabulary import Text
+from proofmark.common.strict_model import StrictModel
+from proofmark.site.ceilings import SLINGSHOT
+from proofmark.site.hardware_limits import ETHERNET, shown_gbit
+from proofmark.site.node.facts import NodeFacts
+
+
+@dataclass(frozen=True)
+class Rail:
+    """A port of an adapter to the network of MPI.
+
+    Attributes:
+        numa: the NUMA domain of the adapter; None is not known.
+        gbit_per_s: its rate as Linux prints it; 0 is not known.
+        state: as Linux prints it (``4: ACTIVE``, ``up``).
+        ethernet: whether it is a port of RoCE.
+        card: the model of the adapter, and the PCI address of its card.
+    """
+
+    numa: int | None
+    gbit_per_s: float
+    state: str
+    ethernet: bool = False
+    card: tuple[str, str] = ("", "")
+
+    @property
+    def active(self) -> bool:
+        """Whether the port works."""
+        return self.state.endswith("ACTIVE") or self.state in ("up", "unknown")
+
+    @property
+    def is_fabric(self) -> bool:
+        """Whether it works, and is of a network that carries messages: RoCE need not be one."""
+        return self.active and not self.ethernet
+
+
+def rails_of(facts: NodeFacts) -> dict[str, Rail]:
+    """Return the rails of a node by name: ``mlx5_0:1``, ``hfi1_0:1``, ``cxi0:1``.
+
+    The interface ``hsn0`` of Slingshot is the adapter ``cxi0``. Ports of RoCE are rails only if
+    no port is of InfiniBand, Omni-Path or Slingshot.
+    """
+    rails = {
+        f"{port.adapter}:{port.port}": Rail(
+            port.numa,
+            shown_gbit(port.rate or "") or 0,
+            port.state or "",
+            port.layer == ETHERNET,
+            # The ports of a card of mlx5 are functions of one PCI device.
+            (port.board or "", (port.slot or "").partition(".")[0]),
+        )
+        for port in facts.ports
+    }
+    rails |= {
+        f"cxi{re.sub(r'[^0-9]', '', nic.name)}:1": Rail(
+            nic.numa, (nic.megabits or 0) / 1000, nic.state or ""
+        )
+        for nic in facts.nics
+        if nic.driver == SLINGSHOT
+    }
+    chosen = {name: rail for name, rail in rails.items() if not rail.ethernet} or rails
+    return dict(sorted(chosen.items(), key=lambda each: _natural(each[0])))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that has ``mlx5_2`` before ``mlx5_10``."""
+    return [(int(part or 0), text) for text, part in re.findall(r"(\D*)(\d*)", name)]
+
+
+class Choice(StrictModel):
+    """The variables that make families of MPI use one rail of some adapters."""
+
+    adapters: tuple[str, ...]
+    mpis: tuple[str, ...]
+    variables: dict[str, str]
+    source: Text
+
+
+@cache
+def _choices() -> tuple[Choice, ...]:
+    text = (files("proofmark.site") / "data" / "rails.yml").read_text(encoding="utf-8")
+    return tuple(Choice.model_validate(each) for each in yaml.safe_load(text))
+
+
+def variables_of_rail(name: str, mpi: str | None) -> dict[str, str] | None:
+    """Return the variables with which an MPI uses only the rail `name`; None if it is not known."""
+    adapter, _, port = name.partition(":")
+    unit = re.search(r"\d*$", adapter)
+    words = {"adapter": adapter, "port": port or "1", "unit": unit[0] if unit else ""}
+    for choice in _choices():
+        if mpi in choice.mpis and _any_fits(adapter, choice.adapters):
+            return {key: value.format_map(words) for key, value in choice.variables.items()}
+    return None
+
+
+def _any_fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
