@@ -30,6 +30,10 @@ GROUPS: Mapping[str, Lines] = {
         "cases": ("cli.cases", "list the cases and suites"),
         "validate": ("cli.plan_command", "check a site, and print the cost of each suite there"),
         "plan": ("cli.plan_command", "print the steps of an acceptance and their cost"),
+        "preview": (
+            "cli.preview",
+            "print what a run will start, and how long; write its scripts and inputs",
+        ),
         "preflight": (
             "cli.preflight_command",
             "check the requirements of an acceptance; change nothing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,12 +14,11 @@ from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
-    repeats_argument,
-    runs_folder_argument,
+    plan_arguments,
     suite_argument,
 )
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.plan_print import print_plans
+from proofmark.cli.plan_print import print_as_json, print_steps
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.cli.site import inventory_of, limit_argument, only_nodes, site_argument
 from proofmark.common.errors import BadInput, bad_input
@@ -31,6 +31,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import in_words, refuse_lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
+from proofmark.plan.step_names import step_named
 from proofmark.plan.totals import idle_cores
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
@@ -54,17 +55,15 @@ ASKED = ("repeats", "provision_from", "scratch_dir", "baseline", "expected")
 
 
 def _plan_arguments(parser: ArgumentParser) -> None:
-    site_argument(parser)
-    limit_argument(parser, required=True)
-    suite_argument(parser)
-    repeats_argument(parser)
-    parser.add_argument("--provision-from", help="replaces the value of the inventory")
+    plan_arguments(parser)
     _prefixes_argument(parser)
-    parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
-    runs_folder_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+    note = "print every step; --step prints one step whole"
+    parser.add_argument("-v", "--verbose", dest="every_step", action="store_true", help=note)
+    note = "a step, by id or number: its launch line, environment, inputs and job"
+    parser.add_argument("--step", metavar="ID", help=note)
     parser.add_argument("--create", action="store_true", help="create the run, or continue it")
     parser.add_argument("--run-id", help="with --create: the run's name")
     parser.add_argument(
@@ -101,13 +100,36 @@ def plan(options: Namespace) -> int:
         ]
         for site in sites:
             check_provider(site.partition.provision_from, _prefixes(options))
-        plans, notes = [], []
+        found = []
         for site in sites:
             machines, _ = machines_of(site)
-            plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
-            refuse_lacking(plans[-1], benchmarks, site, machines, packages_of_kit)
-            notes.append([*_notes(plans[-1], benchmarks, site, machines)])
-        print_plans(plans, notes, runs, as_json=options.json)
+            made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+            refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
+            found.append((site, made, machines))
+        if options.json:
+            notes = [[*_notes(made, benchmarks, site, at)] for site, made, at in found]
+            print_as_json([made for _, made, _ in found], notes, runs)
+            return 0
+        from proofmark.cli.preview import Planned  # it imports all plug-ins
+
+        for site, made, machines in found:
+            planned = Planned(site, made, benchmarks, machines, runs)
+            if options.step:
+                lines = planned.step(step_named(options.step, made.steps()))
+            elif options.every_step or options.verbose:
+                print_steps(made)
+                lines = planned.summary(most=sys.maxsize)
+            else:
+                lines = planned.summary()
+            print("\n".join(lines))
+        if len(found) > 1:
+            totals = [made.totals for _, made, _ in found]
+            hours = sum(each.node_hours for each in totals)
+            print(
+                f"{len(found)} partitions: {sum(each.jobs for each in totals)} jobs, "
+                f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
+                "one run per partition"
+            )
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from, _prefixes(options))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
-from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
@@ -15,13 +14,11 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
-from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
-from proofmark.jobs.scripts import ScratchFolders, stability_of, write_scripts
+from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_programs import repeated_commands
-from proofmark.jobs.step_script import LaunchSite
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
@@ -114,18 +111,8 @@ def stage(run: Run, site: Site) -> Run:
     run = leave_out(run, repeated)
     for step, why in repeated.items():
         say(f"{step}: not needed: {why}")
-    partition = site.partition
-    write_scripts(
-        run.folder,
-        run.plan,
-        LaunchSite(software, partition.launch, partition.host_cpus, reported_names(run, site)),
-        ScratchFolders(
-            Path(partition.scratch.path),
-            {name: Path(each.path) for name, each in partition.scratches.items()},
-        ),
-        BatchQueue(partition.scheduler, partition.queue),
-        stability_of(partition, benchmarks_of(run)),
-    )
+    made = Scripts.of(site.partition, software, reported_names(run, site), benchmarks_of(run))
+    write_scripts(run.folder, run.plan, made)
     return run
 
 

@@ -114,8 +114,13 @@ def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
 
 def request_of(run: Path, job: Job, queue: Queue) -> Request:
     """Return the request of `job` of the run in the folder `run`."""
-    digest = hashlib.sha256(str(run.resolve()).encode()).hexdigest()
-    name = (
-        f"p{digest[:6]}-{job.id}"  # 15 characters, the longest name of a job in old versions of PBS
-    )
-    return request(job, name, RunFiles(run.resolve()).job(job.id).messages, queue)
+    log = RunFiles(run.resolve()).job(job.id).messages
+    return request(job, f"{job_names(run)}{job.id}", log, queue)
+
+
+def job_names(run: Path) -> str:
+    """Return the beginning of the names of all jobs of a run.
+
+    A name has 15 characters, the most in old versions of PBS.
+    """
+    return f"p{hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:6]}-"

@@ -14,7 +14,8 @@ from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument, suite_argument
 from proofmark.cli.output import print_line
-from proofmark.cli.plan_print import print_plan
+from proofmark.cli.plan_print import print_steps
+from proofmark.cli.plan_summary import cost_line
 from proofmark.cli.run_command import stage
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import bad_input
@@ -115,7 +116,10 @@ def twin(options: Namespace) -> int:
     needed = memory_bytes(made, start)
     site = with_jobs(site, made.at_once)
     if options.plan:
-        print_plan(made, [])
+        print_steps(made)
+        for why in made.left_out:
+            print_line(f"left out: {why}")
+        print_line(cost_line(made))
         print_line(_memory_line(needed))
         return 0
     _check_memory(made, needed)

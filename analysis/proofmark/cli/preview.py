@@ -1,0 +1,233 @@
+"""``preview``: what a run will start, where, with which settings. The summary of a plan."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from proofmark.cases.suite import Benchmarks
+from proofmark.cli.command import Command, Words, complete
+from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, plan_arguments
+from proofmark.cli.output import print_json, table_text
+from proofmark.cli.plan_summary import cost_line
+from proofmark.cli.site import inventory_of
+from proofmark.common.errors import NothingToRun, bad_input
+from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.nodesets import folded
+from proofmark.common.text import duration, one_line
+from proofmark.jobs.planned_scripts import Preview, shown
+from proofmark.jobs.scripts import Scripts
+from proofmark.jobs.site_check import site_mistakes
+from proofmark.jobs.step_programs import environment_of_step, package_of_step
+from proofmark.machine.node_scripts import run_text
+from proofmark.machine.outcome import NodeError
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import available_at, in_words, lacking
+from proofmark.plan.limits_of_suites import without_figures
+from proofmark.plan.mode_changes import mode_lines
+from proofmark.plan.plan import Job, Plan, Step
+from proofmark.plan.totals import idle_cores
+from proofmark.runs.cost_history import MeasuredCost, measured_cost
+from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
+from proofmark.runs.step_files import launch_command
+from proofmark.site.inventory import Site, load_sites
+from proofmark.site.machine import Machine
+from proofmark.site.machines import machines_of
+from proofmark.site.node.unread import unread_lines
+from proofmark.software.planned_programs import planned_software
+from proofmark.software.software import software_of
+
+MOST_LINES = 6
+"""The largest number of lines of one kind in a summary."""
+MOST_ROWS = 16
+"""The largest number of rows for jobs in a summary."""
+REACH_S = 60.0
+"""The time in which a node must answer ``--reach``, in seconds."""
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    plan_arguments(parser)
+    note = "a new folder for the scripts of jobs and steps, and the inputs of the programs"
+    complete(parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note), Words.PATH)
+    note = "log in to the nodes of the plan, and print which do not answer"
+    parser.add_argument("--reach", action="store_true", help=note)
+    parser.add_argument("--json", action="store_true", help="print the lines as JSON")
+
+
+def preview(options: Namespace) -> int:
+    """Print a summary of each partition; write the scripts and inputs into a folder."""
+    benchmarks = kit_benchmarks()
+    given = {"provision_from": options.provision_from, "scratch_dir": options.scratch_dir}
+    sites = load_sites(inventory_of(options), options.limit, given)
+    if options.output and options.output.exists():
+        raise bad_input("--output", "", f"{options.output}, which exists", "a new folder")
+    lines: list[str] = []
+    silent: dict[str, NodeError] = {}
+    for site in sites:
+        machines, _ = machines_of(site)
+        try:
+            made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+        except NothingToRun as error:
+            lines += (f"no step: {site.partition_name}: {each.accepted}" for each in error.mistakes)
+            continue
+        runs = result_folder(kit_folder(), "runs", options.runs)
+        found = Planned(site, made, benchmarks, machines, runs)
+        lines += found.summary()
+        if options.output:
+            folder = options.output / (site.partition_name if len(sites) > 1 else "")
+            found.preview.write(folder)
+            lines.append(f"scripts and inputs: {folder}")
+        if options.reach:
+            first = min(site.hosts)  # the playbooks run their tasks there
+            nodes = dict.fromkeys([first, *made.nodes()])
+            silent |= run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)[1]
+    if options.json:
+        reasons = {node: f"{why}" for node, why in silent.items()}
+        print_json({"lines": lines, "not_reached": reasons, "node_set": folded(silent)})
+        return 0
+    print("\n".join([*lines, *(f"not reached: {node}: {why}" for node, why in silent.items())]))
+    return 0
+
+
+class Planned:
+    """A plan with what a run of it would write."""
+
+    def __init__(
+        self,
+        site: Site,
+        plan: Plan,
+        benchmarks: Benchmarks,
+        machines: Callable[[str], Machine],
+        runs: Path,
+    ) -> None:
+        self._software, self._unknown = planned_software(kit_folder(), site, plan)
+        self.preview = Preview.of(benchmarks, site, plan, self._software, runs)
+        self._benchmarks, self._machines, self._runs = benchmarks, machines, runs
+
+    def summary(self, most: int = MOST_LINES) -> list[str]:
+        """Return the lines of one screen, at most `most` of a kind."""
+        plan, site = self.preview.plan, self.preview.site
+        longest = max(self.preview.jobs, key=self._seconds)
+        unread = self._machines(site.partition.current_mode).unread
+        kinds: Mapping[str, Sequence[str]] = {
+            "": [*mode_lines(plan, site.partition), *self._unjudged()],
+            "a run is refused": [*self._refusals()],
+            "left out": plan.left_out,
+            "degraded": [
+                f"{case}: fewer than the {intended:,} nodes of the whole partition"
+                for case, intended in plan.fewer_nodes.items()
+            ],
+            "assumed": [f"{fact}: {why}" for fact, why in plan.assumed.items()],
+            "not known": [*unread_lines(unread), *self._unknown],
+            "note": [*idle_cores(plan, self._machines)],
+        }
+        headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
+        return [
+            f"site: {plan.site}",
+            f"{cost_line(plan)}; digest: {plan.digest[:12]}",
+            *_history(plan, measured_cost(plan, self._runs)),
+            *table_text(headers, [*self._job_rows()], None).splitlines(),
+            f"longest job: {longest.id}, {self._times(longest)}",
+            *(line for kind, texts in kinds.items() for line in _few(kind, texts, most)),
+        ]
+
+    def step(self, step: Step) -> list[str]:
+        """Return the lines of one step: its job, launch lines, environment and inputs."""
+        found = self.preview
+        job = next(job for job in found.jobs if step in job.steps)
+        texts = found.step(step)
+        script = found.job(job).get(f"jobs/{job.id}/job.sh", found.refused.get(job.id, ""))
+        variables = environment_of_step(step, package_of_step(step, self._software))
+        parts = {
+            f"job {job.id}: {self._times(job)}": script.partition("\nRUN=")[0],
+            **{f"{name}: launch": launch_command(text) for name, text in texts.items()},
+            "environment": "\n".join(f"{key}={value}" for key, value in variables.items()),
+            **{name: texts[f"steps/{step.id}/{name}"] for name in step.inputs},
+        }
+        ranks = f"ranks: {step.ranks}, threads: {step.threads}, placement: {step.placement or '–'}"
+        times = f"expected {duration(step.wall_s)}, limit {duration(step.timeout)}"
+        return [
+            f"{step.id}: nodes: {folded(step.nodes)}, {ranks}, {times}",
+            *(f"\n== {name}\n{shown(text).rstrip()}" for name, text in parts.items() if text),
+        ]
+
+    def _unjudged(self) -> list[str]:
+        """Return a line for each limit of the site that cannot judge a figure."""
+        found = self.preview
+        return [*without_figures(found.plan, self._benchmarks, found.site, self._machines)]
+
+    def _refusals(self) -> Iterator[str]:
+        """Yield why a run would be refused."""
+        plan, site = self.preview.plan, self.preview.site
+        available, wrong = available_at(site, packages_of_kit)
+        for each in (*wrong, *site_mistakes(site, [plan])):
+            yield f"{each.key}: {each.found}"
+        if lacks := in_words(lacking(plan.packages(), available)):
+            yield f"{site.partition.provision_from!r} lacks {lacks}"
+        yield from (f"job {job}: {why}" for job, why in self.preview.refused.items())
+
+    def _seconds(self, job: Job) -> int:
+        return self.preview.requests[job.id].seconds
+
+    def _times(self, job: Job) -> str:
+        return (
+            f"nodes: {len(job.nodes)}, steps: {len(job.steps)}, expected {duration(job.wall_s)}, "
+            f"requested {duration(self._seconds(job))}"
+        )
+
+    def _job_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield a row for the jobs of a mode on as many nodes, or for all jobs of a mode."""
+        rows: dict[tuple[str, int], list[Job]] = {}
+        for group in self.preview.plan.groups:
+            for job in group.jobs:
+                rows.setdefault((group.mode, len(job.nodes)), []).append(job)
+        if len(rows) > MOST_ROWS:
+            rows = {(group.mode, 0): group.jobs for group in self.preview.plan.groups}
+        for (mode, _), jobs in rows.items():
+            yield (
+                *(mode, str(len(jobs)), _span((len(job.nodes) for job in jobs), str)),
+                str(sum(len(job.steps) for job in jobs)),
+                _span((job.wall_s for job in jobs), duration),
+                _span(map(self._seconds, jobs), duration),
+            )
+
+
+def unwritten(run: Run, step: Step) -> str:
+    """Return the script that runs the program of `step` of `run`; empty if it has none."""
+    site, programs = site_of(run), software_of(run)
+    if run.imported:
+        return ""
+    if step.package not in programs.packages:
+        programs, _ = planned_software(kit_folder(), site, run.plan)
+    made = Scripts.of(site.partition, programs, reported_names(run, site), benchmarks_of(run))
+    texts, files = made.of_step(run.folder, step), run.files.step(step.id)
+    return shown(texts.get(files.node_script, texts[files.script]))
+
+
+def _span(numbers: Iterable[float], text: Callable[[float], str]) -> str:
+    ordered = sorted(numbers)
+    return " to ".join(dict.fromkeys((text(ordered[0]), text(ordered[-1]))))
+
+
+def _few(kind: str, texts: Sequence[str], most: int) -> Iterator[str]:
+    """Yield the first lines of a kind, and how many more there are."""
+    begin = f"{kind}: " if kind else ""
+    yield from (f"{begin}{one_line(text)}" for text in texts[:most])
+    if len(texts) > most:
+        yield f"{begin}and {len(texts) - most} more"
+
+
+def _history(plan: Plan, cost: MeasuredCost) -> Iterator[str]:
+    """Yield the cost from the durations of earlier runs, if there are any."""
+    if cost.steps:
+        yield (
+            f"{cost.steps} of {plan.totals.steps} steps have durations from {cost.runs} earlier "
+            f"runs: with their medians {cost.node_hours:.2f} node-hours, about "
+            f"{duration(cost.wall_s)}"
+        )
+
+
+COMMANDS = {
+    "preview": Command(preview, "preview -i inventory/nurion -l knl --suite p1", _arguments)
+}
