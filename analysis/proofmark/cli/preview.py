@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, plan_arguments
-from proofmark.cli.output import print_json, table_text
+from proofmark.cli.output import table_text
 from proofmark.cli.plan_summary import cost_line
 from proofmark.cli.site import inventory_of
 from proofmark.common.errors import NothingToRun, bad_input
+from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, one_line
@@ -21,7 +24,6 @@ from proofmark.jobs.scripts import Scripts
 from proofmark.jobs.site_check import site_mistakes
 from proofmark.jobs.step_programs import environment_of_step, package_of_step
 from proofmark.machine.node_scripts import run_text
-from proofmark.machine.outcome import NodeError
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.limits_of_suites import without_figures
@@ -36,23 +38,22 @@ from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.unread import unread_lines
 from proofmark.software.planned_programs import planned_software
-from proofmark.software.software import software_of
+from proofmark.software.software import Software, software_of
 
 MOST_LINES = 6
 """The largest number of lines of one kind in a summary."""
+REACH_S = 60.0
+"""The time in which a node must answer, in seconds."""
 MOST_ROWS = 16
 """The largest number of rows for jobs in a summary."""
-REACH_S = 60.0
-"""The time in which a node must answer ``--reach``, in seconds."""
 
 
 def _arguments(parser: ArgumentParser) -> None:
     plan_arguments(parser)
     note = "a new folder for the scripts of jobs and steps, and the inputs of the programs"
     complete(parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note), Words.PATH)
-    note = "log in to the nodes of the plan, and print which do not answer"
+    note = "log in to the nodes, and print which do not answer"
     parser.add_argument("--reach", action="store_true", help=note)
-    parser.add_argument("--json", action="store_true", help="print the lines as JSON")
 
 
 def preview(options: Namespace) -> int:
@@ -63,7 +64,6 @@ def preview(options: Namespace) -> int:
     if options.output and options.output.exists():
         raise bad_input("--output", "", f"{options.output}, which exists", "a new folder")
     lines: list[str] = []
-    silent: dict[str, NodeError] = {}
     for site in sites:
         machines, _ = machines_of(site)
         try:
@@ -79,37 +79,41 @@ def preview(options: Namespace) -> int:
             found.preview.write(folder)
             lines.append(f"scripts and inputs: {folder}")
         if options.reach:
-            first = min(site.hosts)  # the playbooks run their tasks there
-            nodes = dict.fromkeys([first, *made.nodes()])
-            silent |= run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)[1]
-    if options.json:
-        reasons = {node: f"{why}" for node, why in silent.items()}
-        print_json({"lines": lines, "not_reached": reasons, "node_set": folded(silent)})
-        return 0
-    print("\n".join([*lines, *(f"not reached: {node}: {why}" for node, why in silent.items())]))
+            nodes = dict.fromkeys([min(site.hosts), *made.nodes()])  # playbooks run on the first
+            _, failed = run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)
+            note_failed_nodes({node: why.text for node, why in failed.items()})
+            lines += [f"not reached: {folded(failed)}"] if failed else []
+    print("\n".join(lines))
     return 0
 
 
+@dataclass(frozen=True)
 class Planned:
-    """A plan with what a run of it would write."""
+    """A plan with what a run of it would write into the folder `runs`."""
 
-    def __init__(
-        self,
-        site: Site,
-        plan: Plan,
-        benchmarks: Benchmarks,
-        machines: Callable[[str], Machine],
-        runs: Path,
-    ) -> None:
-        self._software, self._unknown = planned_software(kit_folder(), site, plan)
-        self.preview = Preview.of(benchmarks, site, plan, self._software, runs)
-        self._benchmarks, self._machines, self._runs = benchmarks, machines, runs
+    site: Site
+    plan: Plan
+    benchmarks: Benchmarks
+    machines: Callable[[str], Machine]
+    runs: Path
+
+    @cached_property
+    def preview(self) -> Preview:
+        """The scripts of the run."""
+        scripts = Scripts.of(
+            self.site.partition, self._programs[0], self.site.aliases, self.benchmarks
+        )
+        return Preview.of(self.plan, scripts, self.runs)
+
+    @cached_property
+    def _programs(self) -> tuple[Software, list[str]]:
+        return planned_software(kit_folder(), self.site, self.plan)
 
     def summary(self, most: int = MOST_LINES) -> list[str]:
         """Return the lines of one screen, at most `most` of a kind."""
-        plan, site = self.preview.plan, self.preview.site
+        plan, site = self.plan, self.site
         longest = max(self.preview.jobs, key=self._seconds)
-        unread = self._machines(site.partition.current_mode).unread
+        unread = self.machines(site.partition.current_mode).unread
         kinds: Mapping[str, Sequence[str]] = {
             "": [*mode_lines(plan, site.partition), *self._unjudged()],
             "a run is refused": [*self._refusals()],
@@ -119,14 +123,14 @@ class Planned:
                 for case, intended in plan.fewer_nodes.items()
             ],
             "assumed": [f"{fact}: {why}" for fact, why in plan.assumed.items()],
-            "not known": [*unread_lines(unread), *self._unknown],
-            "note": [*idle_cores(plan, self._machines)],
+            "not known": [*unread_lines(unread), *self._programs[1]],
+            "note": [*idle_cores(plan, self.machines)],
         }
         headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
         return [
             f"site: {plan.site}",
             f"{cost_line(plan)}; digest: {plan.digest[:12]}",
-            *_history(plan, measured_cost(plan, self._runs)),
+            *_history(plan, measured_cost(plan, self.runs)),
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.id}, {self._times(longest)}",
             *(line for kind, texts in kinds.items() for line in _few(kind, texts, most)),
@@ -138,7 +142,7 @@ class Planned:
         job = next(job for job in found.jobs if step in job.steps)
         texts = found.step(step)
         script = found.job(job).get(f"jobs/{job.id}/job.sh", found.refused.get(job.id, ""))
-        variables = environment_of_step(step, package_of_step(step, self._software))
+        variables = environment_of_step(step, package_of_step(step, self._programs[0]))
         parts = {
             f"job {job.id}: {self._times(job)}": script.partition("\nRUN=")[0],
             **{f"{name}: launch": launch_command(text) for name, text in texts.items()},
@@ -154,12 +158,11 @@ class Planned:
 
     def _unjudged(self) -> list[str]:
         """Return a line for each limit of the site that cannot judge a figure."""
-        found = self.preview
-        return [*without_figures(found.plan, self._benchmarks, found.site, self._machines)]
+        return [*without_figures(self.plan, self.benchmarks, self.site, self.machines)]
 
     def _refusals(self) -> Iterator[str]:
         """Yield why a run would be refused."""
-        plan, site = self.preview.plan, self.preview.site
+        plan, site = self.plan, self.site
         available, wrong = available_at(site, packages_of_kit)
         for each in (*wrong, *site_mistakes(site, [plan])):
             yield f"{each.key}: {each.found}"
@@ -179,11 +182,11 @@ class Planned:
     def _job_rows(self) -> Iterator[tuple[str, ...]]:
         """Yield a row for the jobs of a mode on as many nodes, or for all jobs of a mode."""
         rows: dict[tuple[str, int], list[Job]] = {}
-        for group in self.preview.plan.groups:
+        for group in self.plan.groups:
             for job in group.jobs:
                 rows.setdefault((group.mode, len(job.nodes)), []).append(job)
         if len(rows) > MOST_ROWS:
-            rows = {(group.mode, 0): group.jobs for group in self.preview.plan.groups}
+            rows = {(group.mode, 0): group.jobs for group in self.plan.groups}
         for (mode, _), jobs in rows.items():
             yield (
                 *(mode, str(len(jobs)), _span((len(job.nodes) for job in jobs), str)),

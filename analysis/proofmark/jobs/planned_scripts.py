@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
 from proofmark.jobs.job_request import job_names, request_of
@@ -21,29 +20,23 @@ from proofmark.jobs.job_script import job_texts
 from proofmark.jobs.scripts import Scripts
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Plan, Step
-from proofmark.site.inventory import Site
 from proofmark.software.planned_programs import PREFIX
-from proofmark.software.software import Software
 
 _RUN_ID = "@RUN_ID@"
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What a run of `plan` on `site` writes into the folder `run`."""
+    """What a run of `plan` writes into the folder `run`."""
 
-    site: Site
     plan: Plan
     scripts: Scripts
     run: Path
 
     @classmethod
-    def of(
-        cls, benchmarks: Benchmarks, site: Site, plan: Plan, software: Software, runs: Path
-    ) -> Self:
+    def of(cls, plan: Plan, scripts: Scripts, runs: Path) -> Self:
         """Return the preview of a run that does not exist yet, in the folder `runs`."""
-        scripts = Scripts.of(site.partition, software, site.aliases, benchmarks)
-        return cls(site, plan, scripts, runs.resolve() / _RUN_ID)
+        return cls(plan, scripts, runs.resolve() / _RUN_ID)
 
     @property
     def jobs(self) -> list[Job]:
