@@ -19,7 +19,7 @@ from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, one_line
-from proofmark.jobs.planned_scripts import Preview, shown
+from proofmark.jobs.planned_scripts import RUN_ID, Preview, shown
 from proofmark.jobs.scripts import Scripts
 from proofmark.jobs.site_check import site_mistakes
 from proofmark.jobs.step_programs import environment_of_step, package_of_step
@@ -50,7 +50,7 @@ MOST_ROWS = 16
 
 def _arguments(parser: ArgumentParser) -> None:
     plan_arguments(parser)
-    note = "a new folder for the scripts of jobs and steps, and the inputs of the programs"
+    note = "a new or empty folder for the scripts of jobs and steps, and the inputs of the programs"
     complete(parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note), Words.PATH)
     note = "log in to the nodes, and print which do not answer"
     parser.add_argument("--reach", action="store_true", help=note)
@@ -61,8 +61,8 @@ def preview(options: Namespace) -> int:
     benchmarks = kit_benchmarks()
     given = {"provision_from": options.provision_from, "scratch_dir": options.scratch_dir}
     sites = load_sites(inventory_of(options), options.limit, given)
-    if options.output and options.output.exists():
-        raise bad_input("--output", "", f"{options.output}, which exists", "a new folder")
+    if options.output and options.output.exists() and any(options.output.iterdir()):
+        raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
     lines: list[str] = []
     for site in sites:
         machines, _ = machines_of(site)
@@ -100,10 +100,9 @@ class Planned:
     @cached_property
     def preview(self) -> Preview:
         """The scripts of the run."""
-        scripts = Scripts.of(
-            self.site.partition, self._programs[0], self.site.aliases, self.benchmarks
-        )
-        return Preview.of(self.plan, scripts, self.runs)
+        site, (software, _) = self.site, self._programs
+        scripts = Scripts.of(site.partition, software, site.aliases, self.benchmarks)
+        return Preview(self.plan, scripts, self.runs.resolve() / RUN_ID)
 
     @cached_property
     def _programs(self) -> tuple[Software, list[str]]:

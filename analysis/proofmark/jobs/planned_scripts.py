@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Self
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
@@ -22,7 +22,8 @@ from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Plan, Step
 from proofmark.software.planned_programs import PREFIX
 
-_RUN_ID = "@RUN_ID@"
+RUN_ID = "@RUN_ID@"
+"""The name of the folder of a run that does not exist yet."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,6 @@ class Preview:
     plan: Plan
     scripts: Scripts
     run: Path
-
-    @classmethod
-    def of(cls, plan: Plan, scripts: Scripts, runs: Path) -> Self:
-        """Return the preview of a run that does not exist yet, in the folder `runs`."""
-        return cls(plan, scripts, runs.resolve() / _RUN_ID)
 
     @property
     def jobs(self) -> list[Job]:
@@ -77,12 +73,9 @@ class Preview:
 
     def write(self, folder: Path) -> None:
         """Write scripts and inputs into `folder`, as a run does; a refused job has no script."""
-        texts = self._shown(self.scripts.of_run(self.run))
-        for job in self.jobs:
-            texts |= self.job(job)
-            for step in job.steps:
-                texts |= self.step(step)
-        for name, text in texts.items():
+        steps = (self.step(step) for step in self.plan.steps())
+        parts = chain([self._shown(self.scripts.of_run(self.run))], map(self.job, self.jobs), steps)
+        for name, text in chain.from_iterable(part.items() for part in parts):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, text)
@@ -90,11 +83,11 @@ class Preview:
     def _shown(self, texts: Mapping[Path, str]) -> dict[str, str]:
         begin = job_names(self.run)
         return {
-            f"{path.relative_to(self.run)}": shown(text.replace(begin, f"p{_RUN_ID}-"))
+            f"{path.relative_to(self.run)}": shown(text.replace(begin, f"p{RUN_ID}-"))
             for path, text in texts.items()
         }
 
 
 def shown(text: str) -> str:
     """Return a text with the placeholders of a preview as a reader sees them."""
-    return text.replace(PREFIX, "$PREFIX").replace(_RUN_ID, "$RUN_ID")
+    return text.replace(PREFIX, "$PREFIX").replace(RUN_ID, "$RUN_ID")
