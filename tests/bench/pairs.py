@@ -21,7 +21,7 @@ from proofmark.cases.case import Case
 from proofmark.cases.reader.engine import read_output
 from proofmark.common.files import read_json
 from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.scripts import ScratchFolders, write_scripts
+from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.software.software import Software
@@ -100,10 +100,9 @@ def prepared(folder: Path) -> Run:
     run = open_run(kit.run())
     software = read_json(run.folder / "software.json", Software)
     partition = site_of(run).partition
-    scratch = ScratchFolders(Path(partition.scratch.path))
-    write_scripts(
-        run.folder, run.plan, LaunchSite(software), scratch, BatchQueue(partition.scheduler)
-    )
+    scratch = Path(partition.scratch.path)
+    made = Scripts(LaunchSite(software), scratch, BatchQueue(partition.scheduler))
+    write_scripts(run.folder, run.plan, made)
     return run
 
 

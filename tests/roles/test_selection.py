@@ -187,3 +187,17 @@ def validated_s(kit: Kit, nodes: int) -> float:
 def test_the_cost_of_a_stage_is_not_quadratic_in_the_nodes(kit: Kit) -> None:
     """The ratio is more than ten if each host is compared with each other host."""
     assert validated_s(kit, 4000) < 5 * validated_s(kit, 500)
+
+
+def test_a_check_that_reaches_no_node_prints_the_preview(kit: Kit) -> None:
+    """The nodes of this site do not exist. The control is the check of one machine in tests/e2e."""
+    nodes = {"hosts": {"n[1:2]": {"ansible_host": "nowhere.invalid"}}}
+    hosts = {"all": {"children": {"compute": {"children": {"local": nodes}}}}}
+    kit.partition(**DECLARED)
+    selected = (*site(kit, "away", hosts), "-l", "local")
+    played = kit.play("acceptance.yml", *selected, "--check")
+    assert (played.code, played.recap["unreachable"]) == (0, 0), played.output
+    assert played.printed("modes: only ")
+    last = " ".join(played.output.rpartition("TASK [")[2].split())
+    assert "--check used the preview of the stage plan, and checked no node." in last
+    assert "among them n1: " in last

@@ -100,6 +100,17 @@ def runs_folder_argument(parser: ArgumentParser) -> None:
     complete(parser.add_argument("--runs", default="", help=note), Words.PATH)
 
 
+def plan_arguments(parser: ArgumentParser) -> None:
+    """Add the options that define a plan to `parser`."""
+    site_argument(parser)
+    limit_argument(parser, required=True)
+    suite_argument(parser)
+    repeats_argument(parser)
+    parser.add_argument("--provision-from", help="replaces the value of the inventory")
+    parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
+    runs_folder_argument(parser)
+
+
 def arguments(parser: ArgumentParser) -> None:
     """Add RUN to `parser`, and the options that plan a run if RUN is missing."""
     run = parser.add_argument(

@@ -28,8 +28,15 @@ Lines = Mapping[str, tuple[str, str]]
 GROUPS: Mapping[str, Lines] = {
     "plan and check": {
         "cases": ("cli.cases", "list the cases and suites"),
-        "validate": ("cli.plan_command", "check a site, and print the cost of each suite there"),
+        "validate": (
+            "cli.validate_command",
+            "check a site, and print the cost of each suite there",
+        ),
         "plan": ("cli.plan_command", "print the steps of an acceptance and their cost"),
+        "preview": (
+            "cli.preview",
+            "print what a run will start, and how long; write its scripts and inputs",
+        ),
         "preflight": (
             "cli.preflight_command",
             "check the requirements of an acceptance; change nothing",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Action, ArgumentError, ArgumentParser, Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,10 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def explain(options: Namespace) -> int:
     """Print the sections of the explanation of a step."""
-    found = explain_step(open_run(options.folder or with_link(newest_run(RUNS))), options.step)
+    from proofmark.cli.preview import unwritten  # it imports all plug-ins
+
+    run = open_run(options.folder or with_link(newest_run(RUNS)))
+    found = explain_step(run, options.step, partial(unwritten, run))
     if options.json:
         print_json(found.as_json())
         return 0

@@ -1,4 +1,4 @@
-"""Prints plans and their cost."""
+"""Prints plans: their steps as a table, and all of them as JSON."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.plan_summary import cost_line, plan_summary
+from proofmark.cli.output import print_json, print_table
+from proofmark.cli.plan_summary import plan_summary
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
@@ -29,55 +29,32 @@ class ShownPlan(NamedTuple):
     unjudged: Sequence[Unjudged]
 
 
-def print_plans(plans: Sequence[ShownPlan], runs: Path, *, as_json: bool) -> None:
-    """Print the plans, one per partition, and their notes. Each plan is one run.
+def print_as_json(plans: Sequence[ShownPlan], runs: Path) -> None:
+    """Print the plans, one for each partition, with their notes.
 
-    With `as_json`, stderr has the notes too, because a playbook prints stderr.
+    stderr has the notes too, because a playbook prints stderr.
 
     Args:
         plans: the plans.
         runs: the runs from which durations are known.
-        as_json: whether JSON is printed.
     """
-    earlier = [measured_cost(each.plan, runs) for each in plans]
-    times = [
-        job_times(each.plan, each.queue, cost.seconds)
-        for each, cost in zip(plans, earlier, strict=True)
-    ]
-    if as_json:
-        texts = [
+    texts = []
+    for each in plans:
+        cost = measured_cost(each.plan, runs)
+        history = {key: value for key, value in asdict(cost).items() if key != "seconds"}
+        texts.append(
             {
                 **each.plan.model_dump(mode="json"),
                 "summary": plan_summary(each.plan),
-                "history": {key: each for key, each in asdict(cost).items() if key != "seconds"},
-                "jobs": [_job(job) for job in jobs],
+                "history": history,
+                "jobs": [_job(job) for job in job_times(each.plan, each.queue, cost.seconds)],
                 "unjudged": [one.as_json() for one in each.unjudged],
                 "notes": each.notes,
             }
-            for each, cost, jobs in zip(plans, earlier, times, strict=True)
-        ]
-        for each in plans:
-            lines = (*steps_left(each.plan), *each.notes, *unjudged_lines(each.unjudged))
-            for line in lines:
-                say(line)
-        print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
-    else:
-        for each, cost, jobs in zip(plans, earlier, times, strict=True):
-            print_plan(each.plan, jobs, [*each.notes, *unjudged_lines(each.unjudged)])
-            if cost.steps:
-                print(
-                    f"{cost.steps} of {each.plan.totals.steps} steps have durations from "
-                    f"{cost.runs} earlier runs: with their medians {cost.node_hours:.2f} "
-                    f"node-hours, about {duration(cost.wall_s)}"
-                )
-        if len(plans) > 1:
-            totals = [each.plan.totals for each in plans]
-            hours = sum(each.node_hours for each in totals)
-            print(
-                f"\n{len(plans)} partitions: {sum(each.jobs for each in totals)} jobs, "
-                f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
-                "one run per partition"
-            )
+        )
+        for line in (*steps_left(each.plan), *each.notes, *unjudged_lines(each.unjudged)):
+            say(line)
+    print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
 
 
 def unjudged_lines(unjudged: Sequence[Unjudged]) -> Iterator[str]:
@@ -95,8 +72,8 @@ def _job(time: JobTime) -> dict[str, Any]:
     return {"mode": time.mode, "job": time.job.id, **counts, **times}
 
 
-def print_plan(made: Plan, jobs: Sequence[JobTime], notes: Sequence[str]) -> None:
-    """Print the steps of a plan and its jobs, what it leaves out and assumes, and its cost."""
+def print_steps(made: Plan) -> None:
+    """Print the steps of a plan as a table."""
     headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration", "limit")
     rows = []
     for group in made.groups:
@@ -112,27 +89,3 @@ def print_plan(made: Plan, jobs: Sequence[JobTime], notes: Sequence[str]) -> Non
                     )
                 )
     print_table(headers, rows)
-    print()
-    print_table(
-        ("mode", "job", "nodes", "steps", "expected", "requested wall time"),
-        [
-            (
-                *(each.mode, each.job.id, f"{len(each.job.nodes)}", f"{len(each.job.steps)}"),
-                *(duration(each.expected_s), duration(each.requested_s)),
-            )
-            for each in jobs
-        ],
-    )
-    for why in made.left_out:
-        print(f"left out: {why}")
-    for case, intended in made.fewer_nodes.items():
-        print(f"degraded: {case}: fewer than the {intended:,} nodes of the whole partition")
-    for fact, why in made.assumed.items():
-        print(f"assumed: {fact}: {why}")
-    for line in notes:
-        print_line(line)
-    for group in made.groups:
-        if group.mode != made.current_mode:
-            steps = sum(len(job.steps) for job in group.jobs)
-            print(f"{steps} steps need mode {group.mode}: a confirmed reboot, or NOT RUN")
-    print(f"\n{cost_line(made)}; digest: {made.digest[:12]}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
-from pathlib import Path
 
 from proofmark.cli.amounts import above_zero
 from proofmark.cli.command import Command, Rights, run_argument
@@ -19,17 +18,16 @@ from proofmark.common.progress_lines import say
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
 from proofmark.jobs.job_parts import Rolling
-from proofmark.jobs.job_request import batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
-from proofmark.jobs.scripts import ScratchFolders, stability_of, write_scripts
+from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_programs import repeated_commands, unselected_rails
-from proofmark.jobs.step_script import LaunchSite
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.anchors import anchor
+from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.nodes import collect_nodes, nodes_of
 from proofmark.runs.run import (
     Run,
@@ -126,18 +124,9 @@ def stage(run: Run, site: Site) -> Run:
     run = leave_out(run, repeated)
     for step, why in repeated.items():
         say(f"{step}: not needed: {why}")
-    partition = site.partition
-    write_scripts(
-        run.folder,
-        run.plan,
-        LaunchSite(software, partition.launch, partition.host_cpus, reported_names(run, site)),
-        ScratchFolders(
-            Path(partition.scratch.path),
-            {name: Path(each.path) for name, each in partition.scratches.items()},
-        ),
-        batch_of(run),
-        stability_of(partition, benchmarks_of(run)),
-    )
+    names, measured = reported_names(run, site), measured_cost(run.plan, run.folder.parent).seconds
+    made = Scripts.of(site.partition, software, names, benchmarks_of(run), measured)
+    write_scripts(run.folder, run.plan, made)
     return run
 
 

@@ -127,9 +127,14 @@ def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
 
 def request_of(run: Path, job: Job, batch: BatchQueue) -> Request:
     """Return the request of `job` of the run in the folder `run`."""
-    digest = hashlib.sha256(str(run.resolve()).encode()).hexdigest()
-    name = (
-        f"p{digest[:6]}-{job.id}"  # 15 characters, the longest name of a job in old versions of PBS
-    )
     files = RunFiles(run.resolve()).job(job.id)
+    name = f"{job_names(run)}{job.id}"
     return request(job, name, files.messages, batch, was_cut=cut_before(files))
+
+
+def job_names(run: Path) -> str:
+    """Return the beginning of the names of all jobs of a run.
+
+    A name has 15 characters, the most in old versions of PBS.
+    """
+    return f"p{hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:6]}-"

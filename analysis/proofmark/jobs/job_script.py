@@ -45,12 +45,23 @@ def write_job(
     Raises:
         BadInput: the scheduler cannot run such a job.
     """
-    script = RunFiles(run).job(job.id).script
-    script.parent.mkdir(parents=True, exist_ok=True)
     request = request_of(run, job, batch)
-    chosen = scheduler(batch.scheduler)
-    if hosts := chosen.host_list(request):
-        write_whole(request.host_file, hosts)
+    for path, text in job_texts(run, job, request, batch.scheduler, manner).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
+    return request
+
+
+def job_texts(
+    run: Path,
+    job: Job,
+    request: Request,
+    scheduler_name: str,
+    manner: Manner = Manner.UNFINISHED,
+) -> dict[Path, str]:
+    """Return the texts of the files of `job` with its `request` by path; see `write_job`."""
+    chosen = scheduler(scheduler_name)
+    hosts = chosen.host_list(request)
     head = [
         "#!/bin/sh",
         *chosen.header(request),
@@ -70,8 +81,9 @@ def write_job(
         "'",
         "",
     ]
-    write_whole(script, "\n".join(head) + shell_parts("repeats.sh", "job.sh"))
-    return request
+    text = "\n".join(head) + shell_parts("repeats.sh", "job.sh")
+    listed = {request.host_file: hosts} if hosts else {}
+    return {**listed, RunFiles(run).job(job.id).script: text}
 
 
 def _absent(job: Job) -> list[str]:

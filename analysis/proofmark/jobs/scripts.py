@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Self
 
 from proofmark.cases.case import Stability
 from proofmark.cases.suite import Benchmarks
@@ -17,6 +18,7 @@ from proofmark.jobs.step_script import FOLDER, LaunchSite, each_script, shell_pa
 from proofmark.plan.plan import SCRATCH, Plan, Step
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.partition import Partition
+from proofmark.software.software import Software
 
 PROBE = files("proofmark.site.node") / "probe.sh"
 
@@ -29,85 +31,104 @@ def stability_of(partition: Partition, benchmarks: Benchmarks) -> dict[str, Stab
 
 
 @dataclass(frozen=True)
-class ScratchFolders:
-    """The scratch folders of a partition.
+class Scripts:
+    """What the scripts of a run are made from.
 
     Attributes:
-        path: the folder of steps that name no file system.
-        file_systems: the folders of the others, by the name of their file system.
-    """
-
-    path: Path
-    file_systems: Mapping[str, Path] = field(default_factory=dict)
-
-    def of(self, step: Step) -> Path:
-        """Return the folder on the file system of `step`."""
-        return self.file_systems.get(step.file_system, self.path)
-
-
-def write_scripts(
-    run: Path,
-    plan: Plan,
-    site: LaunchSite,
-    scratch: ScratchFolders,
-    batch: BatchQueue,
-    stability: Mapping[str, Stability] | None = None,
-) -> None:
-    """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``.
-
-    The script of a step is written once: its output belongs to exactly this command.
-
-    Args:
-        run: the folder of the run.
-        plan: the plan.
         site: the programs, and how they are started.
-        scratch: the scratch folders.
+        scratch: the scratch folder of steps that name no file system.
         batch: where the jobs are submitted.
         stability: the thresholds of a disturbance, by case. A step of another case is not repeated.
+        file_systems: the scratch folders of the other steps, by the name of their file system.
+    """
+
+    site: LaunchSite
+    scratch: Path
+    batch: BatchQueue
+    stability: Mapping[str, Stability] = field(default_factory=dict)
+    file_systems: Mapping[str, Path] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        partition: Partition,
+        software: Software,
+        aliases: Mapping[str, Sequence[str]],
+        benchmarks: Benchmarks,
+        measured: Mapping[str, float],
+    ) -> Self:
+        """Return those of a run on `partition`; `aliases` and `measured` as in their classes."""
+        return cls(
+            LaunchSite(software, partition.launch, partition.host_cpus, aliases),
+            Path(partition.scratch.path),
+            BatchQueue(partition.scheduler, partition.queue, measured),
+            stability_of(partition, benchmarks),
+            {name: Path(each.path) for name, each in partition.scratches.items()},
+        )
+
+    def of_step(self, run: Path, step: Step) -> dict[Path, str]:
+        """Return the texts of the scripts and inputs of `step` by path, ``run.sh`` at the end.
+
+        Raises:
+            BadInput: a package or program of the step is missing.
+        """
+        files = RunFiles(run).step(step.id)
+        base = self.file_systems.get(step.file_system, self.scratch) / run.name
+        instance = f"/{FOLDER}" if step.scope != "job" else ""
+        scratch = f"{base / (step.reads or step.id)}{instance}"
+        # A second execution would read the files from the page cache: it repeats nothing.
+        limits = None if step.reads else self.stability.get(step.case)
+        text = step_script(step, self.site, scratch, limits)
+        texts = _inputs(files.folder, step, scratch)
+        if step.load:
+            load = step.load.step.model_copy(update={"id": f"{step.id}-load"})
+            load_scratch = f"{base / load.id}{instance}"
+            name = "run.sh" if step.scope == "job" else "node.sh"
+            texts |= _inputs(files.load, load, load_scratch)
+            texts[files.load / name] = step_script(load, self.site, load_scratch)
+        if step.scope != "job":
+            lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
+            texts |= {files.instances: "".join(lines), files.node_script: text}
+            text = each_script(step)
+        return {**texts, files.script: text}
+
+    def of_run(self, run: Path) -> dict[Path, str]:
+        """Return the texts of the files that all jobs of a run use, by path."""
+        files = RunFiles(run)
+        return {
+            files.probe_script: PROBE.read_text(),
+            files.network_script: shell_parts("network.sh"),
+            files.processor_check: shell_parts("fit.awk"),
+        }
+
+
+def write_scripts(run: Path, plan: Plan, scripts: Scripts) -> None:
+    """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``, into the folder `run`.
+
+    The script of a step is written once: its output belongs to exactly this command.
 
     Raises:
         BadInput: a package or program of the plan is missing.
     """
-    run_files = RunFiles(run)
-    write_whole(run_files.probe_script, PROBE.read_text())
-    write_whole(run_files.network_script, shell_parts("network.sh"))
-    write_whole(run_files.processor_check, shell_parts("fit.awk"))
+    files = RunFiles(run)
+    _write(scripts.of_run(run))
     groups = plan.needed()
     for step in (step for group in groups for job in group.jobs for step in job.steps):
-        step_files = run_files.step(step.id)
-        folder = step_files.folder
-        if step_files.script.exists():
-            continue
-        base = scratch.of(step)
-        instance = f"/{FOLDER}" if step.scope != "job" else ""
-        step_scratch = f"{base / run.name / (step.reads or step.id)}{instance}"
-        # A second execution would read the files from the page cache: it repeats nothing.
-        limits = None if step.reads else (stability or {}).get(step.case)
-        text = step_script(step, site, step_scratch, limits)
-        _write_inputs(folder, step, step_scratch)
-        if step.load:
-            load = step.load.step.model_copy(update={"id": f"{step.id}-load"})
-            load_scratch = f"{base / run.name / load.id}{instance}"
-            of_load = step_script(load, site, load_scratch)
-            name = "run.sh" if step.scope == "job" else "node.sh"
-            _write_inputs(step_files.load, load, load_scratch)
-            write_private(step_files.load / name, of_load)
-        if step.scope != "job":
-            lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
-            write_whole(step_files.instances, "".join(lines))
-            write_private(step_files.node_script, text)
-            text = each_script(step)
-        write_private(step_files.script, text)
+        if not files.step(step.id).script.exists():
+            _write(scripts.of_step(run, step))
     for group in groups:
         for job in group.jobs:
-            needs = run_files.job(job.id).needs
-            needs.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(needs, processor_needs(job, site.software))
-            write_job(run, job, batch)
+            _write({files.job(job.id).needs: processor_needs(job, scripts.site.software)})
+            write_job(run, job, scripts.batch)
 
 
-def _write_inputs(folder: Path, step: Step, scratch: str) -> None:
-    """Write the inputs of `step` into `folder`; `scratch` is its scratch folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in step.inputs.items():
-        write_whole(folder / name, content.replace(SCRATCH, scratch))
+def _write(texts: Mapping[Path, str]) -> None:
+    """Write texts of a run. The scripts of steps can have secrets."""
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (write_private if path.name in ("run.sh", "node.sh") else write_whole)(path, text)
+
+
+def _inputs(folder: Path, step: Step, scratch: str) -> dict[Path, str]:
+    """Return the inputs of `step` in `folder`; `scratch` is its scratch folder."""
+    return {folder / name: text.replace(SCRATCH, scratch) for name, text in step.inputs.items()}

@@ -24,13 +24,13 @@ def job_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
     """
     if site.partition.scheduler not in SCHEDULERS.names():
         return []  # that name is another mistake
+    return [*site_mistakes(site, plans), *dict.fromkeys(_refused(site, plans))]
+
+
+def site_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
+    """Return the mistakes of `job_mistakes` that do not depend on the number of nodes of a job."""
     jobs = [job for plan in plans for group in plan.groups for job in group.jobs]
-    return [
-        *_operating_system(site),
-        *_launcher(site, jobs),
-        *_cpus(site),
-        *dict.fromkeys(_refused(site, plans)),
-    ]
+    return [*_operating_system(site), *_launcher(site, jobs), *_cpus(site)]
 
 
 def _operating_system(site: Site) -> Iterator[InputError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.resources import files
 
 from proofmark.cases.case import Stability
@@ -70,7 +71,12 @@ class LaunchSite:
 
 def shell_parts(*parts: str) -> str:
     """Return the joined texts of files in ``jobs/shell``."""
-    return "".join((_SHELL / part).read_text(encoding="utf-8") for part in parts)
+    return "".join(map(_shell_part, parts))
+
+
+@cache
+def _shell_part(name: str) -> str:
+    return (_SHELL / name).read_text(encoding="utf-8")
 
 
 def each_script(step: Step) -> str:

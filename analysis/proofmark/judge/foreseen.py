@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks, Required
-from proofmark.cases.vocabulary import RESOLVED_AXES
+from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.references.typical import UNKNOWN_BUILD, Setting, TypicalValue, value_of_rule
@@ -155,6 +155,8 @@ class _Outlook:
         classes: dict[str, list[Figures]] = {}
         for each in self.figures.get(required.case, ()):
             where = required.where.items()
+            if not each.traits.keys().isdisjoint(PART_AXES):
+                continue  # a part of a node is compared with its other parts
             if all(each.traits[key].allows(value) for key, value in where if key in each.traits):
                 members = classes.setdefault(self._class(each), [])
                 members += [each] if required.where.keys() <= each.traits.keys() else []

@@ -12,13 +12,13 @@ MOST_NAMED = 5
 """The largest number of steps that a message offers."""
 
 
-def step_named(word: str, steps: Iterable[Step], run: str) -> Step:
+def step_named(word: str, steps: Iterable[Step], run: str = "") -> Step:
     """Return the step with the id or the number `word`, or whose id alone begins with it.
 
     Args:
         word: the id, the number with or without zeros before it, or the beginning of one id.
         steps: the steps of the plan.
-        run: the name of the run, for messages.
+        run: the name of the run, for messages; empty for a plan without a run.
 
     Raises:
         BadInput: no step, or several steps, have this name; the message has the nearest ids.
@@ -38,5 +38,6 @@ def step_named(word: str, steps: Iterable[Step], run: str) -> Step:
         raise bad_input("STEP", "", f"{word!r}, which {len(begun)} ids begin with", listed + more)
     close = get_close_matches(word, by_id, n=MOST_NAMED, cutoff=0.4)
     hint = f", did you mean {', '.join(map(repr, close))}?" if close else ""
-    accepted = f"a step of {run}: proofmark status {run} --steps lists them"
+    lists = f"{run}: proofmark status {run} --steps" if run else "the plan: proofmark plan -v"
+    accepted = f"a step of {lists} lists them"
     raise bad_input("STEP", "", f"{word!r}{hint}", accepted)

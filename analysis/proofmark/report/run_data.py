@@ -16,14 +16,13 @@ from proofmark.judge.claim_source import Answer
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.twin_error import error_of_results
 from proofmark.judge.verdict import Verdict
-from proofmark.report.explanation.context import launch_command
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.progress import StepState, progress
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_lock import is_locked
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.step_files import StepFiles, launch_command
 from proofmark.runs.twin_files import ModelError, TwinFacts
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+_LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -91,3 +94,9 @@ class StepFiles:
         """Return the files of a submission of one execution to the HPL list."""
         outputs = [execution.stdout, execution.stderr, execution.exit_code, execution.when]
         return [self.script, *outputs, execution.folder / "HPL.dat", execution.binding]
+
+
+def launch_command(script: str) -> str:
+    """Return the command that starts the program, from the text of ``run.sh``; may be empty."""
+    found = _LAUNCH.search(script)
+    return found[1].rstrip() if found else ""

@@ -14,7 +14,13 @@ from proofmark.common.processes import run_command
 from proofmark.software.build_failure import error_of_build, read_failure, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.easystack import EASYCONFIGS, easybuild_command, easystack_of, entries_of
-from proofmark.software.installed import Installed, Provided, find_programs, spellings
+from proofmark.software.installed import (
+    Installed,
+    Provided,
+    find_programs,
+    spellings,
+    with_facts,
+)
 from proofmark.software.request import Toolchain
 from proofmark.software.spack.lock_check import read_target
 from proofmark.software.target import gcc_flags
@@ -203,10 +209,7 @@ def installed_packages(
             found = f"no package {name!r}"
             raise bad_input("easystack", "", found, ", ".join(sorted(known)))
         prefix = easybuild.prefix / "software" / module.module
-        files = {
-            program: re.sub(r"\{(\w+)\}", lambda key: str(facts.get(key[1], key[0])), file)
-            for program, file in spelling.programs.items()
-        }
+        files = {name: with_facts(file, facts) for name, file in spelling.programs.items()}
         packages[name] = Provided(
             version=module.version.partition("-")[0],
             spec=module.module,

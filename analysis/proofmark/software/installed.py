@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -109,6 +110,11 @@ def spellings(environments: Path) -> Spellings:
         BadInput: the file is wrong.
     """
     return load(environments / "common/programs.yml", Spellings)
+
+
+def with_facts(file: str, facts: Mapping[str, object]) -> str:
+    """Return the name of a program of a builder, with the value of each ``{fact}``."""
+    return re.sub(r"\{(\w+)\}", lambda key: str(facts.get(key[1], key[0])), file)
 
 
 def find_programs(prefix: Path, names: Iterable[str], files: Mapping[str, str]) -> dict[str, str]:

@@ -49,8 +49,7 @@ def preinstalled(
 def _provided(
     name: str, entry: Preinstalled, programs: Collection[str], module_output: str
 ) -> Provided:
-    prefix = PurePosixPath(entry.prefix)
-    paths = {name: str(prefix / entry.programs.get(name, f"bin/{name}")) for name in programs}
+    paths = {name: program_path(entry, name) for name in programs}
     variables, secrets = module_variables(module_output)
     hidden = sorted(set(secrets) - entry.environment.keys())
     findings = (
@@ -65,6 +64,11 @@ def _provided(
         environment={**variables, **entry.environment},
         findings=tuple(findings),
     )
+
+
+def program_path(entry: Preinstalled, program: str) -> str:
+    """Return the path of `program` of a package of the site."""
+    return str(PurePosixPath(entry.prefix) / entry.programs.get(program, f"bin/{program}"))
 
 
 def module_variables(text: str) -> tuple[dict[str, str], list[str]]:

@@ -95,6 +95,21 @@ class Program(StrictModel):
         return LAUNCHERS.get(self.mpi.family or "", "plain") if self.mpi else "plain"
 
 
+def unprobed(name: str, path: str, mpi: str) -> Program:
+    """Return a program of which only its path and the family of its MPI, or "", are known."""
+    return Program(
+        name=name,
+        path=path,
+        sha256=None,
+        package=None,
+        libraries=(),
+        missing=(),
+        blas=None,
+        mpi=Mpi(family=mpi, version=None, library="", mpirun=None) if mpi else None,
+        absent={},
+    )
+
+
 def parse_programs(text: str, source: str) -> tuple[Program, ...]:
     """Return the programs in an output of ``probe-program.sh``; `source` is its name in messages.
 

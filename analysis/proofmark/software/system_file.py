@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -36,6 +36,7 @@ class Source(StrictModel):
     own: bool = False
     programs: dict[str, str] = Field(min_length=1)
     environment: dict[str, str] = {}
+    mpi: Literal["", "openmpi", "intel", "mpich", "mvapich"] = ""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -14,7 +14,8 @@ from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument, suite_argument
 from proofmark.cli.output import print_line
-from proofmark.cli.plan_print import print_plan
+from proofmark.cli.plan_print import print_steps
+from proofmark.cli.plan_summary import cost_line
 from proofmark.cli.run_command import stage
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import bad_input
@@ -27,13 +28,11 @@ from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
 from proofmark.plan.expansion import content_digest, make_plan
 from proofmark.plan.plan import Plan
-from proofmark.plan.time_limit import job_times
 from proofmark.runs.latest import Link
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.discovery import probe_here
-from proofmark.site.execution import Queue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.facts import parse_probe
@@ -117,7 +116,10 @@ def twin(options: Namespace) -> int:
     needed = memory_bytes(made, start)
     site = with_jobs(site, made.at_once)
     if options.plan:
-        print_plan(made, job_times(made, Queue()), [])
+        print_steps(made)
+        for why in made.left_out:
+            print_line(f"left out: {why}")
+        print_line(cost_line(made))
         print_line(_memory_line(needed))
         return 0
     _check_memory(made, needed)

@@ -272,7 +272,7 @@ class TestPlan:
 
     def test_it_shows_steps_and_costs(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
         kit.case(cost={"seconds": 1800, "bytes": 1 << 30})
-        _, printed, _ = called(capsys, "plan", *self.SITE)
+        _, printed, _ = called(capsys, "plan", *self.SITE, "-v")
         assert "0002-fake-2" in printed
         assert (
             "\nsuite: quick, partition: local, jobs: 1, steps: 2, time: about 1 h 00 min, "

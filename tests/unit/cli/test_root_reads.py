@@ -39,6 +39,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         (f"plan {SITE} --runs RUNS --create --run-id acc1", 3),
         (f"plan {SITE} --runs NEW --create --expected RUN", 3),
     ],
+    "preview": [(f"preview {SITE} --runs RUNS -o NEW", 0)],
     "validate": [(f"validate {SITE}", None)],
     "fabric": [("fabric TOPOLOGY", 0)],
     "read": [("read fake OUTPUT", None)],

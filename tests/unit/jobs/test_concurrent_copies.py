@@ -17,7 +17,7 @@ from tests.folders import ROOT
 from proofmark.cases.reader.engine import read_output
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.scripts import ScratchFolders, write_scripts
+from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.plan.expansion import make_plan
 from proofmark.records.read import Record, read_run
@@ -53,8 +53,8 @@ def staged(kit: Kit, topology: str = PLAIN, **sweep: object) -> Run:
     run, _ = start_or_continue(runs, RunInputs(plan, kit.benchmarks(), site, ""), run_id=name)
     programs = kit.software()
     site_of_programs = LaunchSite(programs, launch_of(programs))
-    scratch = ScratchFolders(kit.folder / "scratch")
-    write_scripts(run.folder, plan, site_of_programs, scratch, BatchQueue("none"))
+    scratch = kit.folder / "scratch"
+    write_scripts(run.folder, plan, Scripts(site_of_programs, scratch, BatchQueue("none")))
     return run
 
 

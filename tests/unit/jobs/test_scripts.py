@@ -15,7 +15,7 @@ from proofmark.common.files import write_whole
 from proofmark.jobs import scripts as stage
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.scripts import ScratchFolders, write_scripts
+from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite, step_script
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.runs import start as runs
@@ -47,8 +47,8 @@ class TestWriting:
     def test_a_written_script_is_not_changed(self, kit: Kit) -> None:
         run = kit.run()
         before = snapshot(run.folder / "steps")
-        site, elsewhere = LaunchSite(kit.software(version="2")), ScratchFolders(Path("/elsewhere"))
-        write_scripts(run.folder, run.plan, site, elsewhere, BatchQueue("none"))
+        site, elsewhere = LaunchSite(kit.software(version="2")), Path("/elsewhere")
+        write_scripts(run.folder, run.plan, Scripts(site, elsewhere, BatchQueue("none")))
         assert snapshot(run.folder / "steps") == before
 
     def test_a_script_that_could_not_be_written_is_written_later(

@@ -13,7 +13,7 @@ from tests.folders import ROOT
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.scripts import ScratchFolders, write_scripts
+from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.site_check import job_mistakes
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.site.execution import LaunchSettings, Queue
@@ -84,9 +84,9 @@ def test_scripts_are_not_written_if_ranks_have_no_launcher(kit: Kit) -> None:
     kit.case(launch="mpi", sweep={"size": 1, "ranks": 2, "placement": "close"})
     run = kit.run(software=kit.software(launcher="openmpi"))
     shutil.rmtree(run.folder / "steps")
-    scratch = ScratchFolders(kit.folder)
+    made = Scripts(LaunchSite(kit.software()), kit.folder, BatchQueue("none"))
     with pytest.raises(BadInput, match=r"found no launcher for 2 ranks.*launch\.launcher"):
-        write_scripts(run.folder, run.plan, LaunchSite(kit.software()), scratch, BatchQueue("none"))
+        write_scripts(run.folder, run.plan, made)
 
 
 @pytest.mark.fault("operating-system-not-linux")

@@ -18,7 +18,7 @@ from tests.folders import DATA, PACKAGE, PROBES
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.scripts import ScratchFolders, write_scripts
+from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.software.target import target_requirements
 
@@ -198,6 +198,6 @@ def test_writing_the_scripts_again_keeps_the_requirements(tmp_path: Path) -> Non
     (requirements,) = run.folder.glob("jobs/*/needs")
     before = requirements.read_text()
     assert before.split()[:2] == ["nehalem", "x86_64"]
-    scratch = ScratchFolders(tmp_path / "scratch")
-    write_scripts(run.folder, run.plan, LaunchSite(software), scratch, BatchQueue("none"))
+    made = Scripts(LaunchSite(software), tmp_path / "scratch", BatchQueue("none"))
+    write_scripts(run.folder, run.plan, made)
     assert requirements.read_text() == before

@@ -24,14 +24,7 @@ from proofmark.site.machines import declared
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.software import Software
 
-_LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 _SCRATCH = re.compile(r"^SCRATCH=(.*)$", re.MULTILINE)
-
-
-def launch_command(script: str) -> str:
-    """Return the command that starts the program, from the text of ``run.sh``; may be empty."""
-    found = _LAUNCH.search(script)
-    return found[1].rstrip() if found else ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +33,7 @@ class Context:
 
     Attributes:
         instance: the folder of the nodes that measure together; empty for the whole step.
+        unwritten: the text that the script will have; empty if it is not known.
     """
 
     run: Run
@@ -50,6 +44,7 @@ class Context:
     job: Job
     benchmarks: Benchmarks
     site: Site
+    unwritten: str = ""
 
     @property
     def case(self) -> Case:
@@ -95,8 +90,8 @@ class Context:
 
     @cached_property
     def script_text(self) -> str:
-        """The text of `script`; empty if it is not written yet."""
-        return text_or_empty(self.script)
+        """The text of `script`, or the one that it will have."""
+        return text_or_empty(self.script) or self.unwritten
 
     @cached_property
     def scratch(self) -> str:
@@ -128,7 +123,7 @@ class Context:
             return None
 
 
-def context_of(run: Run, step: Step, instance: str = "") -> Context:
+def context_of(run: Run, step: Step, instance: str = "", unwritten: str = "") -> Context:
     """Return the context of `step`.
 
     Raises:
@@ -146,4 +141,5 @@ def context_of(run: Run, step: Step, instance: str = "") -> Context:
         job=job,
         benchmarks=benchmarks_of(run),
         site=site_of(run),
+        unwritten=unwritten,
     )

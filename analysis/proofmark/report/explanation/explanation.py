@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
@@ -235,12 +235,13 @@ def _where(where: dict[str, str | int | float]) -> str:
     return "".join(f" at {key} {value}" for key, value in where.items())
 
 
-def explain(run: Run, name: str) -> Explanation:
+def explain(run: Run, name: str, unwritten: Callable[[Step], str] = lambda _: "") -> Explanation:
     """Return what is known of the step `name`: from its plan, and from its results if it has any.
 
     Args:
         run: the run, finished or not.
         name: the id, the number or the beginning of the id of a step, or ``<step>/<node>``.
+        unwritten: returns the script that a step will have.
 
     Raises:
         BadInput: there is no such step or node, or an input of the run is damaged.
@@ -251,7 +252,7 @@ def explain(run: Run, name: str) -> Explanation:
     if instance and instance not in instances:
         found = f"{name!r}{nearest(instance, instances)}"
         raise bad_input("STEP", "", found, "a node that measures this step alone, or a pair")
-    context = context_of(run, step, instance)
+    context = context_of(run, step, instance, unwritten(step))
     sections = (
         Section("command", "What it runs", command_rows(context)),
         Section("where", "Where", where_rows(context)),

@@ -9,12 +9,13 @@ from itertools import groupby
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
 from proofmark.plan.step import SCRATCH
-from proofmark.report.explanation.context import Context, launch_command
+from proofmark.report.explanation.context import Context
 from proofmark.report.explanation.fact_sources import parameter_rows
 from proofmark.report.explanation.rows import Row
 from proofmark.report.words import count
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
+from proofmark.runs.step_files import launch_command
 from proofmark.site.node.cpu import cpu_list_text
 
 MOST_RANKS = 8
@@ -24,25 +25,17 @@ MOST_STEPS = 5
 
 
 def command_rows(context: Context) -> list[Row]:
-    """Return the command of the program, its script, and how the launcher starts it."""
-    step = context.step
-    package = context.software.packages.get(step.package) if context.software else None
-    program = package.programs.get(step.program) if package else None
-    words = [program.path if program else step.program, *step.arguments]
-    placed = [word.replace(SCRATCH, context.scratch or "$SCRATCH") for word in words]
-    rows = [
-        Row("case", f"{step.case}: {context.case.title}", f"benchmarks/{step.case}.yml"),
-        Row("command", shlex.join(placed), "of one rank, without launcher"),
-    ]
+    """Return the script of the step, and how the launcher starts the program."""
+    step, script = context.step, context.script
+    rows = [Row("case", f"{step.case}: {context.case.title}", f"benchmarks/{step.case}.yml")]
     if step.copies > 1:
         rows.append(Row("copies", f"{step.copies}", "started at the same time"))
-    script = context.script
-    if not script.is_file():
-        return [*rows, Row("script", "not written yet", "the run writes it before its first job")]
-    rows.append(Row("script", f"{script.relative_to(context.run.folder)}", "in the run"))
-    if launch := launch_command(context.script_text):
-        rows += (Row("launch", line.strip(), "") for line in launch.splitlines())
-    return rows
+    if script.is_file():
+        rows.append(Row("script", f"{script.relative_to(context.run.folder)}", "in the run"))
+    else:
+        rows.append(Row("script", "not written yet", "the run writes it before its first job"))
+    launch = launch_command(context.script_text) or shlex.join([step.program, *step.arguments])
+    return [*rows, *(Row("launch", line.strip()) for line in launch.splitlines())]
 
 
 def where_rows(context: Context) -> list[Row]:
@@ -121,8 +114,9 @@ def input_rows(context: Context) -> list[Row]:
         for name, value in step.variants.items()
     )
     rows += (
-        Row(f"file {name}", f"{len(text.encode())} bytes", "written into the folder of the step")
+        Row(f"file {name}", line.replace(SCRATCH, context.scratch or "$SCRATCH"))
         for name, text in step.inputs.items()
+        for line in text.splitlines()
     )
     if step.uses_scratch:
         partition = context.site.partition

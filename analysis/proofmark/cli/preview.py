@@ -1,0 +1,271 @@
+"""``preview``: what a run will start, where, with which settings. The summary of a plan."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from proofmark.cases.suite import Benchmarks
+from proofmark.cli.command import Command, Words, complete
+from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, plan_arguments
+from proofmark.cli.output import table_text
+from proofmark.cli.plan_notes import doubts
+from proofmark.cli.plan_summary import cost_line
+from proofmark.cli.site import inventory_of
+from proofmark.common.errors import NothingToRun, bad_input
+from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.nodesets import folded
+from proofmark.common.text import duration, one_line
+from proofmark.jobs.planned_scripts import RUN_ID, Preview, shown
+from proofmark.jobs.scripts import Scripts
+from proofmark.jobs.site_check import site_mistakes
+from proofmark.jobs.step_programs import environment_of_step, package_of_step
+from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals, unjudged_of
+from proofmark.machine.node_scripts import run_text
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import available_at, in_words, lacking
+from proofmark.plan.limits_of_suites import without_figures
+from proofmark.plan.mode_changes import mode_lines
+from proofmark.plan.plan import Plan, Step
+from proofmark.plan.rolling import steps_left
+from proofmark.plan.time_limit import JobTime, job_times
+from proofmark.plan.totals import idle_cores
+from proofmark.runs.cost_history import MeasuredCost, measured_cost
+from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
+from proofmark.runs.step_files import launch_command
+from proofmark.site.inventory import Site, load_sites
+from proofmark.site.machine import Machine
+from proofmark.site.machines import machines_of
+from proofmark.site.node.unread import unread_lines
+from proofmark.software.planned_programs import planned_software
+from proofmark.software.software import Software, software_of
+
+MOST_LINES = 6
+"""The largest number of lines of one kind in a summary."""
+REACH_S = 60.0
+"""The time in which a node must answer, in seconds."""
+MOST_ROWS = 16
+"""The largest number of rows for jobs in a summary."""
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    plan_arguments(parser)
+    note = "a new or empty folder for the scripts of jobs and steps, and the inputs of the programs"
+    complete(parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note), Words.PATH)
+    note = "log in to the nodes, and print which do not answer"
+    parser.add_argument("--reach", action="store_true", help=note)
+
+
+def preview(options: Namespace) -> int:
+    """Print a summary of each partition; write the scripts and inputs into a folder."""
+    benchmarks = kit_benchmarks()
+    given = {"provision_from": options.provision_from, "scratch_dir": options.scratch_dir}
+    sites = load_sites(inventory_of(options), options.limit, given)
+    if options.output and options.output.exists() and any(options.output.iterdir()):
+        raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
+    lines: list[str] = []
+    for site in sites:
+        machines, probe = machines_of(site)
+        try:
+            made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+        except NothingToRun as error:
+            lines += (f"no step: {site.partition_name}: {each.accepted}" for each in error.mistakes)
+            continue
+        runs = result_folder(kit_folder(), "runs", options.runs)
+        found = Planned(site, made, benchmarks, machines, runs, Foreseen(probe))
+        lines += found.summary()
+        if options.output:
+            folder = options.output / (site.partition_name if len(sites) > 1 else "")
+            found.preview.write(folder)
+            lines.append(f"scripts and inputs: {folder}")
+        if options.reach:
+            nodes = dict.fromkeys([min(site.hosts), *made.nodes()])  # playbooks run on the first
+            _, failed = run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)
+            note_failed_nodes({node: why.text for node, why in failed.items()})
+            lines += [f"not reached: {folded(failed)}"] if failed else []
+    print("\n".join(lines))
+    return 0
+
+
+class Foreseen(NamedTuple):
+    """What else is known before a run: the probe of the machine, the baseline, further lines."""
+
+    probe: str = ""
+    baseline: str | None = None
+    lines: Sequence[str] = ()
+
+
+NOTHING_FORESEEN = Foreseen()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with what a run of it would write into the folder `runs`."""
+
+    site: Site
+    plan: Plan
+    benchmarks: Benchmarks
+    machines: Callable[[str], Machine]
+    runs: Path
+    foreseen: Foreseen = NOTHING_FORESEEN
+
+    @cached_property
+    def preview(self) -> Preview:
+        """The scripts of the run."""
+        site, (software, _) = self.site, self._programs
+        measured = self._cost.seconds
+        scripts = Scripts.of(site.partition, software, site.aliases, self.benchmarks, measured)
+        return Preview(self.plan, scripts, self.runs.resolve() / RUN_ID)
+
+    @cached_property
+    def _cost(self) -> MeasuredCost:
+        return measured_cost(self.plan, self.runs)
+
+    @cached_property
+    def _times(self) -> dict[str, JobTime]:
+        """The expected and the requested time of each job, by id of the job."""
+        queue = self.site.partition.queue
+        return {each.job.id: each for each in job_times(self.plan, queue, self._cost.seconds)}
+
+    @cached_property
+    def _programs(self) -> tuple[Software, list[str]]:
+        return planned_software(kit_folder(), self.site, self.plan)
+
+    def summary(self, most: int = MOST_LINES) -> list[str]:
+        """Return the lines of one screen, at most `most` of a kind."""
+        plan, site = self.plan, self.site
+        longest = max(self._times.values(), key=lambda each: each.requested_s)
+        unread = self.machines(site.partition.current_mode).unread
+        unjudged = self._unjudged()
+        kinds: Mapping[str, Sequence[str]] = {
+            "": [*mode_lines(plan, site.partition), *self._without_figures(), *steps_left(plan)],
+            "unjudged": [str(each.message) for each in unjudged],
+            "a run is refused": [
+                *([f"without -e {ACCEPT}=true"] if refusals(unjudged) else []),
+                *self._refusals(),
+            ],
+            "left out": plan.left_out,
+            "degraded": [
+                f"{case}: fewer than the {intended:,} nodes of the whole partition"
+                for case, intended in plan.fewer_nodes.items()
+            ],
+            "assumed": [f"{fact}: {why}" for fact, why in plan.assumed.items()],
+            "not known": [*unread_lines(unread), *self._programs[1]],
+            "note": [*idle_cores(plan, self.machines), *doubts(site, self.benchmarks)],
+            " ": self.foreseen.lines,
+        }
+        headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
+        return [
+            f"site: {plan.site}",
+            f"{cost_line(plan)}; digest: {plan.digest[:12]}",
+            *_history(plan, self._cost),
+            *table_text(headers, [*self._job_rows()], None).splitlines(),
+            f"longest job: {longest.job.id}, {_job_text(longest)}",
+            *(line for kind, texts in kinds.items() for line in _few(kind, texts, most)),
+        ]
+
+    def step(self, step: Step) -> list[str]:
+        """Return the lines of one step: its job, launch lines, environment and inputs."""
+        found = self.preview
+        job = next(job for job in found.jobs if step in job.steps)
+        texts = found.step(step)
+        script = found.job(job).get(f"jobs/{job.id}/job.sh", found.refused.get(job.id, ""))
+        variables = environment_of_step(step, package_of_step(step, self._programs[0]))
+        parts = {
+            f"job {job.id}: {_job_text(self._times[job.id])}": script.partition("\nRUN=")[0],
+            **{f"{name}: launch": launch_command(text) for name, text in texts.items()},
+            "environment": "\n".join(f"{key}={value}" for key, value in variables.items()),
+            **{name: texts[f"steps/{step.id}/{name}"] for name in step.inputs},
+        }
+        ranks = f"ranks: {step.ranks}, threads: {step.threads}, placement: {step.placement or '–'}"
+        times = f"expected {duration(step.wall_s)}, limit {duration(step.timeout)}"
+        return [
+            f"{step.id}: nodes: {folded(step.nodes)}, {ranks}, {times}",
+            *(f"\n== {name}\n{shown(text).rstrip()}" for name, text in parts.items() if text),
+        ]
+
+    def _unjudged(self) -> Sequence[Unjudged]:
+        probe, baseline, _ = self.foreseen
+        return unjudged_of(self.plan, self.benchmarks, self.site, self.machines, probe, baseline)
+
+    def _without_figures(self) -> list[str]:
+        """Return a line for each limit of the site that cannot judge a figure."""
+        return [*without_figures(self.plan, self.benchmarks, self.site, self.machines)]
+
+    def _refusals(self) -> Iterator[str]:
+        """Yield why a run would be refused."""
+        plan, site = self.plan, self.site
+        available, wrong = available_at(site, packages_of_kit)
+        for each in (*wrong, *site_mistakes(site, [plan])):
+            yield f"{each.key}: {each.found}"
+        if lacks := in_words(lacking(plan.packages(), available)):
+            yield f"{site.partition.provision_from!r} lacks {lacks}"
+        yield from (f"job {job}: {why}" for job, why in self.preview.refused.items())
+
+    def _job_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield a row for the jobs of a mode on as many nodes, or for all jobs of a mode."""
+        rows: dict[tuple[str, int], list[JobTime]] = {}
+        several = len({(each.mode, len(each.job.nodes)) for each in self._times.values()})
+        for each in self._times.values():
+            nodes = len(each.job.nodes) if several <= MOST_ROWS else 0
+            rows.setdefault((each.mode, nodes), []).append(each)
+        for (mode, _), times in rows.items():
+            yield (
+                *(mode, str(len(times)), _span((len(each.job.nodes) for each in times), str)),
+                str(sum(len(each.job.steps) for each in times)),
+                _span((each.expected_s for each in times), duration),
+                _span((each.requested_s for each in times), duration),
+            )
+
+
+def _job_text(time: JobTime) -> str:
+    return (
+        f"nodes: {len(time.job.nodes)}, steps: {len(time.job.steps)}, "
+        f"expected {duration(time.expected_s)}, requested {duration(time.requested_s)}"
+    )
+
+
+def unwritten(run: Run, step: Step) -> str:
+    """Return the script that runs the program of `step` of `run`; empty if it has none."""
+    site, programs = site_of(run), software_of(run)
+    if run.imported:
+        return ""
+    if step.package not in programs.packages:
+        programs, _ = planned_software(kit_folder(), site, run.plan)
+    names = reported_names(run, site)
+    made = Scripts.of(site.partition, programs, names, benchmarks_of(run), {})
+    texts, files = made.of_step(run.folder, step), run.files.step(step.id)
+    return shown(texts.get(files.node_script, texts[files.script]))
+
+
+def _span(numbers: Iterable[float], text: Callable[[float], str]) -> str:
+    ordered = sorted(numbers)
+    return " to ".join(dict.fromkeys((text(ordered[0]), text(ordered[-1]))))
+
+
+def _few(kind: str, texts: Sequence[str], most: int) -> Iterator[str]:
+    """Yield the first lines of a kind, and how many more there are."""
+    begin = f"{kind}: " if kind.strip() else ""
+    yield from (f"{begin}{one_line(text)}" for text in texts[:most])
+    if len(texts) > most:
+        yield f"{begin}and {len(texts) - most} more"
+
+
+def _history(plan: Plan, cost: MeasuredCost) -> Iterator[str]:
+    """Yield the cost from the durations of earlier runs, if there are any."""
+    if cost.steps:
+        yield (
+            f"{cost.steps} of {plan.totals.steps} steps have durations from {cost.runs} earlier "
+            f"runs: with their medians {cost.node_hours:.2f} node-hours, about "
+            f"{duration(cost.wall_s)}"
+        )
+
+
+COMMANDS = {
+    "preview": Command(preview, "preview -i inventory/nurion -l knl --suite p1", _arguments)
+}

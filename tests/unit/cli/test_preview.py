@@ -1,0 +1,153 @@
+"""``preview`` and ``plan --step``: the scripts of a run before there is a machine or a program."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.fixtures.shipped import shipped_benchmarks
+from tests.folders import DATA, ROOT
+
+from proofmark.cli.main import main
+from proofmark.cli.preview import Planned
+from proofmark.common.errors import NothingToRun
+from proofmark.jobs.scripts import Scripts
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan, Step
+from proofmark.runs.run import benchmarks_of, open_run, reported_names, site_of
+from proofmark.runs.step_files import launch_command
+from proofmark.site.inventory import Site, load_sites
+from proofmark.site.machines import machines_of
+from proofmark.software.planned_programs import PREFIX, planned_software
+from proofmark.software.software import software_of
+from proofmark.twin.smpi import unpack
+
+SITES = sorted(path.name for path in (ROOT / "inventory").iterdir() if path.is_dir())
+UNKNOWN = re.compile(r"@PREFIX@|@RUN_ID@|\{scratch\}")
+
+
+def plans_of(site: Site) -> list[Plan]:
+    benchmarks, (machines, _) = shipped_benchmarks(), machines_of(site)
+    plans = []
+    for suite in benchmarks.suites:
+        try:
+            plans.append(make_plan(benchmarks, suite, site, machines, digest=False))
+        except NothingToRun:
+            continue
+    return plans
+
+
+def kinds_of(plan: Plan) -> list[Step]:
+    """Return one step of each kind: they differ in more than the values of their axes."""
+    kinds = {
+        (step.case, step.launch, step.scope, step.ranks > 1, step.copies > 1): step
+        for step in plan.steps()
+    }
+    return list(kinds.values())
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_each_suite_of_each_site_has_a_launch_line_for_each_step(name: str, tmp_path: Path) -> None:
+    benchmarks = shipped_benchmarks()
+    for site in load_sites(ROOT / "inventory" / name, "compute"):
+        machines, _ = machines_of(site)
+        for plan in plans_of(site):
+            planned = Planned(site, plan, benchmarks, machines, tmp_path)
+            lines = planned.summary()
+            assert len(lines) <= 60, plan.suite
+            assert any(line.startswith("longest job: ") for line in lines)
+            assert any(line.startswith(("modes: only", "mode ")) for line in lines)
+            refused = planned.preview.refused
+            assert not refused or site.partition.scheduler == "none"
+            for step in kinds_of(plan):
+                texts = planned.preview.step(step)
+                launches = [launch_command(text) for text in texts.values() if "launch()" in text]
+                assert launches
+                for launch in launches:
+                    assert not UNKNOWN.search(launch)
+                assert any(step.program.rpartition("/")[2] in text for text in launches) or (
+                    site.partition.provision_from in ("spack", "easybuild")
+                )
+                for file in step.inputs:
+                    assert texts[f"steps/{step.id}/{file}"]
+            job = planned.preview.jobs[0]
+            if job.id not in refused:
+                script = planned.preview.job(job)[f"jobs/{job.id}/job.sh"]
+                assert job.steps[0].id in script
+
+
+@pytest.mark.parametrize("archive", ["local-quick", "knl-cluster", "skl-lost-node"])
+def test_launch_lines_are_those_of_a_real_run(archive: str, tmp_path: Path) -> None:
+    """A run knows the folders of programs, and the variables of the right BLAS kernel, in addition.
+
+    Open MPI was started in another way when the run ``local-quick`` was made: its lines are those
+    of its recorded programs.
+    """
+    unpack(DATA / "runs" / f"{archive}.tar.xz", tmp_path)
+    (folder,) = (path.parent for path in tmp_path.rglob("plan.json"))
+    run = open_run(folder)
+    site, benchmarks, recorded = site_of(run), benchmarks_of(run), software_of(run)
+    planned, _ = planned_software(ROOT, site, run.plan)
+    names = reported_names(run, site)
+    before = Scripts.of(site.partition, planned, names, benchmarks, {})
+    after = Scripts.of(site.partition, recorded, names, benchmarks, {})
+    compared = 0
+    for step in run.plan.steps():
+        if any(choice != "as-installed" for choice in step.variants.values()):
+            continue
+        now = after.of_step(folder, step)
+        for path, text in before.of_step(folder, step).items():
+            launch = launch_command(text).replace(PREFIX, recorded.packages[step.package].prefix)
+            assert launch == launch_command(now[path]), step.id
+            written = path.read_text() if path.is_file() and archive != "local-quick" else ""
+            if real := launch_command(written):
+                # These runs are older than the present mark of the end of a list of hosts.
+                assert launch.replace("+END+", "END") == real, step.id
+                compared += 1
+    assert compared >= 5 or archive == "local-quick"
+
+
+@pytest.mark.parametrize(
+    ("suite", "program"), [("p4", "npb/bin/bt.C."), ("p5", "imb/bin/IMB-MPI1")]
+)
+def test_the_scripts_of_aix_are_written(
+    suite: str, program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """P4 and P5 of the Power 595: LoadLeveler and POE, which no machine of the tests has."""
+    site = ["-i", f"{ROOT / 'inventory/p595'}", "-l", "p595"]
+    words = ["preview", *site, "--suite", suite, "--repeats", "1", "-o", f"{tmp_path / suite}"]
+    assert main(words) == 0
+    assert "steps run on Linux only" in capsys.readouterr().out
+    (job,) = tmp_path.glob("*/jobs/*/job.sh")
+    assert "# @ job_type = parallel\n" in job.read_text()
+    assert "# @ wall_clock_limit = " in job.read_text()
+    launches = [launch_command(path.read_text()) for path in tmp_path.glob("*/steps/*/run.sh")]
+    for launch in launches:
+        assert "export MP_HOSTFILE=hostfile\n" in launch
+        assert 'exec $PREFIX/bin/poe sh "$HERE/run.sh" --bind /usr/local/' in launch
+    assert any(program in launch for launch in launches)
+    assert main(words) == 3  # the folder exists
+
+
+def test_one_step_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "-i", f"{ROOT / 'inventory/nurion'}", "-l", "skl", "--suite", "full"]
+    assert main(words) == 0
+    assert "0002-hpl" not in capsys.readouterr().out
+    assert main([*words, "--step", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert "#PBS -l walltime=" in printed
+    assert "exec $PREFIX/bin/mpiexec.hydra -machinefile hostfile -n " in printed
+    assert "\nOMP_NUM_THREADS=20\n" in printed
+    assert re.search(r"^\d+ +NBs$", printed, re.MULTILINE)
+    assert main([*words, "--step", "9999"]) == 3
+
+
+def test_modes_and_resets_are_shown_by_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["preview", "-i", f"{ROOT / 'inventory/nurion'}", "-l", "knl", "--suite", "p1"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "mode snc4-flat: Cluster Mode=SNC-4; resets of 16 nodes, else 96 steps" in printed
+    assert "resets of nodes: 80, of which 16 back to quadrant-flat" in printed
+    assert main([*words[:-1], "twin-p3"]) == 0
+    assert capsys.readouterr().out.startswith("no step: knl: ")
