@@ -287,7 +287,7 @@ class TestPlan:
         line = "required: fake rate: no reference applies; the key partition.limits enables"
         code, printed, _ = called(capsys, "plan", *self.SITE)
         assert (code, f"unjudged: {line}" in printed) == (0, True)
-        assert "refused without -e accept_unjudged=true" in printed
+        assert "a run is refused: without -e accept_unjudged=true" in printed
         code, printed, _ = called(capsys, "plan", *self.SITE, "--json")
         (found,) = json.loads(printed)["unjudged"]
         assert (found["reason_code"], found["key"]) == ("no-reference", "partition.limits")

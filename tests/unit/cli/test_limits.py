@@ -89,7 +89,7 @@ def test_limits_of_other_suites_are_listed(
     lines = [line for line in printed.splitlines() if "not in this suite" in line]
     assert lines == ["not in this suite: limit hpl rmax (nodes=16), of system, p1, full"]
     code, printed, said = called(capsys, *plan, "--json")
-    assert (code, json.loads(printed)["notes"], said.splitlines()) == (0, lines, lines)
+    assert (code, json.loads(printed)["notes"], said.splitlines()[:1]) == (0, lines, lines)
 
 
 def test_a_plan_without_other_limits_lists_none(

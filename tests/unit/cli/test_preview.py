@@ -10,7 +10,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
-from proofmark.cli.preview import Planned
+from proofmark.cli.preview import Foreseen, Planned
 from proofmark.common.errors import NothingToRun
 from proofmark.jobs.scripts import Scripts
 from proofmark.plan.expansion import make_plan
@@ -51,9 +51,9 @@ def kinds_of(plan: Plan) -> list[Step]:
 def test_each_suite_of_each_site_has_a_launch_line_for_each_step(name: str, tmp_path: Path) -> None:
     benchmarks = shipped_benchmarks()
     for site in load_sites(ROOT / "inventory" / name, "compute"):
-        machines, _ = machines_of(site)
+        machines, probe = machines_of(site)
         for plan in plans_of(site):
-            planned = Planned(site, plan, benchmarks, machines, tmp_path)
+            planned = Planned(site, plan, benchmarks, machines, tmp_path, Foreseen(probe))
             lines = planned.summary()
             assert len(lines) <= 60, plan.suite
             assert any(line.startswith("longest job: ") for line in lines)
@@ -102,8 +102,10 @@ def test_launch_lines_are_those_of_a_real_run(archive: str, tmp_path: Path) -> N
             assert launch == launch_command(now[path]), step.id
             written = path.read_text() if path.is_file() and archive != "local-quick" else ""
             if real := launch_command(written):
-                # These runs are older than the present mark of the end of a list of hosts.
-                assert launch.replace("+END+", "END") == real, step.id
+                # These runs are older than the mark of the end of a list of hosts, and than the
+                # option that hands the environment to the ranks.
+                older = launch.replace("+END+", "END").replace(" -genvall", "")
+                assert older == real, step.id
                 compared += 1
     assert compared >= 5 or archive == "local-quick"
 
@@ -137,7 +139,7 @@ def test_one_step_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--step", "2"]) == 0
     printed = capsys.readouterr().out
     assert "#PBS -l walltime=" in printed
-    assert "exec $PREFIX/bin/mpiexec.hydra -machinefile hostfile -n " in printed
+    assert "exec $PREFIX/bin/mpiexec.hydra -machinefile hostfile -genvall -n " in printed
     assert "\nOMP_NUM_THREADS=20\n" in printed
     assert re.search(r"^\d+ +NBs$", printed, re.MULTILINE)
     assert main([*words, "--step", "9999"]) == 3

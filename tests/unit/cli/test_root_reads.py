@@ -50,6 +50,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "verdict": [("verdict RUN", None)],
     "claims": [("claims RUN", None)],
     "report": [("report RUN --json", None)],
+    "contract": [("contract show -i SITE", 3)],
     "baseline": [
         ("baseline show RUN -i SITE", 0),
         ("baseline accept RUN -i SITE --signers SIGNERS", 3),
