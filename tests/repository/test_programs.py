@@ -57,7 +57,19 @@ NO_PROGRAMS = {
     *("adopt", "baseline", "cases", "claims", "contract", "explain", "export", "fabric"),
     "fetch",
     *("arch", "cache", "external", "ior", "local", "lock", "other", "sources"),
-    *("gate", "guard", "init", "install", "latest", "mirror", "name", "nan", "plan", "preview", "report"),
+    *(
+        "gate",
+        "guard",
+        "init",
+        "install",
+        "latest",
+        "mirror",
+        "name",
+        "nan",
+        "plan",
+        "preview",
+        "report",
+    ),
     *("sign", "stage", "status", "trend", "tune", "twin", "validate", "verdict", "verify"),
     *("conclude", "hold", "next"),  # verbs of the command gate
     "check_dmi_data_match",  # a check of NHC

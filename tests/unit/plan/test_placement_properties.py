@@ -19,7 +19,9 @@ from proofmark.site.node.topology import Core, NumaDomain, Topology
 
 PAIRS = ("same-tile", "same-socket", "other-socket", "1-hop", "2-hop")
 OTHER_NAMES = ("BAL-DIST", "BAL-ACC", "UNBAL-DIST", "UNBAL-ACC")  # of BD, BA, UD, UA
-GENERAL = [name for name in RULES if name not in (*PAIRS, "other-node", "other-node-spread", *OTHER_NAMES)]
+GENERAL = [
+    name for name in RULES if name not in (*PAIRS, "other-node", "other-node-spread", *OTHER_NAMES)
+]
 WHOLE_NODE = [name for name in GENERAL if name not in ("fitted", "unfitted")]
 
 
