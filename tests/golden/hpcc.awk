@@ -23,7 +23,7 @@ BEGIN {
     put("HPCC", "hpl_rmax", row[7], "Gflops", sprintf("\"n\": %s, \"nb\": %s, \"p\": %s, \"q\": %s", row[2], row[3], row[4], row[5]), 0)
 }
 /Ax-b.*PASSED$/ { good[n] = 1 }
-$1 in metric { put("HPCC", metric[$1], $2 < 0 ? "null" : $2, unit[$1], "", $2 >= 0) }
+$1 in metric && $2 > 0 { put("HPCC", metric[$1], $2, unit[$1], "", 1) }
 $1 == "HPL_N" { size = $2 }
 $1 == "HPL_NB" { block = $2 }
 $1 == "CommWorldProcs" { ranks = $2 }

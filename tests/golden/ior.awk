@@ -12,11 +12,12 @@ function exact(option, printed,    i, word) {
 function also(name, value) { return value == "" ? "" : sprintf("\"%s\": \"%s\", ", name, value) }
 function also_number(name, value) { return value == "" ? "" : sprintf("\"%s\": %d, ", name, value) }
 { sub(/^\t/, "") }
-/^IOR-/ { kind = order = files = segments = stonewall = ""; done = 0 }
+/^IOR-/ { kind = order = files = segments = stonewall = durable = ""; done = 0 }
 /^Command line/ {
     words = split($0, command, " ")
     if (/stoneWallingStatusFile=/) stonewall = "stoneWallingStatusFile"
     for (i = 1; i < words; i++) if (command[i] == "-D") stonewall = command[i + 1]
+    for (i = 1; i <= words; i++) if (command[i] == "-e") durable = "-e"
 }
 /^api  / { api = $3; sub(/-[0-9].*/, "", api) }
 /^access  +[:=]/ { layout = $3; sub(/,/, "", layout); if (/,/) kind = $4 }
@@ -31,7 +32,7 @@ function also_number(name, value) { return value == "" ? "" : sprintf("\"%s\": %
 /^Summary of all tests/ { done = 1 }
 /^access +bw/ { last = NF; done = 0 }
 /^(write|read) / && !done {
-    put("IOR", $1, $2, "MiB/s", sprintf("\"api\": \"%s\", \"layout\": \"%s\", ", api, layout) also("type", kind) also("ordering", order) also("ordering_inter_file", files) also_number("segments", segments) also("stonewall", stonewall) sprintf("\"block_bytes\": %.0f, \"transfer_bytes\": %d, \"tasks\": %d, \"iteration\": %d", block, transfer, tasks, $last), !(failed && $1 == "write"))
+    put("IOR", $1, $2, "MiB/s", sprintf("\"api\": \"%s\", \"layout\": \"%s\", ", api, layout) also("type", kind) also("ordering", order) also("ordering_inter_file", files) also_number("segments", segments) also("stonewall", stonewall) also("fsync", durable) sprintf("\"block_bytes\": %.0f, \"transfer_bytes\": %d, \"tasks\": %d, \"iteration\": %d", block, transfer, tasks, $last), !(failed && $1 == "write"))
 }
 /fsync\(.*\) failed/ { failed = 1 }
 /[Ii]ncorrect data on/ { wrong = 1 }

@@ -6,9 +6,9 @@
 /^ Total processes/ { ranks = $4 }
 /BTIO -- .*write interval/ { subtype = tolower($3) }
 /Verification .*= *SUCCESSFUL/ { ok = 1 }
-/WARNING: Number of active processes/ { idle = 1 }
+/^ Active proc(s|esses) *=/ { ranks = $NF }
 END {
     for (i = 1; i <= n; i++)
         p[i] = sprintf("\"class\": \"%s\", \"ranks\": %d%s", class, ranks, subtype ? ", \"subtype\": \"" subtype "\"" : "")
-    flush(ok && !idle)
+    flush(ok)
 }

@@ -59,6 +59,7 @@ read:
   benchmark: nap
   parameters: {number: int}
   text:
+    starts: 'nap \d+'
     facts: ['nap (?P<number>\d+)']
     keys:
       - {match: '(?P<key>rate):(?P<value>.*)', metrics: {rate: {metric: rate, unit: MB/s}}}

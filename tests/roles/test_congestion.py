@@ -99,6 +99,8 @@ def measured(folder: Path, load: str) -> dict[str, Slowdown]:
         "benchmark": "path",
         "parameters": {"size": "int"},
         "text": {
+            "starts": "fake",
+            "untitled": True,
             "facts": [r"size (?P<size>\d+)"],
             "keys": [
                 {

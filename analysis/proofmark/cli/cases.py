@@ -12,11 +12,12 @@ from typing import Any
 from proofmark.cases.loading import schema
 from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.engine import program_runs, readings_of
+from proofmark.cases.reader.output_text import output_text
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, suite_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_text
+from proofmark.common.files import read_bytes
 from proofmark.common.kit import kit_folder
 from proofmark.common.text import csv_cell
 from proofmark.plan.published import system_mistakes
@@ -74,7 +75,7 @@ def read(options: Namespace) -> int:
     rows: list[dict[str, Any]] = []
     for path in options.files:
         try:
-            text = read_text(path.resolve())
+            text = output_text(read_bytes(path.resolve()))
         except OSError as error:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
         runs = program_runs(spec, text, request)
@@ -84,6 +85,8 @@ def read(options: Namespace) -> int:
                 "--arguments states it",
                 file=sys.stderr,
             )
+        for note in dict.fromkeys(note for run in runs for note in run.notes):
+            print(f"{path}: {note}", file=sys.stderr)
         file = {"file": str(path)} if several else {}
         rows += [{**file, **reading._asdict()} for reading in readings_of(spec, options.case, runs)]
     if options.format == "json":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from proofmark.cases.reader.engine import read_output
+from proofmark.cases.reader.output_text import output_text
 from proofmark.plan.plan import Step
 from proofmark.records.imported_output import imported_error, repeats_in_output
 from proofmark.records.output_file import read_output_file
@@ -38,7 +39,7 @@ class ImportedStep(StepRecords):
         """Add the records of one file; see the base class."""
         step, names = self._step, self._facts.names
         content, unread = read_output_file(attempt, step.output)
-        text = content.decode("utf-8", "replace")
+        text = output_text(content)
         readings = read_output(self._case.reader(), step.case, text, None)
         nodes = hosts or step.nodes
         why = imported_error(self._adopted.get(name), content, nodes, readings, names) or unread

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.output_text import output_text
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.records.columns import intern
@@ -41,7 +42,7 @@ class MeasuredStep(StepRecords):
         """Add the records of one execution and of the sensors; see the base class."""
         step, case, facts = self._step, self._case, self._facts
         content, unread = read_output_file(attempt, step.output)
-        text = content.decode("utf-8", "replace")
+        text = output_text(content)
         readings = read_output(case.reader(), step.case, text, self._request)
         nodes = hosts or sorted(attempt.binding_report.hosts)
         disturbed, damaged = self._disturbance(attempt)

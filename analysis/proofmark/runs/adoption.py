@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from proofmark.cases.reader.engine import read_output
+from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes_below, write_whole
@@ -137,7 +138,7 @@ def _named_outputs(
 def _nodes_in_text(folder: Path, path: str, case: str, benchmarks: Benchmarks) -> tuple[str, ...]:
     """Return the nodes that the output itself names; empty if it names none or is unreadable."""
     try:
-        text = read_bytes_below(folder, path).decode("utf-8", "replace")
+        text = output_text(read_bytes_below(folder, path))
     except OSError:
         return ()
     readings = read_output(benchmarks.case(case).reader(), case, text)

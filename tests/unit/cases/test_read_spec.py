@@ -17,8 +17,8 @@ ROW = {"begins": "T .*", "match": r"T (?P<n>\S+) (?P<time>\S+)", "metrics": {"ti
 
 def block(text: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Return a valid block with the changes."""
-    valid = {"finds": "row", "parameters": {"n": "int"}, "text": {"rows": [ROW], **(text or {})}}
-    return {**valid, **changes}
+    rules = {"starts": "begin", "untitled": True, "no_end": True, "rows": [ROW], **(text or {})}
+    return {"finds": "row", "parameters": {"n": "int"}, "text": rules, **changes}
 
 
 def refusal(given: object) -> str:
@@ -43,7 +43,8 @@ def test_same_as_is_a_separate_model_without_other_keys() -> None:
 
 
 def test_a_value_of_a_document_needs_no_condition() -> None:
-    document = {"each": {"job": "output"}, "values": {"rate": {"value": "job.r", "unit": "B/s"}}}
+    values = {"rate": {"value": "job.r", "unit": "B/s"}}
+    document = {"banner": "output", "each": {"job": "output"}, "values": values}
     spec = ADAPTER.validate_python(block(json=document))
     assert isinstance(spec, ReadSpec)
     assert spec.document and spec.document.values["rate"].when is None
@@ -59,6 +60,9 @@ def table(**changes: Any) -> dict[str, Any]:
     [
         (block(find="x"), "Extra inputs"),
         ({"finds": "row"}, "text, json or both are required"),
+        ({"finds": "row", "text": {"rows": [ROW], "no_end": True}}, "'starts') Field required"),
+        (block({"no_end": False}), "require: a line that every whole output has"),
+        (block(json={"each": {}, "values": {}}), "'banner') Field required"),
         (block({"rows": []}), "at least one of tables, rows and keys"),
         (block({"require": {"end": "(End"}}), "'(End' is not a regular expression"),
         (block({"require": {"end": 3}}), "3 is not a regular expression in quotes"),
@@ -89,11 +93,11 @@ def table(**changes: Any) -> dict[str, Any]:
         ),
         (block(json={"each": {"j": 1}, "values": {}}), "1 is not a JMESPath expression in quotes"),
         (
-            block(json={"each": {}, "values": {}, "parameters": {"m": "a"}}),
+            block(json={"banner": "a", "each": {}, "values": {}, "parameters": {"m": "a"}}),
             "'m' is not a parameter",
         ),
         (
-            block(json={"each": {}, "values": {}, "optional": ["m"]}),
+            block(json={"banner": "a", "each": {}, "values": {}, "optional": ["m"]}),
             "json.optional: 'm' is not a parameter of this block",
         ),
     ],

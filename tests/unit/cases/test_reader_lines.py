@@ -20,6 +20,7 @@ COMMAND = {"match": "run (?P<command>.*)"}
 
 def spec_of(*, parameters: Any = None, **text: Any) -> ReadSpec:
     given = text if {"rows", "tables", "keys"} & text.keys() else {"rows": [ROW], **text}
+    given = {"starts": "begin", "untitled": "starts" not in text, "no_end": True, **given}
     block = {"finds": "row", "parameters": parameters or {"n": "int", "m": "int"}, "text": given}
     return ReadSpec.model_validate(block)
 
@@ -298,14 +299,15 @@ def test_an_empty_run_before_another_is_mixed_only_if_the_block_says_so() -> Non
     rules: dict[str, Any] = {"starts": "BEGIN", "require": {"end": "END"}, "reject": ["BAD"]}
     sound = "BEGIN\nT 1 2\nEND\n"
     assert [each.valid for each in read(f"BEGIN\n{sound}", **rules)] == [False, True]
-    assert not any(each.valid for each in read(f"BEGIN\n{sound}", once="ends", **rules))
+    readings = read(f"BEGIN\n{sound}", once="ends", **rules)
+    assert [each.valid for each in readings] == [False, True]  # died at its banner
     for line in ("BAD", "END"):  # it failed, or it ended
         readings = read(f"BEGIN\n{line}\n{sound}", once="ends", **rules)
         assert [each.valid for each in readings] == [False, True]
 
 
 def test_a_program_that_is_named_by_the_block_needs_no_name() -> None:
-    rules: dict[str, Any] = {"rows": [ROW], "needs": ["benchmark"]}
+    rules: dict[str, Any] = {"starts": "T.*", "no_end": True, "rows": [ROW], "needs": ["benchmark"]}
     block: dict[str, Any] = {"finds": "row", "parameters": {"n": "int"}, "text": rules}
     [reading] = read_output(ReadSpec.model_validate(block), "mine", "T 1 2\n")
     assert reading.reason == "no line has its benchmark"
@@ -397,8 +399,10 @@ def test_the_first_line_of_a_rule_that_rejects_is_the_reason() -> None:
 
 
 def test_rules_for_text_and_documents_read_the_document() -> None:
-    document = {"each": {"job": "[output]"}, "values": {"rate": {"value": "job.r", "unit": "B/s"}}}
-    block = {"finds": "row", "parameters": {"n": "int"}, "text": {"rows": [ROW]}, "json": document}
+    values = {"rate": {"value": "job.r", "unit": "B/s"}}
+    document = {"banner": "output.r", "each": {"job": "[output]"}, "values": values}
+    text = {"starts": "T.*", "no_end": True, "rows": [ROW]}
+    block = {"finds": "row", "parameters": {"n": "int"}, "text": text, "json": document}
     spec = ReadSpec.model_validate(block)
     assert [each.value for each in read_output(spec, "mine", '{"r": 5}\nT 1 2\n')] == [5]
     assert [each.value for each in read_output(spec, "mine", "T 1 2\n")] == [2]

@@ -101,7 +101,6 @@ def test_lines_in_turn_are_all_invalid(case: str) -> None:
     [
         (OSU + "# Size  Avg Latency(us)\n16  3.5\n", "two headers"),
         (OSU + "1  0.75\n", "two values of latency"),
-        (TITLE.split("\n")[0] + "\n" + OSU, "no result before the next one"),
         (OSU.replace("# Size  Avg Latency(us)\n", ""), "a row is outside of any table"),
     ],
 )

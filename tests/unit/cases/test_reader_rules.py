@@ -13,6 +13,7 @@ from proofmark.cases.reader.spec_table import Table
 from proofmark.cases.reader.table import is_rowlike
 
 DOCUMENT = {
+    "banner": "output.jobs",
     "each": {"job": "output.jobs"},
     "values": {"rate": {"value": "job.rate", "unit": "B/s"}},
     "parameters": {"n": "job.n"},
@@ -24,7 +25,7 @@ TABLE = {
 
 
 def spec_of(document: dict[str, Any] | None = None, **changes: Any) -> ReadSpec:
-    text = {"tables": [TABLE]}
+    text = {"starts": "begin", "untitled": True, "no_end": True, "tables": [TABLE]}
     block: dict[str, Any] = {"finds": "row", "parameters": {"n": "int"}, "text": text}
     if document is not None:
         block["json"] = {**DOCUMENT, **document}
@@ -137,6 +138,10 @@ NAMED = {
         ("size rate", "x 1 2", True),
         ("size rate", "x 1 2 y", True),
         ("size rate", "x 1 y 2", False),
+        ("size rate", "x1 2", True),
+        ("size rate", "x1 y", False),
+        ("size rate", "n1 NCCL INFO Channel 00/02 : 0 1 2 3", False),
+        ("size rate", "n1 UCX WARN x16 2.5", True),
         ("size rate", "x y z", False),
         ("size rate", "2026-04-01 1 x", False),
         ("size rate", "2026-04-01 1 2", True),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.engine import Reading, program_runs, read_output
 from proofmark.cases.reader.spec import ReadSpec
 
 SIZE = {"parameter": "n"}
@@ -20,7 +20,7 @@ NAMED = {
 
 def spec_of(*, kind: str = "int", **text: Any) -> ReadSpec:
     parameters = {"n": kind, "m": "int"}
-    text = {"tables": [TABLE], **text}
+    text = {"starts": "begin", "untitled": True, "no_end": True, "tables": [TABLE], **text}
     return ReadSpec.model_validate({"finds": "row", "parameters": parameters, "text": text})
 
 
@@ -33,16 +33,18 @@ def test_a_skipped_line_may_look_like_a_row() -> None:
     assert [each.value for each in readings] == [2, 5]
 
 
-def test_foreign_lines_are_a_reading_before_the_row_that_follows() -> None:
-    readings = read("size rate\n1 2\nwords here\nx y z\n3 4\nlast words\n")
-    assert [each.value for each in readings] == [2, None, 4]
-    assert readings[1].reason == "not a row of its table: 'words here' (and 1 more lines)"
+def test_foreign_lines_before_a_row_are_a_note() -> None:
+    [run] = program_runs(spec_of(), "size rate\n1 2\nwords here\nx y z\n3 4\nlast words\n")
+    assert [(each.value, each.problems) for each in run.builders] == [(2, []), (4, [])]
+    assert run.notes == ["2 lines of another program in a table, the first is 'words here'"]
 
 
-def test_foreign_lines_and_a_broken_row_are_one_reading() -> None:
-    readings = read("size rate\n1 2\nwords here\n3\n4 5\n")
-    assert [each.value for each in readings] == [2, None, 5]
-    assert readings[1].reason == "not a row of its table: 'words here' (and 1 more lines)"
+@pytest.mark.fault("outputs-mixed")
+@pytest.mark.parametrize("line", ["words x3 4", "words 3 4", "[n1:12] WARN3 4"])
+def test_a_row_after_words_of_another_program_is_not_lost(line: str) -> None:
+    readings = read(f"size rate\n1 2\n{line}\n5 6\n")
+    assert [each.value for each in readings] == [2, None, 6]
+    assert line in readings[1].reason
 
 
 def test_broken_rows_around_a_row_are_two_readings() -> None:

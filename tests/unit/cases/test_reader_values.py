@@ -34,6 +34,10 @@ def _fresh() -> None:
         ("suffixed", "3m", 3 * 1024**2),
         ("suffixed", "3G", 3 * 1024**3),
         ("suffixed", "2t", 2 << 40),
+        ("suffixed", "1p", 1 << 50),
+        # fio 3.33 wrote 1,000,000 bytes for size=1MiB and 1,048,576 for size=1M.
+        ("suffixed", "1MiB", 10**6),
+        ("suffixed", "64Ki", 64000),
     ],
 )
 def test_a_word_of_its_type(kind: str, word: str, value: object) -> None:
@@ -58,7 +62,7 @@ QUOTED = f"'{'x' * 20}…{'x' * 19}'"
         ("lower", "", "'' is not a word"),
         ("size", LONG, f"{QUOTED} is not a size"),
         ("size", "1.000000001 B", "'1.000000001 B' is not a whole number of bytes"),
-        ("suffixed", LONG, f"{QUOTED} is not a size with the suffix k, m, g or t"),
+        ("suffixed", LONG, f"{QUOTED} is not a size with the suffix k, m, g, t or p"),
     ],
 )
 def test_a_word_of_another_type(kind: str, word: str, message: str) -> None:

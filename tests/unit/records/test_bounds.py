@@ -135,12 +135,15 @@ def test_a_time_is_positive_and_within_the_time_limit(
     read = {
         "finds": "rate",
         "text": {
+            "starts": "fake",
+            "untitled": True,
+            "no_end": True,
             "keys": [
                 {
                     "match": "(?P<key>rate) (?P<value>.*)",
                     "metrics": {"rate": {"metric": "rate", "unit": "us"}},
                 }
-            ]
+            ],
         },
     }
     metric = {"unit": "us", "better": "lower", "bound": "{message_s}", "what": "how slow"}

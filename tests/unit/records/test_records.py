@@ -144,7 +144,10 @@ class TestFaults:
     def test_one_row_of_several_without_a_parameter(self, kit: Kit) -> None:
         read = copy.deepcopy(FAKE["read"])
         rows = {"begins": "row .*", "match": r"row(?: (?P<size>\d+))? = (?P<rate>\d+)"}
-        read["text"] = {"rows": [{**rows, "metrics": {"rate": "MB/s"}}]}
+        read["text"] = {
+            **{"starts": "fake", "untitled": True, "no_end": True},
+            "rows": [{**rows, "metrics": {"rate": "MB/s"}}],
+        }
         kit.case(read=read)
         kit.program('echo "row $1 = 100"; echo "row = 90"')
         found = [*records(kit, carry_out(kit))]
@@ -160,10 +163,11 @@ class TestFaults:
         rows = {"begins": "row .*", "match": r"row (?P<size>\d+) = (?P<rate>\d+)"}
         other = {"begins": "other .*", "match": r"other = (?P<time>\d+)"}
         read["text"] = {
+            **{"starts": "fake", "untitled": True, "no_end": True},
             "rows": [
                 {**rows, "metrics": {"rate": "MB/s"}},
                 {**other, "metrics": {"time": "s"}},
-            ]
+            ],
         }
         time = {"unit": "s", "better": "lower", "bound": 1e-9, "what": "a time"}
         kit.case(read=read, metrics={**FAKE["metrics"], "time": time})

@@ -41,6 +41,8 @@ PLOTTED: dict[str, Any] = {
         "benchmark": "PingPong",
         "parameters": {"bytes": "int"},
         "text": {
+            "starts": "fake",
+            "untitled": True,
             "facts": [r"size (?P<bytes>\d+)"],
             "keys": [
                 {

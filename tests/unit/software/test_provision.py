@@ -172,6 +172,8 @@ read:
   finds: rate
   benchmark: x
   text:
+    starts: x
+    no_end: true
     keys:
       - {match: '(?P<key>rate):(?P<value>.*)', metrics: {rate: {metric: rate, unit: MB/s}}}
 """

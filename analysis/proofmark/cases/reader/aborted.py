@@ -30,9 +30,23 @@ _ABORTED = (
     "slurmstepd: error: ***",
     "srun: error:",
     "DUE TO TIME LIMIT",
+    "STEP CANCELLED",
+    " CANCELLED AT ",
+    "PBS: job killed",
+    "TERM_RUNLIMIT",
+    "TERM_MEMLIMIT",
     "oom-kill event",
+    "oom_kill",
+    "Out of memory",
+    "Out Of Memory",
+    "OUT_OF_MEMORY",
+    "out of memory:",
     "Segmentation fault",
+    "segmentation fault",
     "Bus error",
+    "(core dumped)",
+    "forrtl: severe",
+    "gzip: unexpected end of file",
 )
 """Words of file systems, launchers, resource managers and kernels.
 

@@ -36,6 +36,8 @@ class ProgramRun:
 
     Attributes:
         unproven: rows may be missing, because the requested ones are not known.
+        notes: what the output says besides, and makes no figure INVALID.
+        unset: the metrics that the program reports as not run.
     """
 
     builders: list[ReadingBuilder] = field(default_factory=list)
@@ -43,6 +45,8 @@ class ProgramRun:
     problems: list[Message] = field(default_factory=list)
     node: str | None = None
     unproven: bool = False
+    notes: list[Message] = field(default_factory=list)
+    unset: set[str] = field(default_factory=set)
 
 
 @dataclass

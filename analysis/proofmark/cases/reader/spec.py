@@ -43,6 +43,7 @@ class JsonSpec(StrictModel):
     Expressions are JMESPath. The whole document is `output`; items have the names of `each`.
 
     Attributes:
+        banner: what only a document of this program has. Another document is INVALID.
         each: name → the items that are read under this name, later ones inside earlier ones.
         values: metric → the place of its value, for each innermost item.
         parameters: parameter → its place.
@@ -56,6 +57,7 @@ class JsonSpec(StrictModel):
         refuse: lines before a document, or after the last one, that make all its readings INVALID.
     """
 
+    banner: Expression
     each: Mapping[str, Expression]
     values: Mapping[str, Value]
     parameters: Mapping[str, Expression] = {}
@@ -75,7 +77,8 @@ class ReadSpec(StrictModel):
         benchmark: the name of the benchmark, if the program does not print it.
         parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
-            `suffixed`, as in `16m`, powers of 1024, in bytes.
+            `suffixed`, as in `16m`, powers of 1024, or as in `16MiB`, powers of 1000 (as fio and
+            its manual, `kb_base`), in bytes.
         aside: numbers of the output that only `agree` uses → `int` if it is exact, `printed` if its
             last digit is rounded.
         agree: numbers of one row that determine each other.

@@ -53,6 +53,7 @@ class Table(StrictModel):
         header: the header line. Its group `titles`, or the whole line without such a group, is a
             sequence of titles of `columns`, in any order and number.
         columns: printed title → the column.
+        unread: titles of further columns, which are not read. Any other title is INVALID.
         skip: lines inside the table that are not rows. Blank lines are always skipped.
         gives_up: a row without numbers, which the program prints if it could not measure. It has
             the group `reason`, and groups for parameters.
@@ -62,6 +63,7 @@ class Table(StrictModel):
 
     header: Pattern
     columns: Mapping[str, Column]
+    unread: Pattern | None = None
     skip: Pattern | None = None
     gives_up: Pattern | None = None
     ends: Pattern | None = None
@@ -87,7 +89,7 @@ class Table(StrictModel):
         while match := self.title.match(titles, place):
             place = match.end()
             columns.append(self.columns[match["known"]] if match["known"] else Column())
-            if not match["known"]:
+            if not (match["known"] or (self.unread and self.unread.fullmatch(match["unknown"]))):
                 title = shorten(match["unknown"], 40)
                 problems.append(Message("reader-title", title=title))
         metrics = [column.metric for column in columns if column.metric]

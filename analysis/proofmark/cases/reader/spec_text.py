@@ -22,6 +22,8 @@ class Row(StrictModel):
     """A line with several values, and the lines elsewhere that confirm or refuse it.
 
     Attributes:
+        under: the title of the rows, if they have one besides the banner. Lines before it are no
+            rows.
         begins: the pattern that recognises such a row. If `match` then fails, the row is INVALID.
         match: the row; its groups are metrics and parameters.
         metrics: group → unit as printed.
@@ -33,6 +35,7 @@ class Row(StrictModel):
 
     begins: Pattern
     match: Pattern
+    under: Pattern | None = None
     metrics: Mapping[str, str]
     confirm: Pattern | None = None
     confirmed: Mapping[str, str] = {}
@@ -62,7 +65,9 @@ class Keys(StrictModel):
     Attributes:
         match: the line.
         metrics: key → its quantity.
-        under: the title of their table. Lines before it are not read.
+        not_run: the value of a metric that the program did not measure. It is no figure.
+        under: the title of their table, if it has one besides the banner. Lines before it are not
+            read.
         until: the title of a table with the same keys and other quantities. Lines after it are not
             read.
         least_seconds: the values are the seconds that the metrics were measured. A metric that was
@@ -72,6 +77,7 @@ class Keys(StrictModel):
     match: Pattern
     metrics: Mapping[str, Quantity]
     under: Pattern | None = None
+    not_run: Pattern | None = None
     until: Pattern | None = None
     least_seconds: float | None = Field(default=None, gt=0)
 
@@ -80,11 +86,6 @@ class Keys(StrictModel):
         if missing := {"key", "value"} - self.match.groupindex.keys():
             raise ValueError(f"match: {self.match.pattern!r} has no group {min(missing)!r}")
         return self
-
-    @property
-    def title(self) -> str:
-        """The pattern of the title; empty without one."""
-        return self.under.pattern if self.under else ""
 
     def quantity(self, match: re.Match[str]) -> Quantity | None:
         """Return the quantity of the line's key; None for a key that is not read."""
@@ -105,6 +106,7 @@ class Context(StrictModel):
 
 Role = Literal[
     "fact",
+    "correct",
     "context",
     "header",
     "end",
@@ -153,19 +155,20 @@ class TextSpec(StrictModel):
     """How printed text is read.
 
     Attributes:
-        starts: the line that begins a run of the program. An output may contain several runs. Each
-            is checked on its own. A run without it is INVALID.
+        starts: the banner, the line that begins a run of the program. An output may contain several
+            runs. Each is checked on its own. A run without it is INVALID.
         untitled: some versions of the program print no line `starts`.
+        no_end: the program prints no line at its end, so that a cut after a row cannot be seen.
         foreign: name → a line of another program, or of a format that these rules do not read. The
             run then has one INVALID reading with this name.
         closes: the last line of a run. A fact, a header or a row after it begins the next run.
         once: `ends`: a line of `require` occurs once in a run. `rows`: so does a header, and a
-            metric with equal parameters, and there is no row outside of a table. Otherwise, or if
-            a run has no result before the next one begins, several outputs are mixed. All
-            readings are INVALID.
+            metric with equal parameters, and there is no row outside of a table. Otherwise several
+            outputs are mixed. All readings are INVALID.
         command: the command line of a run, and what it proves.
         complaints: lines by which the program itself doubts a figure.
         facts: lines anywhere in a run whose groups are valid for the whole run.
+        corrects: lines whose groups count instead of those of `facts`. A difference is a note.
         context: lines whose groups are valid for the following lines.
         tables, rows, keys: the places of the values.
         require: name for the reason → a line that every run must have (an end marker, a validation
@@ -176,14 +179,16 @@ class TextSpec(StrictModel):
         needs: parameters, or `benchmark`, that every reading must have, or it is INVALID.
     """
 
-    starts: Pattern | None = None
+    starts: Pattern
     untitled: bool = False
+    no_end: bool = False
     foreign: Mapping[str, Pattern] = {}
     closes: Pattern | None = None
     once: Once | None = None
     command: CommandLine | None = None
     complaints: tuple[Complaint, ...] = ()
     facts: tuple[Pattern, ...] = ()
+    corrects: tuple[Pattern, ...] = ()
     context: tuple[Context, ...] = ()
     tables: tuple[Table, ...] = ()
     rows: tuple[Row, ...] = ()
@@ -198,6 +203,11 @@ class TextSpec(StrictModel):
     def _readable(self) -> TextSpec:
         if not (self.tables or self.rows or self.keys):
             raise ValueError("at least one of tables, rows and keys is required")
+        if not (self.require or self.no_end or (self.command and self.command.doubling)):
+            raise ValueError(
+                "require: a line that every whole output has, command.doubling, or no_end if the "
+                "program prints no such line"
+            )
         if self.command and self.command.operations:
             check_known(
                 [self.command.operations.proves], self.require, "command.operations", "require line"
@@ -248,7 +258,7 @@ class TextSpec(StrictModel):
 
     def groups(self) -> Iterator[tuple[str, Iterable[str]]]:
         """Yield each key of the block that names parameters, with the names."""
-        yield from (("facts", fact.groupindex) for fact in self.facts)
+        yield from (("facts", fact.groupindex) for fact in (*self.facts, *self.corrects))
         yield from (("fails", fail.groupindex) for fail in self.fails)
         yield from (("keys", keys.match.groupindex.keys() - {"key", "value"}) for keys in self.keys)
         for context in self.context:
@@ -272,7 +282,7 @@ class TextSpec(StrictModel):
         line = raw.rstrip()
         if not self.gate.fullmatch(line):
             return Line(line, False)
-        starts = bool(self.starts and self.starts.fullmatch(line))
+        starts = bool(self.starts.fullmatch(line))
         return Line(line, True, starts, tuple(self._hits(line)))
 
     def _hits(self, line: str) -> Iterator[Hit]:
@@ -289,18 +299,20 @@ class TextSpec(StrictModel):
     def _all_rules(self) -> Iterator[tuple[re.Pattern[str] | None, Role, object]]:
         """Yield each pattern with the role of its lines, in the order in which the rules apply."""
         yield from ((fact, "fact", None) for fact in self.facts)
+        yield from ((fact, "correct", None) for fact in self.corrects)
         yield from ((item.match, "context", item) for item in self.context)
         for table in self.tables:
             yield table.header, "header", table
             yield table.ends, "end", None
         for number, row in enumerate(self.rows):
+            yield row.under, "title", row.under
             yield row.begins, "row", number
             yield row.confirm, "confirm", number
             yield row.refuse, "refuse", number
             yield row.count, "count", number
         for keys in self.keys:
-            yield keys.under, "title", keys
-            yield keys.until, "untitle", keys
+            yield keys.under, "title", keys.under
+            yield keys.until, "untitle", keys.under
             yield keys.match, "key", keys
         yield from ((pattern, "foreign", name) for name, pattern in self.foreign.items())
         yield from ((pattern, "required", name) for name, pattern in self.require.items())
@@ -313,7 +325,7 @@ class TextSpec(StrictModel):
     @cached_property
     def gate(self) -> re.Pattern[str]:
         """One pattern for all lines that a rule matches: most lines are excluded by one match."""
-        patterns = [self.starts, self.closes, *self.facts, *self.require.values()]
+        patterns = [self.starts, self.closes, *self.facts, *self.corrects, *self.require.values()]
         patterns += self.foreign.values()
         patterns += [self.command.match if self.command else None]
         patterns += [complaint.match for complaint in self.complaints]
@@ -321,7 +333,7 @@ class TextSpec(StrictModel):
         patterns += [context.match for context in self.context]
         patterns += [pattern for table in self.tables for pattern in (table.header, table.ends)]
         for row in self.rows:
-            patterns += [row.begins, row.confirm, row.refuse, row.count]
+            patterns += [row.under, row.begins, row.confirm, row.refuse, row.count]
         patterns += [each for keys in self.keys for each in (keys.under, keys.until, keys.match)]
         texts = dict.fromkeys(re.sub(r"\(\?P<\w+>", "(?:", p.pattern) for p in patterns if p)
         return re.compile("|".join(f"(?:{text})" for text in texts), re.ASCII)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 from proofmark.cases.reader.builder import Notes, UnreadLines
 from proofmark.cases.reader.spec_table import Layout, Table
@@ -16,8 +17,8 @@ from proofmark.common.message import Message
 class OpenTable:
     """A table whose rows are being read.
 
-    Lines that are not rows make an INVALID reading if they may be rows (`rowlike`), or if a row
-    follows them. Others after the last row are lines around the table and are ignored.
+    A line that is not a row makes an INVALID reading if it may be one (`is_rowlike`). Another one
+    is a note if a row follows it. After the last row it is a line around the table.
 
     Args:
         rule: the rule of the table.
@@ -31,7 +32,7 @@ class OpenTable:
         self._notes = notes
         self._empty = True
         self._unread = UnreadLines()
-        self._waiting: list[Message] = []  # lines that are no rows, unless a row follows
+        self._waiting: list[str] = []  # lines of other programs, if a row follows
         self._layout = rule.layout(titles)
         for problem in self._layout.problems:
             notes.unread(rule.first_metric, problem)
@@ -44,7 +45,7 @@ class OpenTable:
         start = len(self._notes.run.builders)
         if self._given_up(line) or self._row(words):
             added = len(self._notes.run.builders) - start
-            self._foreign(start)
+            self._foreign()
             self._notes.row_read(len(self._notes.run.builders) - added)
             self._unread.end()
             self._empty = False
@@ -60,9 +61,9 @@ class OpenTable:
         if self.rule.skip and self.rule.skip.fullmatch(line):
             return
         if not is_rowlike(words := line.split(), self._layout):
-            self._waiting.append(problem)
+            self._waiting.append(shorten(line))
             return
-        self._foreign(len(self._notes.run.builders))
+        self._foreign()
         named = self._layout.names
         metric = self.rule.metric_of(words) if named else self._layout.metrics[0]
         self._unread.line(problem, partial(self._notes.unread, metric), metric)
@@ -74,15 +75,12 @@ class OpenTable:
             problem = Message("reader-no-rows", titles=shorten(self._titles))
             self._notes.unread(self._layout.metrics[0], problem)
 
-    def _foreign(self, place: int) -> None:
-        """Add an INVALID reading at `place` for the lines that wait: a row follows them."""
-        metric = self._layout.metrics[0]
-        builders = self._notes.run.builders
-        rows, builders[place:] = builders[place:], []
-        for problem in self._waiting:
-            self._unread.line(problem, partial(self._notes.unread, metric), metric)
-        builders += rows
-        self._waiting.clear()
+    def _foreign(self) -> None:
+        """Note the lines that wait: a row of the table follows them."""
+        if self._waiting:
+            lines = {"line": self._waiting[0], "lines": len(self._waiting)}
+            self._notes.run.notes.append(Message("reader-foreign-lines", **lines))
+            self._waiting.clear()
 
     def _given_up(self, line: str) -> bool:
         """Read a row of `gives_up`; return False if the line is not one."""
@@ -143,14 +141,22 @@ class OpenTable:
 # Job scripts print lines around a table. Only their words distinguish them from rows.
 
 _NUMBER_BEGINS = re.compile(r"[+-]?\.?\d", re.ASCII)
-_DATE_OR_TIME = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d", re.ASCII)
+_NUMBER_ENDS = re.compile(r"(?<=[A-Za-z])(\d+)$", re.ASCII)
+# A date, a time, the time of a message of Flux (0.512s:), progress (0%).
+_NO_ROW = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d|\d+\.\d+s:|\d+%", re.ASCII)
+_OF_LIBRARY = re.compile(r"\b(?:NCCL|RCCL|UCX|UCC|PMIX|libfabric)\b")
+
+
+def _ends(word: str, names: Sequence[str]) -> bool:
+    return any(word.endswith(name) for name in names)
 
 
 def is_rowlike(words: Sequence[str], layout: Layout) -> bool:
     """Return whether a line may be a row that is cut or damaged, or hidden behind other words.
 
     It is if it begins like a row, that is with a number or with (the beginning of) a name, or if
-    as many successive words as the table has columns fit the columns.
+    as many successive words as the table has columns fit the columns. Text before a row may lack
+    its line end: then the first of these words only ends like the first column.
 
     Args:
         words: the words of the line, at least one.
@@ -159,14 +165,21 @@ def is_rowlike(words: Sequence[str], layout: Layout) -> bool:
     names = [name for _, known in layout.names for name in known]
     if any(name.startswith(words[0]) or name in words for name in names):
         return True
-    if not names and _NUMBER_BEGINS.match(words[0]) and not _DATE_OR_TIME.match(words[0]):
+    if any(_NUMBER_BEGINS.match(after) for word, after in pairwise(words) if _ends(word, names)):
+        return True
+    if not names and _NUMBER_BEGINS.match(words[0]) and not _NO_ROW.match(words[0]):
         return True
     numbers = [
         *(place for place, _ in layout.parameters),
         *(place for place, _, _ in layout.values),
     ]
     width = layout.width
-    return width > 1 and any(
-        all(measured(words[start + place])[0] is not None for place in numbers)
-        for start in range(len(words) - width + 1)
-    )
+    windows = [words[start : start + width] for start in range(len(words) - width + 1)]
+    if width == 1 or not windows:
+        return False
+    if _OF_LIBRARY.search(" ".join(words)):  # its numbers are its own, if no fraction is at the end
+        windows = [each for each in windows[-1:] if any("." in each[place] for place in numbers)]
+    last = words[-width]
+    if _NUMBER_ENDS.search(last):  # text before the row lacks its line end
+        windows.append([_NUMBER_ENDS.split(last)[1], *words[len(words) - width + 1 :]])
+    return any(all(measured(each[place])[0] is not None for place in numbers) for each in windows)

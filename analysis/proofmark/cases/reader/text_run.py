@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from proofmark.cases.reader.spec_command import CommandLine, Complaint
 from proofmark.cases.reader.spec_table import Table
 from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.cases.reader.table import OpenTable
-from proofmark.cases.reader.values import measured, shorten
+from proofmark.cases.reader.values import Parameter, measured, shorten
 from proofmark.common.message import NOTHING, Message
 
 
@@ -40,9 +41,10 @@ class TextRun:
         self._notes = Notes(spec.types, spec.aside)
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
         self._banner = False  # whether the line `starts` was read
-        self._talks = False  # whether a line that no rule matches follows it
         self._foreign = ""  # another format or program that the output belongs to
-        self._under: set[str] = set()  # titles of `keys` whose table is open
+        self._corrected: dict[str, Parameter] = {}
+        # Titles of `rows` and `keys` whose table is open; None is the banner.
+        self._under: set[re.Pattern[str] | None] = {None}
         self.table: OpenTable | None = None
         self._strays = UnreadLines()
         self._rows = [Rows(rule, self._notes) for rule in rules.rows]
@@ -51,15 +53,10 @@ class TextRun:
         """Return the next run in the same output."""
         run = TextRun(self._spec, self._rules, self._started)
         run._request = self._next_request
-        known = self._notes.run
-        bare = not (known.builders or known.problems or self._seen or self._talks)
-        if self._rules.once and bare:
-            run.mixed = Message("mixed-no-result")
         return run
 
     def other(self, line: str) -> None:
         """Read a line that no rule matches."""
-        self._talks = self._talks or self._banner
         if self._rules.strays:
             self._stray(line)
 
@@ -96,12 +93,10 @@ class TextRun:
         if self.table:
             self.table.broken(line, problem)
         for rows in self._rows:
-            if rows.rule.begins.fullmatch(line):
+            if rows.rule.begins.fullmatch(line) and rows.rule.under in self._under:
                 rows.broken(problem)
-        for keys in self._rules.keys:
+        for keys in (each for each in self._rules.keys if each.under in self._under):
             if (match := keys.match.fullmatch(line)) and (quantity := keys.quantity(match)):
-                if keys.under and keys.title not in self._under:
-                    continue
                 self._notes.unread(quantity.metric, problem)
 
     def finish(self, problems: Iterable[Message]) -> ProgramRun:
@@ -109,7 +104,7 @@ class TextRun:
         rules, run = self._rules, self._notes.run
         self._end_table()
         run.problems += problems
-        if rules.starts and not (self._banner or rules.untitled):
+        if not (self._banner or rules.untitled):
             run.problems.append(Message("reader-no-banner"))
         missing = [name for name in rules.require if name not in self._seen]
         missing = [name for name in missing if not self._replaced(name)]
@@ -124,8 +119,12 @@ class TextRun:
             self._notes.unread(rules.first_metric, problem)
             return run
         self._select()
+        self._correct()
+        if run.unset:
+            names = tuple(sorted(run.unset))
+            run.notes.append(Message("reader-not-run", metrics=names))
         if run.builders:
-            metrics = {builder.metric for builder in run.builders}
+            metrics = {builder.metric for builder in run.builders} | run.unset
             for metric in rules.expected:
                 if metric not in metrics:
                     self._notes.unread(metric, Message("reader-no-metric", metric=metric))
@@ -220,6 +219,18 @@ class TextRun:
                 two = {"first": run.facts[name], "second": value}
                 run.problems.append(Message("reader-two-values", name=name, **two))
 
+    def _correction(self, _: None, match: Match) -> None:
+        self._corrected |= self._notes.typed(match.groupdict(), self._notes.run.problems)
+
+    def _correct(self) -> None:
+        """Replace facts by the values that correct them, and note each difference."""
+        run = self._notes.run
+        for name, value in self._corrected.items():
+            if (first := run.facts.get(name, value)) != value:
+                two = {"first": first, "second": value}
+                run.notes.append(Message("reader-corrected", name=name, **two))
+            run.facts[name] = value
+
     def _context(self, rule: Context, match: Match) -> None:
         self._end_table()
         self._closed_table = None
@@ -245,19 +256,21 @@ class TextRun:
             self._closed_table = self.table
         self.table = None
 
-    def _title(self, keys: Keys, match: Match) -> None:
-        self._under.add(keys.title)
+    def _title(self, title: re.Pattern[str], match: Match) -> None:
+        self._under.add(title)
 
-    def _untitle(self, keys: Keys, match: Match) -> None:
-        self._under.discard(keys.title)
+    def _untitle(self, title: re.Pattern[str], match: Match) -> None:
+        self._under.discard(title)
 
     def _is_foreign(self, name: str, match: Match) -> None:
         self._foreign = self._foreign or name
 
     def _key(self, keys: Keys, match: Match) -> None:
-        if keys.under and keys.title not in self._under:
+        quantity = keys.quantity(match) if keys.under in self._under else None
+        if quantity is None:
             return
-        if (quantity := keys.quantity(match)) is None:
+        if keys.not_run and keys.not_run.fullmatch(match["value"].strip()):
+            self._notes.run.unset.add(quantity.metric)
             return
         if keys.least_seconds is None:
             problems: list[Message] = []
@@ -277,7 +290,8 @@ class TextRun:
         self._seen.add(name)
 
     def _row(self, number: int, match: Match) -> None:
-        self._rows[number].row(match)
+        if self._rows[number].rule.under in self._under:
+            self._rows[number].row(match)
 
     def _confirm(self, number: int, match: Match) -> None:
         self._rows[number].confirm(match)
@@ -307,6 +321,7 @@ class TextRun:
 
 _ACTIONS: Mapping[Role, Callable[[TextRun, Any, Match], None]] = {
     "fact": TextRun._fact,
+    "correct": TextRun._correction,
     "context": TextRun._context,
     "header": TextRun._header,
     "end": TextRun._ended,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
@@ -15,10 +16,12 @@ Parameter = str | int | float
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)  # 18 digits always fit 64 bits
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?) ?(bytes|B|KiB|MiB|GiB|TiB)?", re.ASCII)
-_SUFFIXED = re.compile(r"(\d{1,18})([kmgt]?)b?", re.ASCII | re.IGNORECASE)
+_SUFFIXED = re.compile(r"(\d{1,18})(?:([kmgtp])(i?))?b?", re.ASCII | re.IGNORECASE)
+_LEAST = sys.float_info.min
+"""The least number of full precision. A smaller one is memory that a program never set."""
 
 _BYTES = {"bytes": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_POWERS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_PREFIXES = "kmgtp"
 
 
 def shorten(line: str, width: int = 72) -> str:
@@ -44,6 +47,8 @@ def measured(word: str) -> tuple[float | None, Message]:
         return None, Message("reader-negative", word=shorten(word, 40))
     if not math.isfinite(value):
         return None, Message("reader-too-large", word=shorten(word, 40))
+    if 0 < value < _LEAST:
+        return None, Message("reader-never-set", word=shorten(word, 40))
     return value, NOTHING
 
 
@@ -113,7 +118,8 @@ def _suffixed(word: str) -> int:
     match = _SUFFIXED.fullmatch(word)
     if not match:
         raise ValueError(Message("reader-not-suffixed", word=shorten(word, 40)))
-    return int(match[1]) * _POWERS[match[2].lower()]
+    power = 1 + _PREFIXES.index(match[2].lower()) if match[2] else 0
+    return int(match[1]) * (1000 if match[3] else 1024) ** power
 
 
 class Printed(float):
