@@ -98,10 +98,13 @@ class Context(StrictModel):
     Attributes:
         match: the line.
         resets: parameters that are no longer valid.
+        titles: each table has such a line of its own. The benchmark of a table without one is not
+            known.
     """
 
     match: Pattern
     resets: tuple[str, ...] = ()
+    titles: bool = False
 
 
 Role = Literal[

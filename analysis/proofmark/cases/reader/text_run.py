@@ -41,6 +41,7 @@ class TextRun:
         self._notes = Notes(spec.types, spec.aside)
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
         self._banner = False  # whether the line `starts` was read
+        self._titled = False  # whether a context line names the next table
         self._foreign = ""  # another format or program that the output belongs to
         self._corrected: dict[str, Parameter] = {}
         # Titles of `rows` and `keys` whose table is open; None is the banner.
@@ -234,6 +235,7 @@ class TextRun:
     def _context(self, rule: Context, match: Match) -> None:
         self._end_table()
         self._closed_table = None
+        self._titled = self._titled or rule.titles
         notes, groups = self._notes, match.groupdict()
         for name in rule.resets:
             notes.sticky.pop(name, None)
@@ -244,6 +246,9 @@ class TextRun:
         self._end_table()
         if self._closed_table and self._rules.once == "rows":
             self.mixed = Message("mixed-headers")
+        if not self._titled and any(rule.titles for rule in self._rules.context):
+            self._notes.benchmark = None
+        self._titled = False
         titles = match.groupdict().get("titles") or match.string
         self.table = OpenTable(table, titles, self._notes)
 
