@@ -74,6 +74,7 @@ GROUPS: Mapping[str, Lines] = {
         "compare": ("cli.judge", "compare later runs with the first one"),
         "adopt": ("cli.adopt", "create a run from outputs that others produced"),
         "read": ("cli.cases", "read outputs of a case"),
+        "io500": ("cli.io500_command", "compute the scores of submissions to IO500 again"),
     },
     "keep": {
         "sign": ("cli.sign", "write the checksums of a run and sign them with an ssh key"),

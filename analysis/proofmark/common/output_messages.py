@@ -68,5 +68,16 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "reader-foreign": "an output of {program}: it is not read",
     "reader-no-metric": "no value of {metric} found",
     "reader-no-parameter": "no line has its {name}",
+    "io500-no-result": "no phase in {files}",
+    "io500-invalid": "the program itself says: {words}",
+    "io500-no-phase": "{phase}: not run",
+    "io500-short": "{phase}: {seconds} s; at least {least} s are required",
+    "io500-stonewall": "{phase}: {option} {word}; at least {least} s are required",
+    "io500-option": "{phase}: {option} {word}; {option} {accepted} is required",
+    "io500-lacks": "{phase}: without {option}, which is required",
+    "io500-forbidden": "{phase}: {option} is not allowed",
+    "io500-phase-score": "{phase}: the result file has {printed}, the output of the phase gives "
+    "{computed}",
+    "io500-score": "{name}: the result file has {printed}, its phases give {computed}",
     "reader-two-values": "two values of {name}: {first} and {second}",
 }

@@ -81,6 +81,13 @@ def test_another_program_of_npb_is_not_bt(name: str) -> None:
     assert "another program of NPB" in reading.reason
 
 
+def test_another_program_of_npb_before_or_after_bt_is_only_its_own() -> None:
+    bt, cg = NPB.format(name="BT"), NPB.format(name="CG")
+    for text in (cg + bt, bt + cg, cg + bt + cg):
+        figures = [reading for reading in read("npb-btio", text) if reading.valid]
+        assert figures == read("npb-btio", bt)
+
+
 @pytest.mark.parametrize(
     ("case", "text"), [("hpl", HPL), ("ior", IOR), ("npb-btio", NPB.format(name="BT"))]
 )

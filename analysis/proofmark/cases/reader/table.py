@@ -78,8 +78,9 @@ class OpenTable:
     def _foreign(self) -> None:
         """Note the lines that wait: a row of the table follows them."""
         if self._waiting:
-            lines = {"line": self._waiting[0], "lines": len(self._waiting)}
-            self._notes.run.notes.append(Message("reader-foreign-lines", **lines))
+            first, lines = self._waiting[0], len(self._waiting)
+            note = Message("reader-foreign-lines", line=first, lines=lines)
+            self._notes.run.notes.append(note)
             self._waiting.clear()
 
     def _given_up(self, line: str) -> bool:

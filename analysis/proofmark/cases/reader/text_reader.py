@@ -7,7 +7,7 @@ from proofmark.cases.reader.builder import ProgramRun
 from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_text import TextSpec
-from proofmark.cases.reader.text_run import OPENERS, TextRun
+from proofmark.cases.reader.text_run import TextRun
 from proofmark.common.message import Message
 
 
@@ -30,8 +30,8 @@ def read_text(
             if line.text:
                 current.other(line.text)
             continue
-        if line.starts or (current.closed and any(hit.role in OPENERS for hit in line.hits)):
-            if started or current.closed:
+        if line.starts or any(current.ends_before(hit.role) for hit in line.hits):
+            if started or current.closed or current.foreign:
                 current = current.following()
                 runs.append(current)
                 begins.append(number)

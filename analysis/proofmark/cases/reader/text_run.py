@@ -42,7 +42,7 @@ class TextRun:
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
         self._banner = False  # whether the line `starts` was read
         self._titled = False  # whether a context line names the next table
-        self._foreign = ""  # another format or program that the output belongs to
+        self.foreign = ""  # another format or program that the output belongs to
         self._corrected: dict[str, Parameter] = {}
         # Titles of `rows` and `keys` whose table is open; None is the banner.
         self._under: set[re.Pattern[str] | None] = {None}
@@ -54,7 +54,14 @@ class TextRun:
         """Return the next run in the same output."""
         run = TextRun(self._spec, self._rules, self._started)
         run._request = self._next_request
+        run.foreign = self.foreign
         return run
+
+    def ends_before(self, role: Role) -> bool:
+        """Return whether a line of `role` is of the next run, which may be of another program."""
+        if role == "foreign":
+            return bool(self._notes.run.builders) and not self.foreign
+        return self.closed and role in _OPENERS
 
     def other(self, line: str) -> None:
         """Read a line that no rule matches."""
@@ -64,7 +71,8 @@ class TextRun:
     def ruled(self, line: Line) -> None:
         """Read a line that a rule matches."""
         self._strays.end()
-        self._banner = self._banner or line.starts
+        if line.starts:
+            self._banner, self.foreign = True, ""
         start = len(self._notes.run.builders)
         for role, subject, match in line.hits:
             _ACTIONS[role](self, subject, match)
@@ -113,10 +121,10 @@ class TextRun:
         for rows in self._rows:
             rows.finish()
         self._check_doubts()
-        if self._foreign:
+        if self.foreign:
             run.problems.clear()
             run.builders.clear()
-            problem = Message("reader-foreign", program=self._foreign)
+            problem = Message("reader-foreign", program=self.foreign)
             self._notes.unread(rules.first_metric, problem)
             return run
         self._select()
@@ -268,7 +276,7 @@ class TextRun:
         self._under.discard(title)
 
     def _is_foreign(self, name: str, match: Match) -> None:
-        self._foreign = self._foreign or name
+        self.foreign = self.foreign or name
 
     def _key(self, keys: Keys, match: Match) -> None:
         quantity = keys.quantity(match) if keys.under in self._under else None
@@ -346,4 +354,4 @@ _ACTIONS: Mapping[Role, Callable[[TextRun, Any, Match], None]] = {
     "foreign": TextRun._is_foreign,
 }
 _RESULTS: frozenset[Role] = frozenset({"row", "key"})
-OPENERS: frozenset[Role] = frozenset({"fact", "context", "header", "row", "key"})
+_OPENERS: frozenset[Role] = frozenset({"fact", "context", "header", "row", "key"})

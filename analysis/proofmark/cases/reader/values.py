@@ -119,7 +119,8 @@ def _suffixed(word: str) -> int:
     if not match:
         raise ValueError(Message("reader-not-suffixed", word=shorten(word, 40)))
     power = 1 + _PREFIXES.index(match[2].lower()) if match[2] else 0
-    return int(match[1]) * (1000 if match[3] else 1024) ** power
+    unit: int = (1000 if match[3] else 1024) ** power
+    return int(match[1]) * unit
 
 
 class Printed(float):
