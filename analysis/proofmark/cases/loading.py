@@ -36,8 +36,8 @@ class Suites(StrictModel):
     suites: dict[Slug, Suite]
 
 
-def load_benchmarks(folder: Path) -> Benchmarks:
-    """Return all cases and suites of `folder`; `context` is the context of their validation.
+def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
+    """Return all cases and suites of `folder`; `recorded` if it is that of an earlier run.
 
     Raises:
         BadInput: a file has mistakes. It holds all mistakes of all files.
@@ -58,7 +58,10 @@ def load_benchmarks(folder: Path) -> Benchmarks:
             mistakes += error.mistakes
     # A name of a file that could not be read would be reported as unknown.
     for name, case in cases.items() if not mistakes else ():
-        mistakes += _cross_checks(folder / f"{name}.yml", case, cases, suites)
+        path = folder / f"{name}.yml"
+        mistakes += _cross_checks(path, case, cases, suites)
+        lacking = () if recorded or isinstance(case.read, SameAs) else case.read.lacking()
+        mistakes += [InputError(f"{path}", key, "nothing", accepted) for key, accepted in lacking]
     for name, suite in suites.items() if not mistakes else ():
         mistakes += _alternative_mistakes(folder / SUITES_FILE, name, suite, cases)
         mistakes += _required_mistakes(folder / SUITES_FILE, name, suite, cases)

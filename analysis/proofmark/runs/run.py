@@ -151,7 +151,7 @@ def benchmarks_in(folder: Path) -> Benchmarks:
         BadInput: the cases are wrong; or this is root, and another user owns the run.
     """
     refuse_root(folder)
-    return load_benchmarks(RunFiles(folder).benchmarks)
+    return load_benchmarks(RunFiles(folder).benchmarks, recorded=True)
 
 
 def site_of(run: Run) -> Site:

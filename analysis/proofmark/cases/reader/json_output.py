@@ -88,7 +88,7 @@ def _refused(rules: JsonSpec, text: str) -> list[Message]:
 def _read_document(spec: ReadSpec, rules: JsonSpec, document: object) -> ProgramRun:
     scope = {"output": document}
     run = ProgramRun()
-    if not _holds(rules.banner, scope, otherwise=False):
+    if rules.banner and not _holds(rules.banner, scope, otherwise=False):
         return ProgramRun(problems=[Message("reader-no-banner")])
     for reason, condition in rules.require.items():
         if not _holds(condition, scope, otherwise=False):

@@ -6,7 +6,7 @@ program can print both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -57,7 +57,7 @@ class JsonSpec(StrictModel):
         refuse: lines before a document, or after the last one, that make all its readings INVALID.
     """
 
-    banner: Expression
+    banner: Expression | None = None
     each: Mapping[str, Expression]
     values: Mapping[str, Value]
     parameters: Mapping[str, Expression] = {}
@@ -113,6 +113,17 @@ class ReadSpec(StrictModel):
                 self.document.optional, self.types, "json.optional", "parameter of this block"
             )
         return self
+
+    def lacking(self) -> Iterator[tuple[str, str]]:
+        """Yield each key of a proof that the rules lack, with what is accepted.
+
+        The cases of the kit must have them. Those in the folder of an earlier run may lack them.
+        """
+        if self.document and self.document.banner is None:
+            yield "read.json.banner", "what only a document of this program has"
+        text = self.text
+        if text and not (text.require or text.no_end or (text.command and text.command.doubling)):
+            yield "read.text.require", "a line of every whole output, command.doubling, or no_end"
 
     @cached_property
     def stated(self) -> frozenset[str]:

@@ -206,11 +206,6 @@ class TextSpec(StrictModel):
     def _readable(self) -> TextSpec:
         if not (self.tables or self.rows or self.keys):
             raise ValueError("at least one of tables, rows and keys is required")
-        if not (self.require or self.no_end or (self.command and self.command.doubling)):
-            raise ValueError(
-                "require: a line that every whole output has, command.doubling, or no_end if the "
-                "program prints no such line"
-            )
         if self.command and self.command.operations:
             check_known(
                 [self.command.operations.proves], self.require, "command.operations", "require line"
