@@ -38,6 +38,7 @@ class ProgramRun:
         unproven: rows may be missing, because the requested ones are not known.
         notes: what the output says besides, and makes no figure INVALID.
         unset: the metrics that the program reports as not run.
+        corrected: the values that count instead of those of `facts`.
     """
 
     builders: list[ReadingBuilder] = field(default_factory=list)
@@ -47,6 +48,17 @@ class ProgramRun:
     unproven: bool = False
     notes: list[Message] = field(default_factory=list)
     unset: set[str] = field(default_factory=set)
+    corrected: dict[str, Parameter] = field(default_factory=dict)
+
+    def settle(self) -> None:
+        """Replace facts by the values that correct them; note each difference and what is unset."""
+        for name, value in self.corrected.items():
+            if (first := self.facts.get(name, value)) != value:
+                two = {"first": first, "second": value}
+                self.notes.append(Message("reader-corrected", name=name, **two))
+            self.facts[name] = value
+        if self.unset:
+            self.notes.append(Message("reader-not-run", metrics=tuple(sorted(self.unset))))
 
 
 @dataclass

@@ -21,7 +21,7 @@ from proofmark.cases.reader.spec_command import CommandLine, Complaint
 from proofmark.cases.reader.spec_table import Table
 from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.cases.reader.table import OpenTable
-from proofmark.cases.reader.values import Parameter, measured, shorten
+from proofmark.cases.reader.values import measured, shorten
 from proofmark.common.message import NOTHING, Message
 
 
@@ -43,7 +43,6 @@ class TextRun:
         self._banner = False  # whether the line `starts` was read
         self._titled = False  # whether a context line names the next table
         self.foreign = ""  # another format or program that the output belongs to
-        self._corrected: dict[str, Parameter] = {}
         # Titles of `rows` and `keys` whose table is open; None is the banner.
         self._under: set[re.Pattern[str] | None] = {None}
         self.table: OpenTable | None = None
@@ -128,10 +127,7 @@ class TextRun:
             self._notes.unread(rules.first_metric, problem)
             return run
         self._select()
-        self._correct()
-        if run.unset:
-            names = tuple(sorted(run.unset))
-            run.notes.append(Message("reader-not-run", metrics=names))
+        run.settle()
         if run.builders:
             metrics = {builder.metric for builder in run.builders} | run.unset
             for metric in rules.expected:
@@ -229,16 +225,8 @@ class TextRun:
                 run.problems.append(Message("reader-two-values", name=name, **two))
 
     def _correction(self, _: None, match: Match) -> None:
-        self._corrected |= self._notes.typed(match.groupdict(), self._notes.run.problems)
-
-    def _correct(self) -> None:
-        """Replace facts by the values that correct them, and note each difference."""
         run = self._notes.run
-        for name, value in self._corrected.items():
-            if (first := run.facts.get(name, value)) != value:
-                two = {"first": first, "second": value}
-                run.notes.append(Message("reader-corrected", name=name, **two))
-            run.facts[name] = value
+        run.corrected |= self._notes.typed(match.groupdict(), run.problems)
 
     def _context(self, rule: Context, match: Match) -> None:
         self._end_table()
