@@ -60,7 +60,6 @@ def table(**changes: Any) -> dict[str, Any]:
     [
         (block(find="x"), "Extra inputs"),
         ({"finds": "row"}, "text, json or both are required"),
-        ({"finds": "row", "text": {"rows": [ROW], "no_end": True}}, "'starts') Field required"),
         (block({"rows": []}), "at least one of tables, rows and keys"),
         (block({"require": {"end": "(End"}}), "'(End' is not a regular expression"),
         (block({"require": {"end": 3}}), "3 is not a regular expression in quotes"),
@@ -114,9 +113,11 @@ def test_a_block_is_unchanged_after_writing_and_reading(case: str) -> None:
 
 def test_a_proof_that_a_block_lacks_is_named() -> None:
     document = {"each": {"job": "output"}, "values": {"r": {"value": "job.r", "unit": "B/s"}}}
-    spec = ADAPTER.validate_python(block({"no_end": False}, json=document))
+    spec = ADAPTER.validate_python(block({"no_end": False, "starts": None}, json=document))
     assert isinstance(spec, ReadSpec)
-    assert [key for key, _ in spec.lacking()] == ["read.json.banner", "read.text.require"]
+    assert [key for key, _ in spec.lacking()] == [
+        *("read.json.banner", "read.text.starts", "read.text.require")
+    ]
     assert [*ADAPTER.validate_python(block()).lacking()] == []  # type: ignore[union-attr]
 
 

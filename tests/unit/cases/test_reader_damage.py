@@ -58,7 +58,8 @@ def whole(expected: Path) -> frozenset[Key]:
 def starts(case: str, text: str) -> list[int]:
     rules = benchmarks().case(case).reader().text
     lines = text.splitlines()
-    return [] if rules is None else [n for n, line in enumerate(lines) if rules.starts.match(line)]
+    banner = rules.starts if rules else None
+    return [n for n, line in enumerate(lines) if banner and banner.match(line)]
 
 
 @pytest.mark.fault("banner-missing")

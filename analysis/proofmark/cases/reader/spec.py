@@ -122,6 +122,8 @@ class ReadSpec(StrictModel):
         if self.document and self.document.banner is None:
             yield "read.json.banner", "what only a document of this program has"
         text = self.text
+        if text and text.starts is None:
+            yield "read.text.starts", "the banner of the program; untitled if some print none"
         if text and not (text.require or text.no_end or (text.command and text.command.doubling)):
             yield "read.text.require", "a line of every whole output, command.doubling, or no_end"
 

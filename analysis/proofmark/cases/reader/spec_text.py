@@ -182,7 +182,7 @@ class TextSpec(StrictModel):
         needs: parameters, or `benchmark`, that every reading must have, or it is INVALID.
     """
 
-    starts: Pattern
+    starts: Pattern | None = None
     untitled: bool = False
     no_end: bool = False
     foreign: Mapping[str, Pattern] = {}
@@ -280,7 +280,7 @@ class TextSpec(StrictModel):
         line = raw.rstrip()
         if not self.gate.fullmatch(line):
             return Line(line, False)
-        starts = bool(self.starts.fullmatch(line))
+        starts = bool(self.starts and self.starts.fullmatch(line))
         return Line(line, True, starts, tuple(self._hits(line)))
 
     def _hits(self, line: str) -> Iterator[Hit]:

@@ -112,7 +112,7 @@ class TextRun:
         rules, run = self._rules, self._notes.run
         self._end_table()
         run.problems += problems
-        if not (self._banner or rules.untitled):
+        if rules.starts and not (self._banner or rules.untitled):
             run.problems.append(Message("reader-no-banner"))
         missing = [name for name in rules.require if name not in self._seen]
         missing = [name for name in missing if not self._replaced(name)]
