@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 
+from proofmark.common.errors import InputError
+
 
 @lru_cache(maxsize=65536)
 def canonical(name: str) -> str:
@@ -43,27 +45,27 @@ def same_host(one: str, other: str) -> bool:
 
 
 def clashes(names: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return the sets of hosts that cannot be told apart by the names that they may report.
+    """Return the sets of hosts that have one name without the domain.
 
-    They share a name; or one has a name without a domain, and the others have it with a domain.
-    Full names with different domains keep hosts apart.
+    Many programs, and most schedulers, print names without a domain: their outputs would be those
+    of any of these hosts.
 
     Args:
         names: the further names of each host, by host.
     """
-    by_short: dict[str, dict[str, set[str]]] = {}
+    hosts_of: dict[str, set[str]] = {}
     for host, further in names.items():
         for name in (host, *further):
-            full = canonical(name)
-            by_short.setdefault(short_name(full), {}).setdefault(full, set()).add(host)
-    found: dict[tuple[str, ...], None] = {}
-    for short, hosts_of in by_short.items():
-        everyone = set().union(*hosts_of.values())
-        shared = [hosts for hosts in hosts_of.values() if len(hosts) > 1]
-        if short in hosts_of and len(everyone) > 1:
-            shared = [everyone]
-        found |= dict.fromkeys(tuple(sorted(hosts)) for hosts in shared)
-    return [list(hosts) for hosts in found]
+            hosts_of.setdefault(short_name(canonical(name)), set()).add(host)
+    alike = (tuple(sorted(hosts)) for hosts in hosts_of.values() if len(hosts) > 1)
+    return [list(hosts) for hosts in dict.fromkeys(alike)]
+
+
+def alike_error(file: str, key: str, hosts: Iterable[str]) -> InputError:
+    """Return the error of `hosts` that have one name without the domain."""
+    found = f"{', '.join(hosts)}: one host name"
+    accepted = "hosts whose names differ without the domain, and by more than case"
+    return InputError(file, key, found, accepted, "hosts-alike")
 
 
 class HostTable:

@@ -10,7 +10,8 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
     """Return ``on_all`` for a scheduler whose command starts a process on one node.
 
     `command` is for the node ``"$node"``. The script and its arguments are appended as one quoted
-    text, which the shell on the node splits again. The local node, ``$HOST``, needs no `command`.
+    text, which the shell on the node splits again. The local node, ``$HOST``, needs no `command`;
+    ``same_host`` of ``hosts.sh`` finds it.
     """
     quote = r"s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/"
     return [
@@ -20,7 +21,7 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
         "pids=",
         "trap 'kill $pids 2>/dev/null' TERM",
         f"for node in {shlex.join(nodes)}; do",
-        'if [ "${node%%.*}" = "${HOST%%.*}" ]; then sh "$@" </dev/null &',
+        'if same_host "$node" "$HOST"; then sh "$@" </dev/null &',
         f'else {command} "$text" </dev/null & fi',
         'pids="$pids $!"',
         "done",

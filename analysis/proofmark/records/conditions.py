@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from proofmark.common.errors import BadInput
-from proofmark.common.host_names import HostTable, canonical, short_name
+from proofmark.common.host_names import HostTable, canonical, same_host
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.plan.plan import Step
 from proofmark.records.scratch_files import mount_of
@@ -41,8 +42,7 @@ class Conditions:
         self._reporting: dict[str, dict[str, None]] = {}  # nodes by the names that they may report
         for host in nodes:
             for name in map(canonical, self._further.get(host, ())):
-                for each in {name, short_name(name)}:
-                    self._reporting.setdefault(each, {})[host] = None
+                self._reporting.setdefault(name, {})[host] = None
         self._needs_report = site.partition.origin != PREDICTED
         self._partition = site.partition
         # The inventory may be on another machine; the run has copies of the needed files.
@@ -88,8 +88,10 @@ class Conditions:
     def _nodes_of(self, host: str) -> list[Node]:
         """Return the reports of `host`, which may be a planned or a reported name."""
         own = self._table.found([host, *self._further.get(host, ())])
-        name = canonical(host)
-        others = self._reporting.get(name) or self._reporting.get(short_name(name)) or {}
+        others = () if own else self._reporting.get(canonical(host))
+        if others is None:
+            named = (nodes for name, nodes in self._reporting.items() if same_host(name, host))
+            others = dict.fromkeys(chain.from_iterable(named))
         return [self._nodes[each] for each in sorted(own) or others]
 
     def mounts(self, step: Step, execution: Attempt) -> tuple[Mount, ...]:

@@ -13,7 +13,7 @@ from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes_below, write_whole
-from proofmark.common.host_names import clashes
+from proofmark.common.host_names import alike_error, clashes
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.common.nodesets import folded, is_name
 from proofmark.common.parallel import parallel_map
@@ -91,8 +91,7 @@ def adopt_folder(
     named = _named_outputs(request, found_outputs.matched, benchmarks)
     hosts = [node for output in named for node in output.nodes]
     if site is None and (alike := clashes({host: () for host in hosts})):
-        found = "; ".join(f"{', '.join(each)}: one host name" for each in alike)
-        raise bad_input("--node", "", found, "one name for each host: full names, or short ones")
+        raise BadInput(*(alike_error("--node", "", each) for each in alike))
     site = site or site_of_hosts(sorted(set(hosts)))
     plan, folders = adopted_plan(_on_hosts(named, hosts, site), benchmarks, site)
     folder = root / (request.run_id or new_run_id(site, plan))

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.host_names import HostTable, canonical, clashes
+from proofmark.common.host_names import HostTable, alike_error, canonical, clashes
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.access import Access
@@ -311,6 +311,4 @@ def _alike(folder: Path, groups: Mapping[str, PartitionGroup]) -> Iterator[Input
         for host in group.all_hosts:
             further = (each for each in group.aliases.get(host, ()) if canonical(each) != here)
             names.setdefault(host, []).extend(further)
-    for hosts in clashes(names):
-        accepted = "hosts whose names differ: by more than case, and by full names if by the domain"
-        yield InputError(f"{folder}", "hosts", f"{', '.join(hosts)}: one host name", accepted)
+    yield from (alike_error(f"{folder}", "hosts", hosts) for hosts in clashes(names))

@@ -30,12 +30,11 @@ NAMES = [
     ("10.0.0.5", "n1", False),
     ("0001", "0002", False),
     ("0001.site", "0001", True),
+    ("fe80::1", "fe80::2", False),
 ]
 ONLY_PYTHON = [
     ("n1.site.", "n1.site", True),
     ("fe80::1", "fe80:0:0::1", True),
-    ("fe80::1", "fe80::2", False),
-    ("fd00::a.b", "fd00::a.c", False),
 ]
 
 
@@ -68,7 +67,9 @@ def test_scripts_have_the_same_rule(shell: list[str]) -> None:
         ({"n1": (), "n2": ()}, []),
         ({"n1": (), "N1": ()}, [["N1", "n1"]]),
         ({"n1": (), "n1.racka": ()}, [["n1", "n1.racka"]]),
-        ({"n1.racka": (), "n1.rackb": ()}, []),
+        ({"n1.racka": (), "n1.rackb": ()}, [["n1.racka", "n1.rackb"]]),
+        ({"n1.racka": (), "n2.rackb": ()}, []),
+        ({"n1": ("ib1.a",), "n2": ("ib1.b",)}, [["n1", "n2"]]),
         ({"n1.racka": (), "n1.rackb": (), "n1": ()}, [["n1", "n1.racka", "n1.rackb"]]),
         ({"10.0.0.5": (), "10.0.0.6": ()}, []),
         ({"10.0.0.5": (), "n1": ("10.0.0.5",)}, [["10.0.0.5", "n1"]]),
