@@ -68,7 +68,9 @@ def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
     if mistakes:
         raise BadInput(*mistakes)
     resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
-    return Benchmarks(folder=folder, cases=resolved, suites=suites)
+    unnamed = {name for name, case in cases.items() if isinstance(case.read, SameAs)}
+    unnamed -= {name for name, case in resolved.items() if case.reader().own_line}
+    return Benchmarks(folder=folder, cases=resolved, suites=suites, unnamed=frozenset(unnamed))
 
 
 def _cross_checks(
@@ -244,7 +246,8 @@ def _unknown(
 
 def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:
     if isinstance(case.read, SameAs):
-        return case.model_copy(update={"read": cases[case.read.same_as].read})
+        reader, own = cases[case.read.same_as].reader(), {"own_line": case.read.own_line}
+        return case.model_copy(update={"read": reader.model_copy(update=own)})
     return case
 
 

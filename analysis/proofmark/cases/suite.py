@@ -81,11 +81,15 @@ class Suite(StrictModel):
 
 
 class Benchmarks(StrictModel):
-    """All cases and suites of one folder."""
+    """All cases and suites of one folder.
+
+    ``unnamed`` are the cases whose outputs do not differ from those of the case that they read as.
+    """
 
     folder: Path
     cases: dict[str, Case]
     suites: dict[str, Suite]
+    unnamed: frozenset[str] = frozenset()
 
     def case(self, name: str) -> Case:
         """Return the case `name`.

@@ -41,6 +41,9 @@ NAMING_AXES = ("test", "clients")
 """Sweep axes that every case may use, and that are only parameters of the figures: the name of a
 use in a suite, and the number of nodes that run the step at the same time, each for itself. Figures
 in which they differ are never compared."""
+DATE = "date"
+"""The label of outputs of others that has the day of a measurement. Other days are a trend, and no
+repeats."""
 UNSET = "default"
 """The value of a layout axis, or of hints, that changes nothing."""
 LOAD, SENSOR = "load", "sensor"

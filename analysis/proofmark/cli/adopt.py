@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,12 +16,14 @@ from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
-from proofmark.common.nodesets import unfold
+from proofmark.common.nodesets import folded, unfold
 from proofmark.common.progress_lines import say
 from proofmark.plan.expansion import limit_mistakes
-from proofmark.plan.output_paths import PathRule
-from proofmark.runs.adopted import Adopted
-from proofmark.runs.adoption import Counted, Request, adopt_folder
+from proofmark.plan.output_paths import LabelRule, PathRule
+from proofmark.runs.adopted import Adopted, shown
+from proofmark.runs.adoption import Counted, adopt_folder
+from proofmark.runs.adoption_request import Adoption, Request, planned
+from proofmark.runs.output_folder import HEAD, OutputFolder, opened
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.inventory import Site, load_site
@@ -33,11 +37,16 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="FOLDER", type=Path, help="the outputs; nothing is changed there"
     )
-    note = "the outputs of a case: a pattern for paths below FOLDER, where * also matches /"
+    note = (
+        "the outputs of a case: a pattern for paths below FOLDER, where * also matches /; without "
+        "it, a plan is printed"
+    )
     pattern = parser.add_argument(
-        "--case", metavar="CASE=PATTERN", action="append", required=True, help=note
+        "--case", metavar="CASE=PATTERN", action="append", default=[], help=note
     )
     complete(pattern, Words.OUTPUTS)
+    note = "adopt what the plan proposes"
+    parser.add_argument("--accept", action="store_true", help=note)
     note = (
         "finds the node in a path, which begins with /: the group (?P<node>…); further named "
         "groups are parameters"
@@ -45,6 +54,11 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--node", metavar="REGEX", help=note)
     note = "the nodes of each output whose path names none"
     parser.add_argument("--nodes", metavar="NODESET", help=note)
+    note = (
+        "separates figures by a label in the path, or with name: or file: before REGEX, in the "
+        "name or the text of the file: kind='/(cpu|gpu)/', date='_([0-9]{8})_'"
+    )
+    parser.add_argument("--label", metavar="NAME=REGEX", action="append", default=[], help=note)
     parser.add_argument("--run-id", help="the name of the run")
     runs_folder_argument(parser)
     parser.add_argument("--baseline", help="with -i: the accepted runs to compare with, or none")
@@ -53,7 +67,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def adopt(options: Namespace) -> int:
-    """Create a run from outputs that others produced."""
+    """Create a run from outputs that others produced, or print how it would be created."""
     benchmarks = kit_benchmarks()
     patterns: dict[str, list[str]] = {}
     for word in options.case:
@@ -62,7 +76,9 @@ def adopt(options: Namespace) -> int:
             raise bad_input("--case", "", repr(word), "CASE=PATTERN, as hpl='*/xhpl*.out'")
         benchmarks.case(case)
         patterns.setdefault(case, []).append(pattern)
-    cases = {name: benchmarks.case(name) for name in patterns}
+    if patterns and options.accept:
+        raise bad_input("--accept", "", "with --case", "one of them: --accept chooses the cases")
+    cases = {name: benchmarks.case(name) for name in patterns or benchmarks.cases}
     site = _site(options)
     if site and (mistakes := limit_mistakes(benchmarks, site)):
         raise BadInput(*mistakes)
@@ -75,7 +91,16 @@ def adopt(options: Namespace) -> int:
         baseline=(
             chosen_baseline(site.inventory, site.partition_name, options.baseline) if site else None
         ),
+        labels=tuple(LabelRule(label, cases.values()) for label in options.label),
     )
+    if not patterns and not options.accept:
+        with opened(options.source, HEAD) as folder:
+            given = [word for each in options.inventory or () for word in ("-i", each)]
+            given += ["-l", options.limit] if options.limit else []
+            given += ["--nodes", options.nodes] if options.nodes else []
+            for line in _plan(folder, planned(folder, request, benchmarks, site), given):
+                print_line(line)
+        return 0
     runs = result_folder(kit_folder(), "runs", options.runs)
     with _progress() as counted:
         run, adopted = adopt_folder(runs, request, benchmarks, site, counted)
@@ -126,9 +151,44 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     more = run.files.adopted.relative_to(run.folder.parent)
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
     yield from _listed("files that match no case", adopted.unmatched, f"{more}")
-    left = [f"{path} ({why})" for path, why in adopted.not_entered.items()]
-    yield from _listed("folders that were not read", left, f"{more}")
+    yield from _listed("not read", _not_read(adopted.not_entered), f"{more}")
     yield f"next: proofmark report {run.folder}"
+
+
+def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the plan: the files of each case, what is left over, and the options."""
+    request, outputs = adoption.request, adoption.outputs
+    by_case = Counter(each.case for each in outputs)
+    counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
+    yield f"plan: {len(outputs)} of {_count(len(folder.paths), 'file')}: {counts}"
+    named = {
+        each.source: bool(request.rule and request.rule.nodes(each.source)) for each in outputs
+    }
+    for title, wanted in (("nodes in paths", True), ("nodes in outputs or job scripts", False)):
+        if some := [each.nodes for each in outputs if named[each.source] is wanted]:
+            nodes = folded({node for each in some for node in each})
+            yield f"{title}: {_count(len(some), 'file')} of {nodes}"
+    for label in request.labels:
+        values = Counter(str(each.parameters.get(label.name, "without")) for each in outputs)
+        found = ", ".join(f"{value} {number}" for value, number in sorted(values.items()))
+        yield f"label {label.name}: {found}"
+    reasons: dict[str, list[str]] = {}
+    for path, why in adoption.left.items():
+        reasons.setdefault(f"{why.code}: {why}", []).append(shown(path))
+    for reason, paths in reasons.items():
+        yield from _listed(f"left over, {reason}", paths, "the folder")
+    yield from _listed("not read", _not_read(folder.not_read), "the folder")
+    words = [f"{folder.folder}"]
+    for case, patterns in request.patterns.items():
+        words += (word for pattern in patterns for word in ("--case", f"{case}={pattern}"))
+    words += ["--node", request.rule.pattern] if request.rule else []
+    words += (word for label in request.labels for word in ("--label", label.option))
+    yield f"options: proofmark adopt {shlex.join([*words, *given])}"
+    yield f"next: proofmark adopt {shlex.join([words[0], *given])} --accept"
+
+
+def _not_read(problems: Mapping[str, str]) -> list[str]:
+    return [f"{shown(path)} ({why})" for path, why in problems.items()]
 
 
 def _count(number: int, word: str) -> str:

@@ -151,7 +151,11 @@ _CHUNK = 1 << 16
 
 
 def read_bytes(
-    path: Path | str, limit: int = MAX_OUTPUT_BYTES, *, folder: int | None = None
+    path: Path | str,
+    limit: int = MAX_OUTPUT_BYTES,
+    *,
+    folder: int | None = None,
+    cut: bool = False,
 ) -> bytes:
     """Return the content of a regular file of at most `limit` bytes.
 
@@ -162,12 +166,15 @@ def read_bytes(
         path: the file.
         limit: the largest size in bytes.
         folder: an open folder that `path` is relative to; None: the current folder.
+        cut: whether only the begin of a larger file is wanted.
 
     Raises:
         OSError: the file is missing, not regular or too large. ``strerror`` has the reason.
     """
     file, status = _open_regular(path, folder)
     try:
+        if cut:
+            return os.read(file, limit)
         if status.st_size > limit:
             raise _too_large(path, status.st_size, limit)
         content = os.read(file, min(_CHUNK, limit + 1))
@@ -181,7 +188,9 @@ def read_bytes(
         os.close(file)
 
 
-def read_bytes_below(folder: Path, name: str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
+def read_bytes_below(
+    folder: Path, name: str, limit: int = MAX_OUTPUT_BYTES, *, cut: bool = False
+) -> bytes:
     """Return the content of the file `name`, a path below `folder`, as `read_bytes`.
 
     No part of `name` may be a link, also if another user replaces a folder at this moment.
@@ -197,7 +206,7 @@ def read_bytes_below(folder: Path, name: str, limit: int = MAX_OUTPUT_BYTES) -> 
             inner = os.open(parent, flags, dir_fd=place)
             os.close(place)
             place = inner
-        return read_bytes(last, limit, folder=place)
+        return read_bytes(last, limit, folder=place, cut=cut)
     finally:
         os.close(place)
 

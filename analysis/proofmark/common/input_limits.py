@@ -26,6 +26,10 @@ MAX_LAYOUT_BYTES = 16 << 20
 """Bytes of ``layout.txt``: 64 files on 2,000 storage targets, 40 bytes for each stripe: 5 MiB."""
 MAX_ADOPTED_FILES = 200_000
 """Files of one adopted folder. 8,305 nodes with 20 outputs each have 166,000."""
+MAX_UNPACKED_BYTES = 8 << 30
+"""Bytes of all files of one archive: 100 times those of 12,600 real outputs."""
+MAX_PACKED_RATIO = 200
+"""Bytes of a file per compressed byte. Outputs have 3 to 30, a file of zeros 1,000 and more."""
 MAX_YAML_BYTES = 4 << 20
 """Bytes of a YAML file. The inventory of 10,000 hosts, one line each, has 1 MiB."""
 MAX_DEPTH = 64

@@ -14,6 +14,35 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "item-waived": "{text}; item {number} is waived by {by} on {date}: {why}",
     "item-share": "{text}; {met} of {total} nodes meet the item, and {share} % have to",
     "item-minor": "{text}; item {number} is minor",
+    # judge: like pairs of nodes; those of like nodes begin with peers-
+    "pairs": "{nodes} like pairs",
+    "pairs-alike": "like its peers: {ratio} × the median of {nodes} like pairs ({value})",
+    "pairs-noisy": "{ratio} × the median of {nodes} like pairs ({value}), {text}",
+    "pairs-off": "{ratio} × the median of {nodes} like pairs ({value}); at most {accepted} spreads "
+    "are accepted",
+    "pairs-off-by": "{ratio} × the median of {nodes} like pairs ({value}), {deviation} spreads "
+    "from the median; at most {accepted} spreads are accepted",
+    "pairs-spread": "{nodes} like pairs, spread {spread} %; finds one {drop} % off in 95 of 100 "
+    "cases",
+    "pairs-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like pairs "
+    "({value})",
+    "pairs-few": "{nodes} like pairs: too few for a comparison ({needed} needed)",
+    "pairs-zero": "the median of the like pairs is 0",
+    "pairs-blind": "{nodes} like pairs with a spread of {spread} %: even a pair that fails "
+    "completely would not be detected",
+    # adopt: files that are left over
+    "adopt-no-pattern": "no pattern of a case",
+    "adopt-no-banner": "no banner of a case",
+    "adopt-two-programs": "banners of several cases: {cases}",
+    "adopt-no-node": "no node in its path, in its text or in a job script beside it",
+    "adopt-other-node": "of nodes that -l does not select: {nodes}",
+    "adopt-job-script": "a job script",
+    "packed-damaged": "damaged: {problem}",
+    "packed-ratio": "compressed by more than {ratio}: a fault or an attack",
+    "packed-large": "more than {megabytes} MiB",
+    "archive-large": "too many files or bytes: {files} files are read, the rest is not",
+    "archive-special": "a link or a special file of an archive",
+    "archive-path": "a path that an archive must not have: {problem}",
     # outputs
     "reader-contains": "the output contains {words}",
     "reader-no-space": "the output contains {words}",

@@ -1,15 +1,16 @@
-"""Nodes and parameters in the paths of outputs that others produced."""
+"""Nodes, parameters and labels of outputs that others produced, in their paths and texts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from proofmark.cases.case import Case
 from proofmark.cases.reader.values import parameter
-from proofmark.cases.vocabulary import LOAD, SENSOR
+from proofmark.cases.vocabulary import DATE, LOAD, SENSOR
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import unfold
+from proofmark.plan.adoption_rules import date_of
 from proofmark.plan.step import Scalar
 
 NODE = "node"
@@ -82,3 +83,47 @@ class PathRule:
     def _value(self, case: str, name: str, word: str) -> Scalar:
         whole = word.isascii() and word.isdecimal()
         return parameter(self._types[case].get(name, "int" if whole else "word"), word)
+
+
+class LabelRule:
+    """A regular expression that finds a label of an output: figures with other labels differ.
+
+    Attributes:
+        option: as it was given.
+        name: of the label, which is a parameter of the figures.
+        of_text: whether it is for the text of the file.
+    """
+
+    def __init__(self, option: str, cases: Iterable[Case]) -> None:
+        """Compile ``NAME=REGEX``, ``NAME=name:REGEX`` or ``NAME=file:REGEX``.
+
+        The expression is for the path, for the name of the file, or for its first 64 KiB. The label
+        is the group of its name, the first group, or else the whole match. The label ``date`` is
+        written as 2026-04-01.
+
+        Raises:
+            BadInput: it has another form, or the name is a parameter of one of the cases.
+        """
+        self.option = option
+        self.name, _, pattern = option.partition("=")
+        place, _, rest = pattern.partition(":")
+        self.of_text, self._of_name = place == "file", place == "name"
+        try:
+            rule = rest if self.of_text or self._of_name else pattern
+            self._rule = re.compile(rule, re.MULTILINE)
+        except re.error as error:
+            raise bad_input("--label", "", f"{option!r} ({error})", "NAME=REGEX") from None
+        if not (rule and re.fullmatch("[a-z][a-z0-9_]*", self.name)):
+            raise bad_input("--label", "", repr(option), "NAME=REGEX, as kind='/(cpu|gpu)/'")
+        if any(self.name in {NODE, *case.parameter_names()} for case in cases):
+            found = f"{self.name!r}, which is a parameter of a case"
+            raise bad_input("--label", "", found, "another name, or a group of --node")
+
+    def value(self, path: str, text: str) -> str | None:
+        """Return the label of the output at `path` that begins with `text`; None if it has none."""
+        place = text if self.of_text else path.rpartition("/")[2] if self._of_name else f"/{path}"
+        if not (match := self._rule.search(place)):
+            return None
+        group: str | int = self.name if self.name in self._rule.groupindex else 1
+        found = match[group if self._rule.groups else 0]
+        return date_of(found) if found and self.name == DATE else found

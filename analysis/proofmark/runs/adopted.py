@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
@@ -38,7 +38,9 @@ class Adopted(StrictModel):
         node: the regular expression for the nodes in a path; empty if there was none.
         files: each adopted file, by the folder of its step below ``steps/``.
         unmatched: the other files in the folder, which match no case.
-        not_entered: the folders that were not read, each with the reason.
+        not_entered: the folders, archives and files of archives that were not read, each with the
+            reason.
+        labels: the options ``--label``.
     """
 
     folder: str
@@ -47,6 +49,7 @@ class Adopted(StrictModel):
     files: dict[str, AdoptedFile]
     unmatched: list[str]
     not_entered: dict[str, str] = {}
+    labels: list[str] = []
 
 
 def adopted_files(files: RunFiles) -> Mapping[str, AdoptedFile]:
@@ -67,6 +70,21 @@ def sources_of(run: Run) -> Mapping[str, str]:
     if not run.imported:
         return {}
     return {step: file.source for step, file in adopted_files(run.files).items()}
+
+
+def files_of_executions(run: Run) -> Callable[[str, int], str]:
+    """Return the file with the values of an execution, as a function of its step and number.
+
+    It is the path below the adopted folder if others produced the output, else below the run.
+    """
+    sources = sources_of(run)
+    outputs = {step.id: step.output for step in run.plan.steps()}
+
+    def path(step: str, attempt: int) -> str:
+        own = f"steps/{step}/execution-{attempt}/{outputs.get(step.partition('/')[0], '')}"
+        return sources.get(step, own)
+
+    return path
 
 
 def refuse_imported(run: Run | NamedRun) -> None:

@@ -1,60 +1,167 @@
-"""The files in a folder of others, by the patterns of the cases. Nothing is changed there."""
+"""The files in a folder of others and in its archives. Nothing is changed there."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.input_limits import MAX_ADOPTED_FILES
+from proofmark.common.files import read_bytes_below
+from proofmark.common.input_limits import MAX_ADOPTED_FILES, MAX_OUTPUT_BYTES
+from proofmark.common.packed import NotUnpacked, is_archive, unpack, unpacked
 from proofmark.runs.adopted import shown
 
 MOST_NAMED = 10
 """The largest number of files that an error names."""
 
 
+HEAD = 1 << 16
+"""The bytes of a file in which its banner and its nodes are looked for."""
+_ARCHIVE = re.compile(r".*(\.tar(\.\w+)?|\.t[bgx]z2?)", re.DOTALL | re.IGNORECASE)
+
+
 @dataclass(frozen=True)
-class FoundOutputs:
-    """The files below a folder, by their paths relative to it, sorted.
+class OutputFolder:
+    """A folder of outputs; its archives are folders of it.
 
     Attributes:
-        matched: the case of each file that matches a pattern. It may be a link or a special file.
+        folder: the folder.
+        extracted: the folder with the files of its archives, by the same relative paths.
+        paths: of all files, relative to `folder`, sorted. They may be links or special files.
+        not_read: the folders, archives and files of archives that were not read, with the reason.
+    """
+
+    folder: Path
+    extracted: Path
+    paths: Sequence[str]
+    not_read: Mapping[str, str]
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file, decompressed.
+
+        Raises:
+            OSError: as `read_bytes_below`, or it cannot be decompressed.
+        """
+        try:
+            return unpacked(self._bytes(path, MAX_OUTPUT_BYTES, cut=False))
+        except NotUnpacked as error:
+            raise OSError(0, str(error.args[0])) from None
+
+    def head(self, path: str) -> bytes:
+        """Return the first `HEAD` bytes of the decompressed content.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        return unpacked(self._bytes(path, HEAD, cut=True), HEAD, cut=True)
+
+    def text(self, path: str) -> str:
+        """Return the text of `head`; empty if the file cannot be read."""
+        try:
+            return text_of(self.head(path))
+        except OSError:
+            return ""
+
+    def _bytes(self, path: str, limit: int, *, cut: bool) -> bytes:
+        try:
+            return read_bytes_below(self.folder, path, limit, cut=cut)
+        except NotADirectoryError:  # below an archive
+            return read_bytes_below(self.extracted, path, limit, cut=cut)
+
+
+def text_of(content: bytes) -> str:
+    """Return the text of the begin of a file, without its byte order mark."""
+    wide = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    text = content.decode("utf-16" if wide else "utf-8-sig", "replace")
+    return text.replace("\r\n", "\n")
+
+
+@contextmanager
+def opened(folder: Path, most: int = MAX_OUTPUT_BYTES) -> Iterator[OutputFolder]:
+    """Yield the files below `folder`. No link is followed.
+
+    Args:
+        folder: of the outputs.
+        most: the bytes of a file of an archive that are needed.
+
+    Raises:
+        BadInput: `folder` is no folder, or there are too many files.
+    """
+    if not folder.is_dir():
+        raise bad_input("FOLDER", "", f"{folder}: not a folder", "the folder of the outputs")
+    found, not_read = _files_below(folder)
+    with TemporaryDirectory(prefix="proofmark-adopt-") as place:
+        paths: list[str] = []
+        for path in found:
+            if not _ARCHIVE.fullmatch(path) or not _extract(folder, path, place, most, not_read):
+                paths.append(path)
+                continue
+            inner, unread = _files_below(Path(place, path))
+            paths += (f"{path}/{name}" for name in inner)
+            not_read |= {f"{path}/{name}": why for name, why in unread.items()}
+            _check_number(folder, paths)
+        yield OutputFolder(folder, Path(place), sorted(paths), dict(sorted(not_read.items())))
+
+
+def _extract(folder: Path, path: str, place: str, most: int, not_read: dict[str, str]) -> bool:
+    """Write the files of the archive `path`; return whether it is one."""
+    try:
+        if not is_archive(read_bytes_below(folder, path, HEAD, cut=True)):
+            return False
+        target = Path(place, path)
+        target.mkdir(parents=True)
+        with open(folder / path, "rb", opener=_without_links) as archive:
+            for name, why in unpack(archive, os.fstat(archive.fileno()).st_size, target, most):
+                not_read[f"{path}/{name}".rstrip("/")] = why
+    except OSError as error:
+        not_read[path] = error.strerror or "unreadable"
+        return False
+    return True
+
+
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+@dataclass(frozen=True)
+class FoundOutputs:
+    """The files of an `OutputFolder`, by case.
+
+    Attributes:
+        matched: the case of each file that matches a pattern.
         unmatched: the other files.
-        not_entered: the folders that were not read, each with the reason.
     """
 
     matched: Mapping[str, str]
     unmatched: Sequence[str]
-    not_entered: Mapping[str, str]
 
 
-def find_outputs(folder: Path, patterns: Mapping[str, Sequence[str]]) -> FoundOutputs:
-    """Return the files below `folder` by the `patterns` of each case.
+def find_outputs(outputs: OutputFolder, patterns: Mapping[str, Sequence[str]]) -> FoundOutputs:
+    """Return the files by the `patterns` of each case.
 
-    A pattern is for the whole relative path, as in `fnmatch`: ``*`` also matches ``/``. No link is
-    followed.
+    A pattern is for the whole relative path, as in `fnmatch`: ``*`` also matches ``/``.
 
     Raises:
-        BadInput: `folder` is no folder, a file matches patterns of two cases, a pattern matches no
-            file, or there are too many files.
+        BadInput: a file matches patterns of two cases, or a pattern matches no file.
     """
-    if not folder.is_dir():
-        raise bad_input("FOLDER", "", f"{folder}: not a folder", "the folder of the outputs")
     rules = [
         (case, pattern, re.compile(translate(pattern)))
         for case, of_case in patterns.items()
         for pattern in of_case
     ]
-    paths, not_entered = _files_below(folder)
+    paths = outputs.paths
     matched: dict[str, str] = {}
     unmatched: list[str] = []
     two_cases: dict[str, list[str]] = {}
     used: set[tuple[str, str]] = set()
-    for path in sorted(paths):
+    for path in paths:
         fitting = [
             (case, pattern)
             for case, pattern, rule in rules
@@ -79,7 +186,7 @@ def find_outputs(folder: Path, patterns: Mapping[str, Sequence[str]]) -> FoundOu
     )
     if mistakes:
         raise BadInput(*mistakes)
-    return FoundOutputs(matched, unmatched, dict(sorted(not_entered.items())))
+    return FoundOutputs(matched, unmatched)
 
 
 def named_errors(problems: Mapping[str, str], accepted: str) -> list[InputError]:
@@ -117,12 +224,16 @@ def _files_below(folder: Path) -> tuple[list[str], dict[str, str]]:
                         paths.append(path)
         except OSError as error:
             not_entered[name or "."] = error.strerror or "unreadable"
-        if len(paths) > MAX_ADOPTED_FILES:
-            found = f"{folder}: more than {MAX_ADOPTED_FILES:,} files"
-            raise bad_input("FOLDER", "", found, "a smaller part of the folder")
+        _check_number(folder, paths)
     return paths, not_entered
 
 
+def _check_number(folder: Path, paths: Sequence[str]) -> None:
+    if len(paths) > MAX_ADOPTED_FILES:
+        found = f"{folder}: more than {MAX_ADOPTED_FILES:,} files"
+        raise bad_input("FOLDER", "", found, "a smaller part of the folder")
+
+
 def _some(paths: Sequence[str]) -> str:
-    first = ", ".join(repr(shown(path)) for path in sorted(paths)[:3])
+    first = ", ".join(repr(shown(path)) for path in paths[:3])
     return f"a pattern for paths such as {first}" if first else "a folder with files"

@@ -21,7 +21,8 @@ from proofmark.plan.output_paths import PathRule
 from proofmark.records.columns import Record
 from proofmark.runs import output_folder
 from proofmark.runs.adopted import Adopted
-from proofmark.runs.adoption import Request, adopt_folder
+from proofmark.runs.adoption import adopt_folder
+from proofmark.runs.adoption_request import Request
 from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
 from proofmark.twin.smpi import unpack

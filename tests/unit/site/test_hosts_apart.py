@@ -116,4 +116,6 @@ def test_outputs_of_nodes_that_cannot_be_told_apart_are_refused(
 ) -> None:
     assert adopt(tmp_path, ["n1", "n1.racka"]) == 3
     assert "n1, n1.racka: one host name" in capsys.readouterr().err
+    assert main(["adopt", str(tmp_path / "vendor"), "--node", r"(?P<node>[^/]+)/"]) == 3
+    assert "n1, n1.racka: one host name" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()

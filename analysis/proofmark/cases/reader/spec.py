@@ -74,6 +74,8 @@ class ReadSpec(StrictModel):
 
     Attributes:
         finds: the name of a result in the output, for the reason if there is no result.
+        own_line: a line that only outputs of this case have, if several cases read alike. `adopt`
+            recognises the case by it.
         benchmark: the name of the benchmark, if the program does not print it.
         parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
@@ -87,6 +89,7 @@ class ReadSpec(StrictModel):
     """
 
     finds: str
+    own_line: Pattern | None = None
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
     aside: Mapping[str, Literal["int", "printed"]] = {}
@@ -158,9 +161,15 @@ class ReadSpec(StrictModel):
 
 
 class SameAs(StrictModel):
-    """The output is read by the rules of another case."""
+    """The output is read by the rules of another case.
+
+    Attributes:
+        same_as: the other case.
+        own_line: as that of `ReadSpec`; without it, `adopt` never proposes the case.
+    """
 
     same_as: str
+    own_line: Pattern | None = None
 
 
 def _kind(block: object) -> str:

@@ -1,0 +1,202 @@
+"""What is adopted of a folder: as options state it, or as the folder itself suggests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from proofmark.cases.banners import Banners
+from proofmark.cases.suite import Benchmarks
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.host_names import alike_error, clashes
+from proofmark.common.message import Message
+from proofmark.common.nodesets import folded
+from proofmark.plan.adopted_plan import Output
+from proofmark.plan.adoption_rules import case_patterns, label_rules, node_rule
+from proofmark.plan.output_paths import LabelRule, PathRule
+from proofmark.runs.output_folder import OutputFolder, find_outputs, named_errors
+from proofmark.runs.output_heads import Head, head_of, heads_of
+from proofmark.site.inventory import Site
+
+FolderReader = Callable[[OutputFolder], Mapping[str, str | Message]]
+"""Recognises files of whole folders: returns the case of each, or why it is left over."""
+FOLDER_READERS: Sequence[FolderReader] = ()
+"""They are asked before the banners of the cases."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is adopted.
+
+    Attributes:
+        folder: the folder of the outputs.
+        patterns: the patterns of the paths, by case. Without any, the folder suggests them, and a
+            rule and labels if none are given.
+        rule: finds nodes and parameters in a path; None: the paths have none.
+        nodes: the nodes of each file whose path names none; may be empty.
+        run_id: the id of the run; None: one from the time.
+        baseline: the folder of the accepted runs to compare with; None: none.
+        labels: they separate figures.
+    """
+
+    folder: Path
+    patterns: Mapping[str, Sequence[str]]
+    rule: PathRule | None = None
+    nodes: tuple[str, ...] = ()
+    run_id: str | None = None
+    baseline: Path | None = None
+    labels: tuple[LabelRule, ...] = ()
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What is adopted, file by file.
+
+    Attributes:
+        request: with all patterns, the rule and the labels.
+        outputs: the adopted files.
+        left: the other files, each with the reason.
+    """
+
+    request: Request
+    outputs: Sequence[Output]
+    left: Mapping[str, Message]
+
+
+def planned(
+    folder: OutputFolder, request: Request, benchmarks: Benchmarks, site: Site | None = None
+) -> Adoption:
+    """Return what is adopted of `folder`.
+
+    Raises:
+        BadInput: see `find_outputs`; a file has no node, no case reads any file, or two nodes have
+            one name without the domain.
+    """
+    banners = Banners(benchmarks)
+    if request.patterns:
+        found = find_outputs(folder, request.patterns)
+        left = dict.fromkeys(found.unmatched, Message("adopt-no-pattern"))
+        files = _Files(folder, partial(head_of, folder, banners), found.unmatched)
+        outputs, problems = _outputs(files, request, found.matched)
+        if problems:
+            accepted = "a path with a node (--node '{regular expression}'), or --nodes"
+            raise BadInput(*named_errors(problems, accepted))
+        return _told_apart(Adoption(request, outputs, left), site)
+    heads = heads_of(folder, banners)
+    files = _Files(folder, heads.__getitem__, folder.paths)
+    whole = {path: found for read in FOLDER_READERS for path, found in read(folder).items()}
+    answers = {path: whole.get(path) or _case_of(head) for path, head in heads.items()}
+    cases = {path: each for path, each in answers.items() if not isinstance(each, Message)}
+    left = {path: each for path, each in answers.items() if isinstance(each, Message)}
+    known = (lambda name: site.host_of(name) is not None) if site else None
+    if request.rule is None:
+        programs = {word for name in benchmarks.cases for word in (name, name.partition("-")[0])}
+        pattern = node_rule({path: heads[path].nodes for path in cases}, programs, known)
+        read = {name: benchmarks.case(name) for name in cases.values()}
+        request = replace(request, rule=PathRule(pattern, read) if pattern else None)
+    outputs, problems = _outputs(files, request, cases)
+    if known:
+        others = {each.source: each.nodes for each in outputs if not all(map(known, each.nodes))}
+        outputs = [each for each in outputs if each.source not in others]
+        problems |= {
+            path: Message("adopt-other-node", nodes=folded(nodes)) for path, nodes in others.items()
+        }
+    left |= problems
+    if not outputs:
+        why = ", ".join(dict.fromkeys(left.values())) or "no file"
+        raise bad_input("FOLDER", "", f"{request.folder}: {why}", "an output that a case reads")
+    if not request.labels:
+        labels = (
+            LabelRule(each, benchmarks.cases.values()) for each in label_rules(_alike(outputs))
+        )
+        request = replace(request, labels=tuple(labels))
+        outputs = [replace(each, parameters=files.labelled(each, request)) for each in outputs]
+    request = replace(request, patterns=_patterns(heads, outputs))
+    return _told_apart(Adoption(request, outputs, left), site)
+
+
+class _Files:
+    """The files of a folder: what their begins show, and the job scripts beside them."""
+
+    def __init__(
+        self, folder: OutputFolder, head: Callable[[str], Head], scripts: Sequence[str]
+    ) -> None:
+        self._folder, self._head, self._paths = folder, head, scripts
+        self._scripts: dict[str, set[tuple[str, ...]]] | None = None
+
+    def nodes(self, path: str) -> tuple[str, ...]:
+        """Return the nodes that a file names, else those that all job scripts beside it name."""
+        if found := self._head(path).nodes:
+            return found
+        if self._scripts is None:
+            self._scripts = {}
+            for other in self._paths:
+                if (head := self._head(other)).script and head.nodes:
+                    self._scripts.setdefault(other.rpartition("/")[0], set()).add(head.nodes)
+        beside = self._scripts.get(path.rpartition("/")[0], set())
+        return next(iter(beside)) if len(beside) == 1 else ()
+
+    def labelled(self, output: Output, request: Request) -> dict[str, str | int | float]:
+        """Return the parameters of an output, with its labels."""
+        given = {}
+        for label in request.labels:
+            text = self._folder.text(output.source) if label.of_text else ""
+            if value := label.value(output.source, text):
+                given[label.name] = value
+        return {**output.parameters, **given}
+
+
+def _outputs(
+    files: _Files, request: Request, cases: Mapping[str, str]
+) -> tuple[list[Output], dict[str, Message]]:
+    """Return the outputs with their nodes, parameters and labels, and the files without a node."""
+    outputs: list[Output] = []
+    problems: dict[str, Message] = {}
+    for path, case in cases.items():
+        try:
+            nodes = tuple(request.rule.nodes(path)) if request.rule else ()
+            parameters = request.rule.parameters(path, case) if request.rule else {}
+        except ValueError as error:
+            problems[path] = Message("adopted-unread", problem=str(error))
+            continue
+        if nodes := nodes or request.nodes or files.nodes(path):
+            output = Output(path, case, nodes, parameters)
+            outputs.append(replace(output, parameters=files.labelled(output, request)))
+        else:
+            problems[path] = Message("adopt-no-node")
+    return outputs, problems
+
+
+def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
+    """Return `adoption`; a site has refused such hosts itself."""
+    hosts = {host: () for each in adoption.outputs for host in each.nodes}
+    if site is None and (alike := clashes(hosts)):
+        raise BadInput(*(alike_error("--node", "", each) for each in alike))
+    return adoption
+
+
+def _case_of(head: Head) -> str | Message:
+    if head.problem:
+        return Message("adopted-unread", problem=head.problem)
+    if len(head.cases) > 1:
+        return Message("adopt-two-programs", cases=", ".join(head.cases))
+    if not head.cases:
+        return Message("adopt-job-script" if head.script else "adopt-no-banner")
+    return head.cases[0]
+
+
+def _alike(outputs: Sequence[Output]) -> Iterator[Sequence[str]]:
+    """Yield the paths of the outputs of each case on the same nodes."""
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for each in outputs:
+        groups.setdefault((each.case, each.nodes), []).append(each.source)
+    return (paths for paths in groups.values() if len(paths) > 1)
+
+
+def _patterns(paths: Mapping[str, Head], outputs: Sequence[Output]) -> dict[str, list[str]]:
+    by_case: dict[str, list[str]] = {}
+    for each in outputs:
+        by_case.setdefault(each.case, []).append(each.source)
+    return {case: case_patterns(own, [*(paths.keys() - own)]) for case, own in by_case.items()}

@@ -1,0 +1,292 @@
+"""What ``adopt`` proposes for a folder, and archives and compressed files as data."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import shlex
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.folders import BENCHMARKS, ROOT
+
+from proofmark.cli.main import main
+from proofmark.common import packed
+from proofmark.runs import adoption_request
+from proofmark.runs.adopted import adopted_files
+from proofmark.runs.run import open_run
+
+SAMPLES = BENCHMARKS / "samples"
+STREAM = (SAMPLES / "stream-5.10_N2000000_t2.txt").read_bytes()
+HPL = (SAMPLES / "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").read_bytes()
+BANDWIDTH = (SAMPLES / "osu-7.4_bw_n2.txt").read_bytes()
+BOTH_WAYS = (SAMPLES / "osu-7.4_bibw_n2.txt").read_bytes()
+LATENCY = (SAMPLES / "osu-7.4_latency_n2.txt").read_bytes()
+HPCC = (SAMPLES / "hpcc-1.5.0_N4000_n2.txt").read_bytes()
+FIO = (SAMPLES / "fio-3.33_4m_2m_n2_fpp.json").read_bytes()
+IOR = (SAMPLES / "ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt").read_bytes()
+
+Plan = Callable[[Mapping[str, bytes]], str]
+
+
+@pytest.fixture
+def plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Plan:
+    """Return a function that writes files and returns what ``adopt`` prints about them."""
+    monkeypatch.setenv("PROOFMARK_KIT", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+
+    def printed(files: Mapping[str, bytes]) -> str:
+        for name, content in files.items():
+            path = tmp_path / "vendor" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        assert main(["adopt", "vendor"]) == 0
+        assert not (tmp_path / "runs").exists()
+        return capsys.readouterr().out
+
+    return printed
+
+
+def adopted(*words: str) -> dict[str, tuple[str, str, dict[str, object]]]:
+    """Run ``adopt`` with `words`; return case, nodes and parameters of each file that it adopts."""
+    assert main(["adopt", *words, "--runs", "runs", "--run-id", f"r{len(words)}"]) == 0
+    run = open_run(Path(f"runs/r{len(words)}"))
+    steps = {step.id: step for step in run.plan.steps()}
+    found: dict[str, tuple[str, str, dict[str, object]]] = {}
+    for folder, file in adopted_files(run.files).items():
+        name, _, node = folder.partition("/")
+        step = steps[name]
+        found[file.source] = (step.case, node or ",".join(step.nodes), {**step.parameters})
+    return found
+
+
+SWEEP = {
+    "sweep_20260401_1810/b0001--b0002.out": BANDWIDTH,
+    "sweep_20260401_1810/b0001--b0003.out": BANDWIDTH,
+    "sweep_20260519_0911/b0001--b0002.out": BANDWIDTH,
+    "sweep_20260519_0911/b0001--b0003.out": BANDWIDTH,
+    "node07/ior_n2_b4m.txt": STREAM,
+    "node08/stream.txt": STREAM,
+    "node08/part.json": FIO,
+    "README.md": b"# Outputs of STREAM version 5.10\n",
+}
+
+
+def test_the_options_of_the_plan_do_what_accept_does(plan: Plan) -> None:
+    text = plan(SWEEP)
+    assert "plan: 7 of 8 files" in text
+    assert "nodes in paths: 7 files of b[0001-0003],node[07-08]" in text
+    assert "left over, adopt-no-banner: no banner of a case: 1: README.md" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("options: "))
+    accepted = adopted("vendor", "--accept")
+    assert adopted(*shlex.split(line)[3:]) == accepted
+    assert accepted["sweep_20260401_1810/b0001--b0002.out"] == (
+        "osu-bw",
+        "b0001,b0002",
+        {"date": "2026-04-01"},
+    )
+    assert accepted["node07/ior_n2_b4m.txt"] == ("stream", "node07", {})
+    assert accepted["node08/part.json"][:2] == ("fio-cache", "node08")
+
+
+@pytest.mark.parametrize(
+    ("content", "case"),
+    [
+        (HPCC, "hpcc"),  # it has the banner of HPL in it
+        (LATENCY, "osu-latency"),
+        (BANDWIDTH, "osu-bw"),
+        (BANDWIDTH + BOTH_WAYS, "osu-latency"),  # whose rules read them
+        (b"\xff\xfe" + STREAM.decode().encode("utf-16-le"), "stream"),
+        (STREAM.replace(b"\n", b"\r\n"), "stream"),
+        (b"Loading modules\n" * 50 + HPL, "hpl"),
+    ],
+)
+def test_banners_decide(plan: Plan, content: bytes, case: str) -> None:
+    assert f"plan: 2 of 2 files: {case} 2" in plan({"n1/a": content, "n2/a": content})
+
+
+def test_a_file_with_two_programs_is_left_over(plan: Plan) -> None:
+    text = plan({"n1/a": STREAM, "n2/a": STREAM, "n2/b": STREAM + HPL})
+    assert "left over, adopt-two-programs: banners of several cases: stream, hpl: 1: n2/b" in text
+
+
+@pytest.mark.parametrize(
+    ("files", "nodes"),
+    [
+        ({"a/out1": b"SLURM_JOB_NODELIST=gpu[01-02]\n" + BANDWIDTH}, "gpu[01-02]"),
+        ({"a/out1": b"Running on host: c12-3\n" + STREAM}, "c12-3"),
+        ({"a/out1": b"Running on 4 nodes of x86_64\nNodes: 4\nHost: n07\n" + STREAM}, "n07"),
+        ({"a/out1": STREAM, "a/job.sh": b"#!/bin/sh\n#SBATCH -N 1\n#SBATCH -w nid001\n"}, "nid001"),
+        ({"a/out1": STREAM, "a/job": b"#!/bin/sh\n#PBS -l nodes=x1:ppn=8+x2\n"}, "x[1-2]"),
+        ({"node1/node2.out": BANDWIDTH, "node1/node3.out": BANDWIDTH}, "node[1-3]"),
+        ({"a/node1-node2.out": BANDWIDTH, "a/node2-node3.out": BANDWIDTH}, "node[1-3]"),
+        ({"rack1/blade01/x": STREAM, "rack2/blade07/x": STREAM}, "blade[01,07]"),
+        ({"gpu01/a": STREAM, "gpu02/a": STREAM}, "gpu[01-02]"),
+        ({"run1/out": IOR, "run2/out": IOR}, "vm"),
+        ({"n1.a/x": STREAM, "n2.b/x": STREAM}, "n1.a,n2.b"),
+        ({"10.0.0.5/x": STREAM, "10.0.0.6/x": STREAM}, "10.0.0.[5-6]"),
+        ({"n1/stream_n4.txt": STREAM, "n2/stream_n8.txt": STREAM}, "n[1-2]"),
+        ({"t/xhpl.node3.out": HPL, "t/xhpl.node4.out": HPL}, "node[3-4]"),
+    ],
+)
+def test_nodes_are_found(plan: Plan, files: Mapping[str, bytes], nodes: str) -> None:
+    text = plan(files)
+    outputs = sum("job" not in name for name in files)
+    assert f"{outputs} file{'s' * (outputs > 1)} of {nodes}\n" in text
+    assert len(adopted("vendor", "--accept")) == outputs
+
+
+@pytest.mark.parametrize(
+    "name", ["run1/out", "ranks8/out", "stream-5.10/out", "np4.txt", "out7.txt", "j-48213.o"]
+)
+def test_a_number_that_is_no_node_is_left_over(plan: Plan, name: str) -> None:
+    text = plan({name: STREAM, "node1/a": STREAM, "node2/a": STREAM})
+    assert "nodes in paths: 2 files of node[1-2]\n" in text
+    assert "left over, adopt-no-node: no node in its path, in its text or in a job script" in text
+
+
+def test_words_that_separate_outputs_are_a_label(plan: Plan) -> None:
+    files = {f"{kind}/n{node}.log": STREAM for kind in ("gccopt", "iccopt") for node in (1, 2)}
+    assert "label kind: gccopt 2, iccopt 2" in plan(files)
+    kinds = [each[2]["kind"] for each in adopted("vendor", "--accept").values()]
+    assert sorted(map(str, kinds)) == ["gccopt", "gccopt", "iccopt", "iccopt"]
+
+
+def test_labels_of_names_and_texts(plan: Plan) -> None:
+    plan({"n1/a-gpu.log": b"Date: 2026.04.01\n" + STREAM, "n2/b-cpu.log": STREAM})
+    words = ("--case", "stream=*", "--node", "(n[0-9])", "--label", "kind=name:(cpu|gpu)")
+    found = adopted("vendor", *words, "--label", "date=file:Date: (.*)$")
+    assert [each[2] for each in found.values()] == [
+        {"kind": "gpu", "date": "2026-04-01"},
+        {"kind": "cpu"},
+    ]
+
+
+@pytest.mark.parametrize("label", ["kind", "threads=([0-9]+)", "kind=(", "node=x", "Kind=x"])
+def test_a_wrong_label_is_refused(
+    plan: Plan, label: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan({"n1/a": STREAM, "n2/a": STREAM})
+    assert main(["adopt", "vendor", "--label", label]) == 3
+    assert "--label: " in capsys.readouterr().err
+
+
+def test_a_site_names_its_hosts(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    plan({f"{node}/x": STREAM for node in ("xeon001", "xeon002", "xeon099")})
+    site = ("-i", str(ROOT / "inventory/example-xeon"), "-l", "xeon")
+    assert main(["adopt", "vendor", *site]) == 0
+    text = capsys.readouterr().out
+    assert "2 files of xeon[001-002]" in text
+    assert "adopt-other-node: of nodes that -l does not select: xeon099: 1: xeon099/x" in text
+    assert len(adopted("vendor", "--accept", *site)) == 2
+
+
+def test_a_folder_can_be_recognised_whole(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        adoption_request, "FOLDER_READERS", (lambda folder: {"n1/result.txt": "stream"},)
+    )
+    assert "plan: 2 of 2 files: stream 2" in plan({"n1/result.txt": b"x", "n2/a": STREAM})
+
+
+def test_a_folder_without_outputs_is_refused(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "vendor").mkdir()
+    (tmp_path / "vendor" / "notes.txt").write_text("x")
+    assert main(["adopt", "vendor"]) == 3
+    assert "vendor: no banner of a case" in capsys.readouterr().err
+
+
+class TestPacked:
+    @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+    def test_compressed_files_are_read(self, plan: Plan, pack: Callable[[bytes], bytes]) -> None:
+        assert "stream 2" in plan({"n1/x": pack(STREAM), "n2/x": pack(STREAM[:500]) + pack(b"")})
+        adopted("vendor", "--accept")
+        assert next(Path("runs/r2").rglob("n1/execution-1/stdout")).read_bytes() == STREAM
+
+    @pytest.mark.parametrize(
+        ("content", "why"),
+        [
+            (gzip.compress(STREAM)[:-9], "damaged: it is cut"),
+            (gzip.compress(STREAM + bytes(8 << 20)), "compressed by more than 200"),
+            (gzip.compress(STREAM)[:300] + b"xxxx" * 100, "damaged: "),
+        ],
+    )
+    def test_a_damaged_file_is_invalid(self, plan: Plan, content: bytes, why: str) -> None:
+        plan({"n1/x.gz": content, "n2/x": STREAM})
+        words = ("--case", "stream=*", "--node", "(n[0-9])")
+        adopted("vendor", *words)
+        problems = [
+            each.problem for each in adopted_files(open_run(Path("runs/r5")).files).values()
+        ]
+        assert why in problems[0]
+        assert not problems[1]
+
+    @pytest.mark.fault("adopted-archive-attacks")
+    def test_archives_are_folders(self, plan: Plan, tmp_path: Path) -> None:
+        files = {"n1/x": STREAM, "./n2/x": gzip.compress(STREAM), "/abs/n3": STREAM}
+        files |= {"../out/n4": STREAM, "n5/large": bytes(100)}
+        text = plan({"a.tar.gz": archive(files, "w:gz"), "n6/x": STREAM})
+        assert "plan: 3 of 4 files: stream 3" in text
+        assert "3 files of n[1-2,6]\n" in text
+        for name, why in (
+            ("/abs/n3", "it is not below the archive"),
+            ("../out/n4", "it is not below the archive"),
+            ("n1/link", "a link or a special file"),
+            ("n1/fifo", "a link or a special file"),
+        ):
+            assert f"a.tar.gz/{name} ({'' if 'link' in why else 'a path that '}" in text
+            assert why in text
+        assert not (tmp_path / "out").exists()
+        assert set(adopted("vendor", "--accept")) == {"a.tar.gz/n1/x", "a.tar.gz/n2/x", "n6/x"}
+
+    @pytest.mark.parametrize(
+        ("limit", "value", "why"),
+        [
+            ("MAX_ADOPTED_FILES", 1, "too many files or bytes: 1 files are read"),
+            ("MAX_UNPACKED_BYTES", len(STREAM) + 1, "too many files or bytes: 1 files are read"),
+            ("MAX_OUTPUT_BYTES", len(STREAM) - 1, "more than 0 MiB"),
+        ],
+    )
+    def test_an_archive_has_limits(
+        self, plan: Plan, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, why: str
+    ) -> None:
+        monkeypatch.setattr(packed, limit, value)
+        files = {"n1/x": STREAM, "n2/x": STREAM}
+        assert why in plan({"a.tar": archive(files, "w"), "n6/x": STREAM, "n7/x": STREAM})
+
+    @pytest.mark.fault("adopted-archive-attacks")
+    def test_a_bomb_is_not_unpacked(self, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(packed, "_LEAST_OF_ARCHIVE", 1 << 20)
+        bomb = archive({"n1/x": bytes(16 << 20)}, "w:xz")
+        text = plan({"a.tar.xz": bomb, "n6/x": STREAM, "n7/x": STREAM})
+        assert "a.tar.xz (compressed by more than 200: a fault or an attack)" in text
+
+    def test_headers_and_depth_have_limits(self, plan: Plan) -> None:
+        names = {"n1/x": STREAM, "/".join(["a"] * 1500): STREAM}
+        long_name = archive({f"n2/{'y' * (2 << 20)}": STREAM}, "w:gz")
+        text = plan({"a.tar": archive(names, "w"), "b.tgz": long_name, "n6/x": STREAM})
+        assert "b.tgz (damaged: a header is too large)" in text
+        assert "a path that an archive must not have: it is not below the archive" in text
+        assert "plan: 2 of 2 files: stream 2" in text
+
+
+def archive(files: Mapping[str, bytes], mode: str) -> bytes:
+    """Return a tar archive of `files`, with a link and a FIFO."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as made:  # type: ignore[call-overload]
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            made.addfile(member, io.BytesIO(content))
+        for name, kind in (("n1/link", tarfile.SYMTYPE), ("n1/fifo", tarfile.FIFOTYPE)):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            made.addfile(member)
+    return buffer.getvalue()
