@@ -132,6 +132,9 @@ EXPECTED = {
     r"'\1: only a floor, below which something is broken(\2|; .*)' after": (
         "docs/verdict.md: a floor makes no PASS"
     ),
+    r"/verdict\.json/.*: '(\d+ like )nodes\b.*' before, '\1pairs\b.*' after": (
+        "docs/verdict.md: a like node that is a pair is called a pair"
+    ),
     r"/verdict\.json/claims/\d+/sentence: 'measured on (.*)' before, "
     r"'the figures are of \1' after": "docs/design/twin.md: the figures may be predicted",
 }

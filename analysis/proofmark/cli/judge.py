@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from proofmark.cli.command import Command, language_argument, run_argument, runs
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
 from proofmark.common.sentences import localized
-from proofmark.common.text import percent
+from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.compare import compare as compare_runs
@@ -23,6 +23,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.shared_traits import differences, software_traits
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.judge.verdict_files import write_verdict
+from proofmark.runs.adopted import files_of_executions
 from proofmark.runs.run import Run, benchmarks_of, open_run
 from proofmark.software.software import software_of
 
@@ -42,11 +43,11 @@ def verdict(options: Namespace) -> int:
         if options.json:
             write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
         else:
-            _print_verdict(answer)
+            _print_verdict(answer, files_of_executions(run))
     return answer.exit_code(strict=options.strict)
 
 
-def _print_verdict(answer: Verdict) -> None:
+def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
     rows = []
     for result in answer.of("FAIL", "INVALID", "PASS"):
         record = result.record
@@ -54,8 +55,14 @@ def _print_verdict(answer: Verdict) -> None:
         metric = " ".join(filter(None, (record.benchmark, record.metric, parameters)))
         value = "–" if record.value is None else f"{record.value:g}"
         word, reason = translated(result.verdict), localized(result.reason)
-        rows.append((word, record.case, metric, value, record.unit, reason))
-    headers = (_("verdict"), _("case"), _("metric"), _("value"), _("unit"), _("reason"))
+        path = one_line(file(record.step, record.attempt))
+        if (more := len(result.steps) - 1) > 0:
+            path += _(" and {count} more").format(count=more)
+        rows.append((word, record.node, record.case, metric, value, record.unit, reason, path))
+    headers = (
+        *(_("verdict"), _("node"), _("case"), _("metric"), _("value"), _("unit"), _("reason")),
+        _("file"),
+    )
     print_table(headers, rows, _("no figure is PASS, FAIL or INVALID"))
     if answer.expected is not None:
         _print_expected(answer, answer.expected)

@@ -166,7 +166,11 @@ def _worst(verdict: Verdict) -> Iterator[str]:
     for line in verdict.unmet:
         yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
     for found in verdict.disagreements:
-        yield _("repeats differ by {percent} %: {figure}").format(
+        dates, repeats = (
+            _("dates differ by {percent} %: {figure}"),
+            _("repeats differ by {percent} %: {figure}"),
+        )
+        yield (dates if found.dates else repeats).format(
             percent=percent(found.difference),
             figure=_described(verdict.results[found.figure], several=several),
         )

@@ -7,9 +7,11 @@ agreement with like nodes, are no PASS.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
 from proofmark.judge.disturbed_nodes import DisturbedNode
 from proofmark.judge.exit_codes import exit_code as exit_code
+from proofmark.judge.fleet.digits import DIGITS_ALIKE, DIGITS_WRONG
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.headline import (
     BASELINE,
@@ -179,8 +182,11 @@ class Verdict:
             passed, worse = (self.baseline.outcome(each) for each in ("passed", "worse"))
             met = np.setdiff1d(passed, worse)
             found[BASELINE] = Judged(len(self.baseline.compared), len(met), len(worse))
-        alike, failed = len(self.fleet.alike), len(self.fleet.failed)
-        peers = {PEERS: Judged(alike + failed, self.fleet.shown_alike, failed)}
+        every = chain.from_iterable(self.results.answers.values())
+        digits = Counter(each.reason.main_code for each in every if each.kind == PEERS)
+        same, wrong = digits[DIGITS_ALIKE], digits[DIGITS_WRONG]
+        alike, failed = len(self.fleet.alike) + same, len(self.fleet.failed) + wrong
+        peers = {PEERS: Judged(alike + failed, self.fleet.shown_alike + same, failed)}
         return found | {FLOOR: self._of_limits(FLOOR)} | peers
 
     def _of_limits(self, kind: str) -> Judged:

@@ -18,6 +18,7 @@ from tests.folders import BENCHMARKS
 
 from proofmark.judge.fleet.digits import digits_of
 from proofmark.judge.judging import judge_and_write
+from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.verdict import Verdict
 from proofmark.report.write import write_report
 from proofmark.runs.run import Run
@@ -84,6 +85,20 @@ def test_a_node_with_another_digit_is_named(tmp_path: Path, where: dict[int, str
     page = run.files.report.read_text(encoding="utf-8")
     assert "wrong computation" in page
     assert "0.00173580131" in page
+
+
+@pytest.mark.parametrize("changed", [{}, {"n003": {1: WRONG}}])
+def test_the_headline_counts_the_rows_of_the_table(
+    tmp_path: Path, changed: dict[str, dict[int, str]]
+) -> None:
+    """The table has a row for each judgement; words and ends of their codes name the same."""
+    verdict = judge_and_write(hpl_run(tmp_path, outputs(3, changed)))
+    rows = [each for result in verdict.results for each in result.references]
+    peers = [each for each in rows if each.kind == PEERS]
+    alike = sum(each.reason.main_code.endswith("-alike") for each in peers)
+    failed = sum(each.outcome == "FAIL" for each in peers)
+    assert failed == len(changed)
+    assert vars(verdict.kinds[PEERS]) == {"total": len(peers), "met": alike, "failed": failed}
 
 
 def test_nodes_with_the_same_digits_are_not_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,13 @@ from tests.fixtures.shipped import shipped_benchmarks
 from proofmark.cli.main import main
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
-from proofmark.plan.output_paths import PathRule
+from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.report.run_data import gather
 from proofmark.report.sections import disagreements, issues
 from proofmark.report.short.sheet import ALLOWANCES
 from proofmark.report.short.sheet_exceptions import exceptions_part
-from proofmark.runs.adoption import Request, adopt_folder
+from proofmark.runs.adoption import adopt_folder
+from proofmark.runs.adoption_request import Request
 from proofmark.runs.run import Run, open_run
 from proofmark.site.adopted_site import site_of_hosts
 
@@ -42,10 +44,16 @@ def judged(folder: Path, factors: dict[str, float], nodes: tuple[str, ...] = NOD
     return adopted(folder, nodes)
 
 
-def adopted(folder: Path, nodes: tuple[str, ...]) -> Judged:
+def adopted(folder: Path, nodes: tuple[str, ...], *labels: str) -> Judged:
     benchmarks = shipped_benchmarks()
-    rule = PathRule("/(n[0-9]+)", {"osu-bw": benchmarks.cases["osu-bw"]})
-    request = Request(folder / "vendor", {"osu-bw": ["*.out"]}, rule, run_id="vendor")
+    cases = {"osu-bw": benchmarks.cases["osu-bw"]}
+    request = Request(
+        folder / "vendor",
+        {"osu-bw": ["*.out"]},
+        PathRule("[/+](n[0-9]+)", cases),
+        run_id="vendor",
+        labels=tuple(LabelRule(each, cases.values()) for each in labels),
+    )
     run, _ = adopt_folder(folder / "runs", request, benchmarks, site_of_hosts(nodes))
     opened = open_run(run.folder)
     return opened, judge_run(opened)
@@ -80,6 +88,37 @@ def test_without_like_nodes_only_a_large_difference_is_one(
     found = judged(tmp_path, {DATES[0]: factor}, ("n1",))[1].disagreements
     assert bool(found) == issue
     assert all(each.spread is None for each in found)
+
+
+@pytest.mark.fault("adopted-dates-pooled")
+@pytest.mark.parametrize(("factor", "issue"), [(1.6, True), (1.0, False)])
+def test_dates_are_a_trend_and_no_repeats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], factor: float, issue: bool
+) -> None:
+    pooled, _ = judged(tmp_path, {DATES[0]: factor})
+    shutil.rmtree(pooled.folder)
+    run, verdict = adopted(tmp_path, NODES, "date=/sweep_([^/]*)/")
+    values = {(r.record.node, r.record.parameters["date"]): r.values for r in verdict.results}
+    assert values.keys() == {(node, date) for node in NODES for date in DATES}
+    assert {len(each) for each in values.values()} == {1}
+    assert bool(verdict.disagreements) is issue
+    for one in verdict.disagreements:
+        assert one.dates
+        assert [each.executions for each in one.states] == [DATES[1:], DATES[:1]]
+        assert (one.figures, one.compared) == (4, 4)
+        main(["verdict", str(run.folder)])
+        assert f"the dates differ by {100 * one.difference:.2g} %" in capsys.readouterr().out
+
+
+def test_like_nodes_that_are_pairs_are_called_pairs(tmp_path: Path) -> None:
+    (tmp_path / "vendor").mkdir()
+    for number in range(1, 6):
+        path = tmp_path / "vendor" / f"n{number}+n{number + 1}.out"
+        path.write_text(OUTPUT.format(1000 + number), encoding="utf-8")
+    _, verdict = adopted(tmp_path, tuple(f"n{number}" for number in range(1, 7)))
+    reasons = {result.reason.main_code: result.reason for result in verdict.results}
+    assert "5 like pairs" in reasons["pairs-alike"]
+    assert "node" not in reasons["pairs-alike"]
 
 
 def test_figures_that_agree_are_not_counted(tmp_path: Path) -> None:
@@ -119,4 +158,6 @@ def test_the_summary_and_the_text_of_the_verdict_have_the_issue(
     part = exceptions_part(gather(run, verdict), ALLOWANCES[0])
     assert any("the repeats differ by" in cell for row in part.rows for cell in row)
     assert main(["verdict", str(run.folder)]) == verdict.exit_code()
-    assert f"in sweep_{DATES[0]}" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"in sweep_{DATES[0]}" in printed
+    assert f"; dates: {', '.join(DATES)}" in printed

@@ -20,7 +20,8 @@ from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short.sheet import ALLOWANCES
 from proofmark.report.short.sheet_exceptions import exceptions_part
 from proofmark.report.short.sheet_facts import facts
-from proofmark.runs.adoption import Request, adopt_folder
+from proofmark.runs.adoption import adopt_folder
+from proofmark.runs.adoption_request import Request
 from proofmark.runs.run import open_run
 from proofmark.site.adopted_site import site_of_hosts
 from proofmark.site.ceilings import UNIVERSAL

@@ -16,6 +16,8 @@ from proofmark.records.read import SCHEMA
 from proofmark.report.exports.perflog import PERFLOG
 from proofmark.runs.run import Run
 
+MORE = ("single_run", "degraded", "verdict", "file")
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
@@ -27,12 +29,24 @@ def exported(run: Run, name: str, folder: Path) -> int:
     return main(["export", str(run.folder), "--format", name, "-o", str(folder)])
 
 
-def test_csv_and_parquet_have_the_same_records(run: Run, tmp_path: Path) -> None:
+def test_csv_and_parquet_have_the_same_records(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("csv", "parquet"):
         assert exported(run, name, tmp_path / "out") == 0
     text = pl.read_csv(tmp_path / "out" / "records.csv")
     table = pl.read_parquet(tmp_path / "out" / "records.parquet")
-    assert list(table.columns) == [*SCHEMA, "single_run", "degraded"] == list(text.columns)
+    assert list(table.columns) == [*SCHEMA, *MORE] == list(text.columns)
+    for row in text.rows(named=True):
+        assert (run.folder / row["file"]).is_file()
+    failed = text.filter(pl.col("verdict") == "FAIL")
+    assert failed["node"].to_list() == ["n07"]
+    capsys.readouterr()
+    assert main(["verdict", str(run.folder)]) == 1
+    head, line = capsys.readouterr().out.splitlines()[:2]
+    assert head.split() == ["verdict", "node", "case", "metric", "value", "unit", "reason", "file"]
+    assert line.split()[:2] == ["FAIL", "n07"]
+    assert line.split()[-1] == failed["file"][0]
     assert text["value"].to_list() == table["value"].to_list()
     assert len(table) == len(read_and_judge(run)[0]) == 20
 

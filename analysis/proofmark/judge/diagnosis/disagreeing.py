@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import pairwise, takewhile
@@ -11,10 +12,12 @@ from pathlib import PurePosixPath
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
+from proofmark.cases.vocabulary import DATE
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA
-from proofmark.records.columns import Execution, Numbers
+from proofmark.records.columns import Execution, Measurand, Numbers
 
 LARGE = 0.2
 """The least difference of two repeats that is an issue if the spread of like nodes is not known."""
@@ -56,6 +59,7 @@ class Disagreement:
         states: its two states, the one with the lower values first.
         figures: the number of figures of the case whose repeats disagree.
         compared: the number of figures of the case with several repeats.
+        dates: whether the values are those of several dates, and not of repeats.
     """
 
     figure: int
@@ -64,6 +68,7 @@ class Disagreement:
     states: tuple[State, State]
     figures: int
     compared: int
+    dates: bool = False
 
     def as_json(self, figures: Aggregates) -> dict[str, object]:
         """Return the form of ``verdict.json``."""
@@ -82,13 +87,14 @@ class Disagreement:
             "states": [asdict(each) for each in self.states],
             "figures": self.figures,
             "compared": self.compared,
+            "dates": self.dates,
         }
 
 
 def disagreements(
     figures: Aggregates, like: Numbers, sources: Mapping[str, str]
 ) -> tuple[Disagreement, ...]:
-    """Return the cases with figures whose repeats disagree, the largest difference first.
+    """Return the cases with figures whose repeats or dates disagree, the largest difference first.
 
     The spread of like nodes is that of one repeat. Two states would widen the spread of medians.
 
@@ -97,14 +103,54 @@ def disagreements(
         like: figures with the same number from 0 are of like nodes; shape (figures,).
         sources: the paths of imported outputs, by step. Empty for an own run.
     """
+    several = figures.valid & (figures.count > 1) & (figures.ranges[1] > 0)
+    dated = list(_dates(figures))
+    return (
+        *_worst(figures, _repeats(figures, like, sources, several), np.flatnonzero(several)),
+        *_worst(figures, dated, [each.figure for each in dated]),
+    )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A figure with several values, which have the same names for like nodes."""
+
+    figure: int
+    values: Values
+    spread: float | None
+    dates: bool = False
+
+
+def _worst(
+    figures: Aggregates, candidates: Iterable[_Compared], compared: Numbers | Sequence[int]
+) -> Iterator[Disagreement]:
+    """Yield the figure of each case with the largest difference, if it is large."""
+
+    def case(figure: int) -> str:
+        return figures.records.measurands[int(figures.measurand[figure])].case
+
+    found: dict[str, list[tuple[float, int, _Compared]]] = {}
+    for each in candidates:
+        difference = _difference(each.values)
+        large = LARGE if each.spread is None else max(LARGE_BESIDE_PEERS, SPREADS * each.spread)
+        if difference > large:
+            found.setdefault(case(each.figure), []).append((difference, each.figure, each))
+    several = Counter(map(case, compared))
+    for name, of_case in sorted(found.items(), key=lambda item: -max(item[1])[0]):
+        difference, figure, each = max(of_case)
+        states = _states(each.values)
+        yield Disagreement(
+            figure, difference, each.spread, states, len(of_case), several[name], each.dates
+        )
+
+
+def _repeats(
+    figures: Aggregates, like: Numbers, sources: Mapping[str, str], several: NDArray[np.bool_]
+) -> Iterator[_Compared]:
+    """Yield the figures of `several`, a mask, whose repeats may disagree."""
     least, greatest = figures.ranges
-    several = figures.valid & (figures.count > 1) & (greatest > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         candidates = several & ((greatest - least) / greatest > LARGE_BESIDE_PEERS)
-
-    @cache
-    def values(figure: int) -> Values:
-        return _named(figures.by_execution(figure), sources)
 
     @cache
     def spread(peers: int) -> float | None:
@@ -113,27 +159,34 @@ def disagreements(
         nodes = np.flatnonzero(several & (like == peers)).tolist()
         return _spread([_by_repeat(figures.by_execution(node), sources) for node in nodes])
 
-    found: dict[str, list[tuple[float, int]]] = {}
     for figure in np.flatnonzero(candidates).tolist():
-        difference, scatter = _difference(values(figure)), spread(int(like[figure]))
-        large = LARGE if scatter is None else max(LARGE_BESIDE_PEERS, SPREADS * scatter)
-        if difference > large:
-            found.setdefault(figures.record(figure).case, []).append((difference, figure))
-    compared = Counter(
-        figures.records.measurands[number].case for number in figures.measurand[several].tolist()
-    )
-    worst = ((case, *max(of_case), len(of_case)) for case, of_case in found.items())
-    return tuple(
-        Disagreement(
-            figure,
-            difference,
-            spread(int(like[figure])),
-            _states(values(figure)),
-            count,
-            compared[case],
-        )
-        for case, difference, figure, count in sorted(worst, key=lambda each: -each[1])
-    )
+        values = _named(figures.by_execution(figure), sources)
+        yield _Compared(figure, values, spread(int(like[figure])))
+
+
+def _dates(figures: Aggregates) -> Iterator[_Compared]:
+    """Yield the last figure of each node of which a label states several dates."""
+    parts = [_without_date(each) for each in figures.records.measurands]
+    dated = np.array([bool(date) for _, date in parts], dtype=bool)[figures.measurand]
+    groups: dict[Measurand, dict[int, dict[str, int]]] = {}
+    for figure in np.flatnonzero(figures.valid & dated & (figures.median > 0)).tolist():
+        measurand, date = parts[int(figures.measurand[figure])]
+        groups.setdefault(measurand, {}).setdefault(int(figures.node[figure]), {})[date] = figure
+    for nodes in groups.values():
+        values = [
+            {date: float(figures.median[figure]) for date, figure in each.items()}
+            for each in nodes.values()
+        ]
+        spread = _spread(values)
+        for each, of_node in zip(nodes.values(), values, strict=True):
+            if len(of_node) > 1:
+                yield _Compared(each[max(each)], of_node, spread, dates=True)
+
+
+def _without_date(measurand: Measurand) -> tuple[Measurand, str]:
+    parameters = json.loads(measurand.parameters)
+    date = str(parameters.pop(DATE, ""))
+    return measurand._replace(parameters=json.dumps(parameters, sort_keys=True)), date
 
 
 def _difference(values: Values) -> float:

@@ -21,6 +21,10 @@ Repeats = Mapping[int, tuple[float, ...]]
 """The values of each figure of like nodes, one for each execution."""
 
 
+DIGITS_ALIKE, DIGITS_WRONG = "digits-alike", "digits-wrong"
+"""The codes of judgements of digits that are, or are not, those of like nodes."""
+
+
 @dataclass(frozen=True)
 class Digits:
     """The digits of like nodes.
@@ -97,7 +101,7 @@ def _judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
         listed = ", ".join(f"{value:.9g}" for value in wrong)
         runs = sum(value != digits.value for value in values)
         reason = Message(
-            "digits-wrong",
+            DIGITS_WRONG,
             runs=runs,
             executions=len(values),
             values=listed,
@@ -107,5 +111,5 @@ def _judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
             **repeats,
         )
     else:
-        reason = Message("digits-alike", agreeing=digits.agreeing, nodes=nodes)
+        reason = Message(DIGITS_ALIKE, agreeing=digits.agreeing, nodes=nodes)
     return Judgement(PEERS, source, outcome, reason, digits.value, None, None, None)

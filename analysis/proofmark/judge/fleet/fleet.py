@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from proofmark.judge.fleet.thresholds import (
     FleetLimit,
     fleet_limit,
     level_of_one,
+    members_of,
 )
 from proofmark.judge.power import material_of, too_noisy
 from proofmark.judge.references.judgement import PEERS, Judgement
@@ -71,7 +72,7 @@ class FleetFigure:
     @property
     def code(self) -> str:
         """The first word of the codes of its messages."""
-        return "targets" if self.members == LIKE_TARGETS else "peers"
+        return members_of(self.record.node, targets=self.members == LIKE_TARGETS)
 
     def reason_alike(self, ratio: float) -> Message:
         """Return the reason of a value that keeps the limit.
@@ -221,7 +222,7 @@ def measure_fleet(
         first = figures.record(int(members[0]))
         better = metrics_of(benchmarks.case(first.case))[first.metric].better
         values = figures.median[members]
-        code: Literal["peers", "targets"] = "targets" if compared == LIKE_TARGETS else "peers"
+        code = members_of(first.node, targets=compared == LIKE_TARGETS)
         limit = fleet_limit(values, better, level_of_figure, code)
         bad = np.zeros(len(members), dtype=bool)
         if limit.limit is not None:

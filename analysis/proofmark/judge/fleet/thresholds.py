@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.nodesets import hosts_of
 from proofmark.judge.fleet.critical_values import (
     LEAST_NODES,
     Floats,
@@ -26,6 +27,10 @@ LEAST_DROP = 0.01
 """The least drop that is flagged. A drop of less than 1 % is accepted at any spread."""
 DROPS = (0.03, 0.05, 0.10, 0.50)
 """Drops for which the report states the power."""
+
+
+Members = Literal["peers", "pairs", "targets"]
+"""What is compared: the first word of the codes of messages."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,13 @@ class FleetLimit:
         return distance / self.spread if self.spread else (float("inf") if distance else 0.0)
 
 
+def members_of(node: str, *, targets: bool) -> Members:
+    """Return what is compared with a figure of `node`, a host or a set of hosts."""
+    if targets:
+        return "targets"
+    return "pairs" if len(hosts_of(node)) == 2 else "peers"
+
+
 def level_of_one(family: float, figures: int) -> float:
     """Return the level of one figure with which `figures` figures have the level `family`.
 
@@ -74,7 +86,7 @@ def fleet_limit(
     values: Sequence[float] | Floats,
     better: Literal["higher", "lower"],
     level: float,
-    members: Literal["peers", "targets"] = "peers",
+    members: Members = "peers",
 ) -> FleetLimit:
     """Return the limit below or above which a like node is flagged.
 
@@ -84,7 +96,7 @@ def fleet_limit(
         values: one for each node, in one unit.
         better: whether a higher or a lower value is better.
         level: probability that any of the nodes is flagged if all are healthy.
-        members: like nodes (``peers``), or storage targets; for the reasons.
+        members: like nodes (``peers``), pairs of nodes or storage targets; for the reasons.
     """
     array: Floats = np.asarray(values, dtype=np.float64)
     nodes, centre = len(array), float(np.median(array)) if len(array) else 0.0

@@ -9,6 +9,7 @@ from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.diagnosis.disagreeing import Disagreement, State
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.adoption_rules import dates_in
 from proofmark.report.page import Block, Cell, Column, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import figure_cell, name, settings
@@ -24,8 +25,9 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     if not verdict.disagreements:
         return
     why = _(
-        "A row shows the figure of a case with the largest difference between its repeats. The "
-        "repeats have two states. The cause is the machine, the program or its settings."
+        "A row shows the figure of a case with the largest difference between its repeats, or "
+        "between its dates. They have two states. The cause is the machine, the program or its "
+        "settings."
     )
     columns = (
         _("Figure"),
@@ -47,7 +49,7 @@ def blocks(run_data: RunData) -> Iterator[Block]:
         )
         for each in verdict.disagreements
     ]
-    caption = _("Repeats that disagree")
+    caption = _("Repeats and dates that disagree")
     yield Block(titles=(caption,), paragraphs=(why,), tables=(table(caption, columns, rows),))
 
 
@@ -75,11 +77,19 @@ def executions(run_data: RunData) -> Iterator[Block]:
 def sentence(found: Disagreement, verdict: Verdict) -> str:
     """Return a disagreement as one sentence."""
     result = verdict.results[found.figure]
-    text = _(
+    repeats = _(
         "{figure}: the repeats differ by {difference}, the spread of like nodes is {spread}: "
         "{low}; {high}. {figures} of {compared} figures of the case are such"
     )
+    dates = _(
+        "{figure}: the dates differ by {difference}, the spread of like nodes is {spread}: "
+        "{low}; {high}. {figures} of {compared} figures of the case are such"
+    )
+    text = dates if found.dates else repeats
     low, high = (_values(state, result.record.unit) for state in found.states)
+    named = (date for state in found.states for each in state.executions for date in dates_in(each))
+    if not found.dates and len(days := sorted(set(named))) > 1:
+        text += _("; dates: {dates}").format(dates=", ".join(days))
     return text.format(
         figure=", ".join(filter(None, (name(result), settings(result)))),
         difference=f"{percent(found.difference)} %",

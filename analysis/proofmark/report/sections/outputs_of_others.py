@@ -53,7 +53,7 @@ def files(run_data: RunData) -> Section:
     for title, names in (
         (_("Files that match no case"), adopted.unmatched),
         (
-            _("Folders that were not read"),
+            _("Not read"),
             [f"{path}: {why}" for path, why in adopted.not_entered.items()],
         ),
     ):
