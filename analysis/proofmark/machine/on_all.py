@@ -10,8 +10,7 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
     """Return ``on_all`` for a scheduler whose command starts a process on one node.
 
     `command` is for the node ``"$node"``. The script and its arguments are appended as one quoted
-    text, which the shell on the node splits again. The local node, ``$HOST``, needs no `command`;
-    ``same_host`` of ``hosts.sh`` finds it.
+    text, which the shell on the node splits again. The local node, ``$HOST``, needs no `command`.
     """
     quote = r"s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/"
     return [
@@ -21,7 +20,9 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
         "pids=",
         "trap 'kill $pids 2>/dev/null' TERM",
         f"for node in {shlex.join(nodes)}; do",
-        'if same_host "$node" "$HOST"; then sh "$@" </dev/null &',
+        # As same_host of hosts.sh: an address, or a name in another domain, is another node.
+        'if [ "$node" = "$HOST" ] || [ "${node%%.*}" = "$HOST" ] || [ "$node" = "${HOST%%.*}" ]',
+        'then sh "$@" </dev/null &',
         f'else {command} "$text" </dev/null & fi',
         'pids="$pids $!"',
         "done",

@@ -9,6 +9,7 @@ import pytest
 from tests.folders import PACKAGE
 
 from proofmark.common.host_names import HostTable, canonical, clashes, same_host, short_name
+from proofmark.machine.on_all import one_by_one
 from proofmark.records.hosts import HostNames
 
 NAMES = [
@@ -59,6 +60,23 @@ def test_scripts_have_the_same_rule(shell: list[str]) -> None:
     text = "\n".join([script, *calls])
     printed = subprocess.check_output([*shell], input=text, text=True).split()
     assert printed == ["yes" if same else "no" for _, _, same in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("node", "here", "same"),
+    [
+        ("n1", "n1", True),
+        ("n1", "n1.site", True),
+        ("n1.site", "n1", True),
+        ("n1.racka", "n1.rackb", False),
+        ("10.0.0.5", "10.0.0.6", False),
+        ("n1", "n10", False),
+    ],
+)
+def test_a_job_takes_no_other_host_for_its_own(node: str, here: str, same: bool) -> None:
+    lines = [*one_by_one([node], "printf remote; :"), "on_all -c 'printf local'"]
+    done = subprocess.check_output(["dash", "-c", "\n".join(lines)], env={"HOST": here}, text=True)
+    assert done == ("local" if same else "remote")
 
 
 @pytest.mark.parametrize(
