@@ -37,6 +37,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "adopt-no-node": "no node in its path, in its text or in a job script beside it",
     "adopt-other-node": "of nodes that -l does not select: {nodes}",
     "adopt-job-script": "a job script",
+    "adopt-io500": "of the IO500 submission {folder}: proofmark io500 FOLDER",
     "packed-damaged": "damaged: {problem}",
     "packed-ratio": "compressed by more than {ratio}: a fault or an attack",
     "packed-large": "more than {megabytes} MiB",

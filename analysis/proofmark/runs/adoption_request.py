@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from proofmark.cases.banners import Banners
+from proofmark.cases.io500 import phase_of, rules, submission_folders
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.host_names import alike_error, clashes
@@ -22,7 +23,20 @@ from proofmark.site.inventory import Site
 
 FolderReader = Callable[[OutputFolder], Mapping[str, str | Message]]
 """Recognises files of whole folders: returns the case of each, or why it is left over."""
-FOLDER_READERS: Sequence[FolderReader] = ()
+
+
+def of_io500(folder: OutputFolder) -> dict[str, str | Message]:
+    """Return the case of each output of the IO500 submissions in `folder`, or what it is."""
+    found: dict[str, str | Message] = {}
+    for place, paths in submission_folders(folder.paths).items():
+        for path in paths:
+            phase = phase_of(PurePosixPath(path).name)
+            case = rules().phases[phase].case if phase else ""
+            found[path] = case or Message("adopt-io500", folder=place)
+    return found
+
+
+FOLDER_READERS: Sequence[FolderReader] = (of_io500,)
 """They are asked before the banners of the cases."""
 
 

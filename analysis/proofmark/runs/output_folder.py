@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from fnmatch import translate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from proofmark.cases.reader.output_text import output_text
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes_below
 from proofmark.common.input_limits import MAX_ADOPTED_FILES, MAX_OUTPUT_BYTES
@@ -77,10 +77,8 @@ class OutputFolder:
 
 
 def text_of(content: bytes) -> str:
-    """Return the text of the begin of a file, without its byte order mark."""
-    wide = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-    text = content.decode("utf-16" if wide else "utf-8-sig", "replace")
-    return text.replace("\r\n", "\n")
+    """Return the text of the begin of a file, as readers see it."""
+    return output_text(content).replace("\r\n", "\n")
 
 
 @contextmanager

@@ -194,6 +194,16 @@ def test_a_folder_can_be_recognised_whole(plan: Plan, monkeypatch: pytest.Monkey
     assert "plan: 2 of 2 files: stream 2" in plan({"n1/result.txt": b"x", "n2/a": STREAM})
 
 
+def test_a_submission_of_io500_is_recognised(plan: Plan) -> None:
+    mdtest = (SAMPLES / "mdtest-4.0.0_create_files_n2.txt").read_bytes()
+    outputs = {"ior-easy-write.txt": IOR, "mdtest-easy-write.txt": mdtest, "find.txt": b"x"}
+    others = {"result.txt": b"[SCORE ] Bandwidth 1 GiB/s", "config.ini": b"[global]"}
+    files = {f"n001/{name}": content for name, content in {**outputs, **others}.items()}
+    printed = plan(files)
+    assert "of the IO500 submission n001: proofmark io500 FOLDER" in printed
+    assert "--case 'ior=" in printed and "mdtest-easy-write.txt" in printed
+
+
 def test_a_folder_without_outputs_is_refused(
     plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
