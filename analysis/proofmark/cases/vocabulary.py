@@ -46,6 +46,8 @@ DATE = "date"
 repeats."""
 UNSET = "default"
 """The value of a layout axis, or of hints, that changes nothing."""
+MESSAGE_SIZE = "bytes"
+"""The parameter of a figure that is the size of its messages."""
 LOAD, SENSOR = "load", "sensor"
 """The parameter of a figure that was measured beside a load: the case of the load. The parameter of
 a figure of a sensor: what measured it."""

@@ -208,4 +208,12 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "is not known how many are needed",
     "peers-noisy": "{ratio} × the median of {nodes} like nodes ({value}), {text}",
     "targets-noisy": "{ratio} × the median of {nodes} storage targets ({value}), {text}",
+    # judge: digits that a node computes
+    "digits-unlike": "no digits are those of most of {nodes} like nodes",
+    "digits-unproven": "{constant} of {repeated} nodes with repeats repeat their digits: this does "
+    "not prove that the program is reproducible; {agreeing} of {nodes} like nodes agree",
+    "digits-wrong": "wrong digits in {runs} of {executions} executions: {values}, but {agreeing} "
+    "of {nodes} like nodes compute {digits}; {constant} of {repeated} nodes with repeats repeat "
+    "their digits",
+    "digits-alike": "like its peers: the digits of {agreeing} of {nodes} like nodes",
 }

@@ -111,13 +111,12 @@ MESSAGES: Mapping[str, str] = {
     "targets-zero": "the median of the storage targets is 0",
     "targets-blind": "{nodes} storage targets with a spread of {spread} %: even a node that fails "
     "completely would not be detected",
-    "digits-unlike": "no digits are those of most of {nodes} like nodes",
-    "digits-unproven": "{constant} of {repeated} nodes with repeats repeat their digits: this does "
-    "not prove that the program is reproducible; {agreeing} of {nodes} like nodes agree",
-    "digits-wrong": "wrong digits in {runs} of {executions} executions: {values}, but {agreeing} "
-    "of {nodes} like nodes compute {digits}; {constant} of {repeated} nodes with repeats repeat "
-    "their digits",
-    "digits-alike": "like its peers: the digits of {agreeing} of {nodes} like nodes",
+    "peers-spike": "{ratio} × the median of {nodes} like nodes ({value}), but not at most other "
+    "message sizes: measure again",
+    "pairs-populations": "the pairs are not one population: {many} near {usual}, {few} near "
+    "{other}; state the fabric in the inventory, so that pairs of one distance are compared",
+    "nodes-populations": "the nodes are not one population: {many} near {usual}, {few} near "
+    "{other}; state their kinds or places, so that like nodes are compared",
     # judge: links, and the end of a run
     "link-slow": "{ratio} × the usual value of {pairs} like pairs ({value}); slow: {element} "
     "(confidence {percent} %)",

@@ -26,6 +26,8 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "cases",
     "pairs-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like pairs "
     "({value})",
+    "pairs-spike": "{ratio} × the median of {nodes} like pairs ({value}), but not at most other "
+    "message sizes: measure again",
     "pairs-few": "{nodes} like pairs: too few for a comparison ({needed} needed)",
     "pairs-zero": "the median of the like pairs is 0",
     "pairs-blind": "{nodes} like pairs with a spread of {spread} %: even a pair that fails "

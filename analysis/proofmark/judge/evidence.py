@@ -10,7 +10,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.baseline.of_run import BaselineOfRun
-from proofmark.judge.fleet.fleet import Distance
+from proofmark.judge.fleet.like_figures import Distance
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.links.paths import Paths
 from proofmark.judge.references.derived import NOTHING_RATED

@@ -36,7 +36,8 @@ from proofmark.judge.diagnosis.unlike_parts import unlike_parts
 from proofmark.judge.disturbed_nodes import disturbed_nodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.digits import judge_digits
-from proofmark.judge.fleet.fleet import Kinds, measure_fleet
+from proofmark.judge.fleet.fleet import measure_fleet
+from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.imported_rules import ImportedRules
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
@@ -89,7 +90,7 @@ def judge(evidence: Evidence) -> Verdict:
     stated = statements(facts, evidence.declared, accepted_of)
     nominal = nominal_parts(facts, stated)
     referred = judge_by_references(evidence, nominal)
-    fleet = measure_fleet(figures, benchmarks, facts, level, evidence.distance)
+    fleet = measure_fleet(figures, benchmarks, facts, level, evidence.distance, evidence.places)
     links = link_fit(figures, plan, benchmarks, evidence.paths, level) if evidence.paths else None
     changes = over_time(figures, benchmarks, level)
     answers = _joined(

@@ -12,7 +12,7 @@ from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.fleet import Kinds
+from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.headline import FLOOR
 from proofmark.judge.references.judgement import traits
 from proofmark.judge.results import WORDS, Results

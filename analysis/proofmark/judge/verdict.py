@@ -236,13 +236,16 @@ class Verdict:
         return {name.partition("/")[0] for name in names}
 
     def retest(self) -> tuple[str, ...]:
-        """Return the steps of the figures that fail within their noise: to be measured again.
+        """Return the steps of the figures to be measured again.
+
+        They fail within their noise, or are off at single message sizes.
 
         Steps whose planned executions alone fail are left out: further ones change nothing.
         """
         if self.imported:
             return ()
-        again = (each for each in self.of("FAIL") if each.retest and each.rerun_helps)
+        again = [each for each in self.of("FAIL") if each.retest and each.rerun_helps]
+        again += (self.results[place] for place in self.fleet.spiked.tolist())
         return tuple(dict.fromkeys(step for result in again for step in result.steps))
 
     def retest_command(self) -> str:

@@ -21,7 +21,8 @@ from proofmark.common.files import write_whole
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.slow_targets import slow_targets
-from proofmark.judge.fleet.fleet import LIKE_TARGETS, Fleet, measure_fleet
+from proofmark.judge.fleet.fleet import Fleet, measure_fleet
+from proofmark.judge.fleet.like_figures import LIKE_TARGETS
 from proofmark.judge.judging import judge_and_write
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import Record, Records

@@ -260,10 +260,12 @@ def _computed(
     rule: Agreement, expression: str, names: Mapping[str, Parameter]
 ) -> tuple[float, float] | None:
     """Return the least and the greatest value by the printed digits; None: a number is missing."""
-    known = [name for name in _names_in(expression) if name in names]
+    needed = _names_in(expression)
+    if not needed <= names.keys():
+        return None
     halves = {
         name: half
-        for name in known
+        for name in needed
         if (half := rule.rounded.get(name, getattr(names[name], "half", 0.0)))
     }
     if any(abs(float(names[name])) <= half for name, half in halves.items()):
@@ -273,7 +275,7 @@ def _computed(
             evaluate(expression, {**names, **_moved(names, halves, signs)}, file="", key="agree")
             for signs in product((-1, 1), repeat=len(halves))
         ]
-    except BadInput:  # the row lacks a number
+    except BadInput:  # a division by zero
         return None
     return (min(found), max(found)) if all(map(math.isfinite, found)) else None
 

@@ -12,7 +12,7 @@ from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.fleet import Kinds
+from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.records.columns import Numbers
 from proofmark.site.accepted_baseline import COLUMNS
 from proofmark.software.software import Software

@@ -12,7 +12,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.baseline_table import programs_of, values_table
-from proofmark.judge.fleet.fleet import Kinds
+from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.shared_traits import machine_traits, software_traits, traits_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts

@@ -20,7 +20,8 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES
-from proofmark.judge.fleet.fleet import LIKE_NODES, Fleet
+from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.fleet.like_figures import LIKE_NODES
 from proofmark.judge.references.judgement import Judgement, OfCase
 from proofmark.records.columns import VIRTUAL, Floats, Measurand, Records
 from proofmark.site.node.facts import NodeFacts

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.fleet import Kinds, like_nodes
+from proofmark.judge.fleet.like_figures import Kinds, like_nodes
 from proofmark.judge.references.judgement import PEERS, Judgement, Nodes
 
 Repeats = Mapping[int, tuple[float, ...]]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +12,20 @@ import numpy as np
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
-from proofmark.cases.vocabulary import MEASURED, STORAGE_TARGET, TOGETHER
+from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet_noise import repeats_of_nodes
+from proofmark.judge.fleet.like_figures import (
+    LIKE_NODES,
+    LIKE_TARGETS,
+    Distance,
+    Kinds,
+    like_nodes,
+    like_targets,
+)
+from proofmark.judge.fleet.populations import Group, Places, populations_of
+from proofmark.judge.fleet.spikes import Off, spikes
 from proofmark.judge.fleet.thresholds import (
     DROPS,
     FAMILY_LEVEL,
@@ -27,7 +36,7 @@ from proofmark.judge.fleet.thresholds import (
 )
 from proofmark.judge.power import material_of, too_noisy
 from proofmark.judge.references.judgement import PEERS, Judgement
-from proofmark.records.columns import Floats, Measurand, Numbers, Record
+from proofmark.records.columns import Floats, Numbers, Record
 from proofmark.site.node.facts import NodeFacts
 
 
@@ -127,6 +136,7 @@ class Fleet:
         level: probability that any node is flagged on a healthy machine.
         figures: the figures of like nodes.
         alike, failed: the numbers of the results that keep or miss the limit of their fleet.
+        spiked: those that miss it at single message sizes only. They are measured again.
         of: the place of each result in `figures`; -1 if it has no like nodes.
         median: of each result.
     """
@@ -135,6 +145,7 @@ class Fleet:
     figures: tuple[FleetFigure, ...] = ()
     alike: Numbers = field(default_factory=lambda: _NONE, repr=False)
     failed: Numbers = field(default_factory=lambda: _NONE, repr=False)
+    spiked: Numbers = field(default_factory=lambda: _NONE, repr=False)
     of: Numbers = field(default_factory=lambda: _NONE, repr=False)
     median: Floats = field(default_factory=lambda: np.array([]), repr=False)
 
@@ -149,7 +160,8 @@ class Fleet:
         place = int(self.of[result])
         if place < 0:
             return None
-        return _judgement(self.figures[place], float(self.median[result]))
+        spiked = bool(np.isin(result, self.spiked))
+        return _judgement(self.figures[place], float(self.median[result]), spiked=spiked)
 
     def reason_alike(self, result: int) -> Message:
         """Return the reason of a result in `alike`, without making its judgement."""
@@ -168,26 +180,7 @@ class Fleet:
         return (figure for figure in self.figures if figure.fleet_limit.limit is not None)
 
 
-LIKE_NODES = "like nodes"
-"""Nodes with the same hardware."""
-LIKE_TARGETS = "storage targets"
-"""Storage targets of a file system that the same nodes used."""
-
 _NONE: Numbers = np.array([], dtype=np.int64)
-
-
-def hardware_kind(facts: NodeFacts | None) -> str:
-    """Return the processor model, sockets and cores: nodes with the same are compared.
-
-    Firmware and settings are left out, because the comparison shall find their differences.
-    """
-    if facts is None:
-        return ""
-    return f"{facts.cpu_model}, {facts.sockets} × {facts.cores // max(1, facts.sockets)} cores"
-
-
-Distance = Callable[[Sequence[str]], str]
-"""Returns the nearest level whose switch two hosts share; empty for other sets of hosts."""
 
 
 def measure_fleet(
@@ -196,10 +189,12 @@ def measure_fleet(
     nodes: Mapping[str, NodeFacts],
     level: float,
     distance: Distance | None = None,
+    places: Places | None = None,
 ) -> Fleet:
     """Return the comparison of figures that differ only in the node, on like hardware.
 
     Figures of the same nodes that differ only in the storage target are compared in the same way.
+    Nodes and pairs of several populations are compared within each, or not at all.
 
     Args:
         figures: of a run; each valid one, of a node or a pair of nodes, is compared.
@@ -207,107 +202,83 @@ def measure_fleet(
         nodes: hardware by host name.
         level: probability that any node is flagged on a healthy machine.
         distance: of a pair; only pairs of the same distance are compared. None: any pairs.
+        places: switches and rack, by host: facts that may separate populations.
     """
     kinds = Kinds(nodes, distance)
+    targets = (Group(each, LIKE_TARGETS) for each in like_targets(figures))
     groups = [
-        *((LIKE_NODES, each) for each in like_nodes(figures, benchmarks, kinds, same_digits=False)),
-        *((LIKE_TARGETS, each) for each in like_targets(figures)),
+        part
+        for each in like_nodes(figures, benchmarks, kinds, same_digits=False)
+        for part in populations_of(figures, Group(each), kinds, places or {})
     ]
+    groups += targets
     level_of_figure, material = level_of_one(level, len(groups)), material_of(benchmarks)
-    fleet_figures: list[FleetFigure] = []
-    alike: list[Numbers] = [_NONE]
-    failed: list[Numbers] = [_NONE]
-    of = np.full(len(figures), -1, dtype=np.int64)
-    for compared, members in groups:
-        first = figures.record(int(members[0]))
+    limits: list[FleetLimit] = []
+    families: dict[object, list[Off]] = {}
+    for group in groups:
+        first = figures.record(int(group.members[0]))
         better = metrics_of(benchmarks.case(first.case))[first.metric].better
-        values = figures.median[members]
-        code = members_of(first.node, targets=compared == LIKE_TARGETS)
-        limit = fleet_limit(values, better, level_of_figure, code)
-        bad = np.zeros(len(members), dtype=bool)
-        if limit.limit is not None:
-            bad = values < limit.limit if better == "higher" else values > limit.limit
-            alike.append(members[~bad])
-            failed.append(members[bad])
+        code = members_of(first.node, targets=group.compared == LIKE_TARGETS)
+        limit = fleet_limit(figures.median[group.members], better, level_of_figure, code)
+        if group.why:
+            limit = replace(limit, limit=None, powerless=group.why)
+        limits.append(limit)
+        off = group.members, limit.missed(figures.median[group.members]), limit
+        families.setdefault((_without_size(first), kinds.of(first.node), group.fact), []).append(
+            off
+        )
+    spiked = np.concatenate([_NONE, *(spikes(figures, each, level) for each in families.values())])
+    of = np.full(len(figures), -1, dtype=np.int64)
+    fleet_figures: list[FleetFigure] = []
+    judged, failed = np.zeros(len(figures), dtype=bool), np.zeros(len(figures), dtype=bool)
+    for group, limit in zip(groups, limits, strict=True):
+        members, first = group.members, figures.record(int(group.members[0]))
+        better = metrics_of(benchmarks.case(first.case))[first.metric].better
+        judged[members] = limit.limit is not None
+        failed[members] = limit.missed(figures.median[members])
+        failed[spiked] = False
         of[members] = len(fleet_figures)
-        flagged = tuple(_name(figures, int(figure), compared) for figure in members[bad])
-        kind, _ = kinds.of(first.node)
+        flagged = tuple(_name(figures, each, group) for each in members[failed[members]].tolist())
+        kind = "; ".join(filter(None, (kinds.of(first.node)[0], group.fact)))
         needed = repeats_of_nodes(figures, members, limit, material(first))
         noise = too_noisy(limit.detectable, material(first), needed) if limit.limit else NOTHING
         fleet_figures.append(
-            FleetFigure(first, kind, better, limit, flagged, compared, noise, needed)
+            FleetFigure(first, kind, better, limit, flagged, group.compared, noise, needed)
         )
+    judged[spiked] = False
     return Fleet(
         level=level,
         figures=tuple(fleet_figures),
-        alike=np.concatenate(alike),
-        failed=np.concatenate(failed),
+        alike=np.flatnonzero(judged & ~failed),
+        failed=np.flatnonzero(failed),
+        spiked=np.sort(spiked),
         of=of,
         median=figures.median,
     )
 
 
-def _name(figures: Aggregates, figure: int, compared: str) -> str:
+def _without_size(record: Record) -> tuple[object, ...]:
+    """Return what the figures of one node that differ only in the size of messages share."""
+    parameters = {key: each for key, each in record.parameters.items() if key != MESSAGE_SIZE}
+    sized = MESSAGE_SIZE in record.parameters
+    what = (record.case, record.benchmark, record.metric, record.mode, record.placement)
+    build = record.origin, record.environment_hash
+    return (*what, *build, json.dumps(parameters, sort_keys=True), sized or id(record))
+
+
+def _name(figures: Aggregates, figure: int, group: Group) -> str:
     """Return the node of a figure, or its storage target."""
-    if compared == LIKE_NODES:
+    if group.compared == LIKE_NODES:
         return figures.records.nodes[int(figures.node[figure])]
     return str(figures.record(figure).parameters[STORAGE_TARGET])
 
 
-def like_nodes(
-    figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds, *, same_digits: bool
-) -> Iterator[Numbers]:
-    """Yield the numbers of the figures of each group of two or more like nodes.
-
-    `same_digits` chooses the metrics that have it, or the others, which are speeds. Metrics without
-    ``peers`` are left out. Pairs that measured together are not alike: some of them share links.
-    """
-    kind, names = kinds.numbers(figures.records.nodes)
-    valid = np.flatnonzero(figures.valid)
-    alike = figures.identity[valid] * max(1, len(names)) + kind[figures.node[valid]]
-    by_group = np.argsort(alike, kind="stable")
-    borders = np.flatnonzero(np.diff(alike[by_group])) + 1
-    groups = [valid[places] for places in np.split(by_group, borders) if len(places) > 1]
-    for members in sorted(groups, key=lambda group: int(group[0])):
-        measurand = figures.records.measurands[figures.measurand[members[0]]]
-        metric = metrics_of(benchmarks.case(measurand.case)).get(measurand.metric)
-        parameters = figures.record(int(members[0])).parameters
-        if parameters.get(MEASURED) == TOGETHER:
-            continue
-        if metric and metric.peers and metric.same_digits == same_digits:
-            yield members  # without a metric it is unknown whether higher or lower is better
-
-
-class Kinds:
-    """The hardware of each node or pair, and the distance of a pair if it is known."""
-
-    def __init__(self, nodes: Mapping[str, NodeFacts], distance: Distance | None = None) -> None:
-        self._nodes, self._distance = nodes, distance or (lambda _: "")
-        self._known: dict[str, tuple[str, int]] = {}
-
-    def numbers(self, nodes: Iterable[str]) -> tuple[Numbers, list[tuple[str, int]]]:
-        """Return the number of the kind of each node or pair, and the kinds by number."""
-        places: dict[tuple[str, int], int] = {}
-        kind = [places.setdefault(self.of(node), len(places)) for node in nodes]
-        return np.array(kind, dtype=np.int64), list(places)
-
-    def of(self, node: str) -> tuple[str, int]:
-        """Return the hardware and distance of a node or a set of nodes, and its number of nodes."""
-        if node not in self._known:
-            hosts = hosts_of(node)
-            kinds = sorted({hardware_kind(self._nodes.get(host)) for host in hosts})
-            level = self._distance(hosts)
-            parts = filter(None, [" and ".join(kinds), level and f"distance {level}"])
-            self._known[node] = "; ".join(parts), len(hosts)
-        return self._known[node]
-
-
-def _judgement(figure: FleetFigure, value: float) -> Judgement:
+def _judgement(figure: FleetFigure, value: float, *, spiked: bool) -> Judgement:
     """Return the judgement of one node's value by like nodes.
 
     A value that is like those of its peers is UNJUDGED, because nodes that are all bad agree.
     """
-    limit, better = figure.fleet_limit, figure.better
+    limit = figure.fleet_limit
     source, bounds = figure.judgement_parts
     if limit.limit is None:
         return Judgement(
@@ -315,36 +286,15 @@ def _judgement(figure: FleetFigure, value: float) -> Judgement:
         )
     ratio = value / limit.centre
     reason = figure.reason_alike(ratio)
-    bad = value < limit.limit if better == "higher" else value > limit.limit
-    if bad:
+    bad = bool(limit.missed(value))
+    if spiked:
+        reason = figure.reason("spike", ratio)
+    elif bad:
         deviation, accepted = limit.deviation(value), f"{limit.critical:.1f}"
         if deviation == float("inf"):
             reason = figure.reason("off", ratio, accepted=accepted)
         else:
             away = f"{deviation:.1f}"
             reason = figure.reason("off-by", ratio, accepted=accepted, deviation=away)
-    outcome = "FAIL" if bad else "UNJUDGED"
+    outcome = "FAIL" if bad and not spiked else "UNJUDGED"
     return Judgement(PEERS, source, outcome, reason, limit.centre, ratio, *bounds)
-
-
-def like_targets(figures: Aggregates) -> Iterator[Numbers]:
-    """Yield the numbers of the valid figures of each group of two or more like targets."""
-    keys = [_without_target(each) for each in figures.records.measurands]
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for figure in np.flatnonzero(figures.valid).tolist():
-        key = keys[figures.measurand[figure]]
-        if key is not None:
-            groups.setdefault((key, int(figures.node[figure])), []).append(figure)
-    for members in groups.values():
-        if len(members) > 1:
-            yield np.array(members, dtype=np.int64)
-
-
-def _without_target(measurand: Measurand) -> Measurand | None:
-    """Return `measurand` without its storage target; None if it has none."""
-    if f'"{STORAGE_TARGET}"' not in measurand.parameters:
-        return None
-    parameters = json.loads(measurand.parameters)
-    if parameters.pop(STORAGE_TARGET, None) is None:
-        return None
-    return measurand._replace(parameters=json.dumps(parameters, sort_keys=True))

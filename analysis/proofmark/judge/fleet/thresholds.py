@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -54,6 +54,12 @@ class FleetLimit:
     limit: float | None
     detectable: float
     powerless: Message = NOTHING
+
+    def missed(self, values: Floats | float) -> Any:
+        """Return whether values are worse than the limit: a mask for an array."""
+        if self.limit is None:
+            return np.zeros(np.shape(values), dtype=bool)
+        return values < self.limit if self.limit < self.centre else values > self.limit
 
     def power_at(self, drop: float) -> float:
         """Return the probability that a node worse by `drop` (0.05: five percent) is flagged."""
@@ -112,7 +118,7 @@ def fleet_limit(
     detectable = max(
         LEAST_DROP, (critical + NormalDist().inv_cdf(SURE) * deviation_of_one(nodes)) * spread
     )
-    if drop >= 1:
+    if detectable >= 1:
         why = Message(f"{members}-blind", nodes=nodes, spread=f"{100 * spread:.1f}")
         return FleetLimit(nodes, centre, spread, critical, None, detectable, why)
     return FleetLimit(nodes, centre, spread, critical, centre * (1 + sign * drop), detectable)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import ALONE, MEASURED
+from proofmark.cases.vocabulary import ALONE, MEASURED, MESSAGE_SIZE
 from proofmark.common.units import measure
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.links.paths import Paths
@@ -17,9 +17,6 @@ from proofmark.judge.links.samples import Samples, Series
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
 from proofmark.records.columns import Measurand, Numbers
-
-SIZE = "bytes"
-"""The parameter of a figure that is the size of its messages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +99,7 @@ def _series(figures: Aggregates, benchmarks: Benchmarks) -> tuple[Numbers, list[
     for number, each in enumerate(measurands):
         parameters = json.loads(each.parameters)
         if MEASURED in parameters:
-            parameters.pop(SIZE, None)
+            parameters.pop(MESSAGE_SIZE, None)
             same = json.dumps(parameters, sort_keys=True)
             groups.setdefault(each._replace(metric="", unit="", parameters=same), []).append(number)
     of = np.full(len(measurands), -1, dtype=np.int64)
@@ -118,7 +115,8 @@ def _series(figures: Aggregates, benchmarks: Benchmarks) -> tuple[Numbers, list[
 def _chosen(measurands: Mapping[int, Measurand], benchmarks: Benchmarks) -> Iterator[int]:
     """Yield the measurands of the metric and size that count, of one case."""
     sizes = {
-        number: json.loads(each.parameters).get(SIZE, 0) for number, each in measurands.items()
+        number: json.loads(each.parameters).get(MESSAGE_SIZE, 0)
+        for number, each in measurands.items()
     }
     for base, better, best in (("byte/s", "higher", max), ("s", "lower", min)):
         metrics = benchmarks.case(next(iter(measurands.values())).case).metrics

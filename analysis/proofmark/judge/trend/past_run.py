@@ -24,7 +24,7 @@ from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
-from proofmark.judge.fleet.fleet import hardware_kind
+from proofmark.judge.fleet.like_figures import hardware_kind
 from proofmark.judge.shared_traits import machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers, Scalar

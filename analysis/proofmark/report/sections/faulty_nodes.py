@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from proofmark.common.files import is_regular, sha256_of
 from proofmark.common.nodesets import folded
@@ -174,7 +174,13 @@ def _detection_power(run_data: RunData) -> Iterator[Block]:
     fleet = run_data.verdict.fleet
     if not fleet.figures:
         return
-    rows = [_power(figure) for figure in fleet.figures]
+    seen = [figure for figure in fleet.figures if figure.fleet_limit.limit is not None]
+    rows = [_power(figure) for figure in seen]
+    powerless: dict[str, list[FleetFigure]] = {}
+    for figure in fleet.figures:
+        if why := figure.fleet_limit.powerless:
+            powerless.setdefault(why.code, []).append(figure)
+    rows += [_powerless(figures) for figures in powerless.values()]
     columns = (
         _("Figure"),
         Column(_("Nodes"), "number"),
@@ -201,20 +207,17 @@ def _detection_power(run_data: RunData) -> Iterator[Block]:
     yield Block(titles=(caption,), paragraphs=(explanation,), folds=(fold,))
 
 
+def _name(figure: FleetFigure) -> tuple[str, str]:
+    record = figure.record
+    words = filter(None, (record.case, record.benchmark, record.metric))
+    details = filter(None, (record.placement, pairs(record.parameters), figure.kind))
+    return " ".join(dict.fromkeys(words)), ", ".join(details)
+
+
 def _power(figure: FleetFigure) -> tuple[Cell | str, ...]:
     record, limit = figure.record, figure.fleet_limit
-    words = filter(None, (record.case, record.benchmark, record.metric))
-    details = ", ".join(filter(None, (record.placement, pairs(record.parameters), figure.kind)))
-    name = Cell(" ".join(dict.fromkeys(words)), "strong", details=(details,))
-    if limit.limit is None:
-        return (
-            name,
-            str(limit.nodes),
-            number(limit.centre),
-            "–",
-            localized(limit.powerless),
-            *["–"] * 4,
-        )
+    words, details = _name(figure)
+    name = Cell(words, "strong", details=(details,))
     return (
         name,
         str(limit.nodes),
@@ -224,3 +227,10 @@ def _power(figure: FleetFigure) -> tuple[Cell | str, ...]:
         f"{100 * limit.detectable:.2g} %",
         *(f"{100 * limit.power_at(drop):.0f} %" for drop in (0.03, 0.05, 0.10)),
     )
+
+
+def _powerless(figures: Sequence[FleetFigure]) -> tuple[Cell | str, ...]:
+    """Return the row of all figures that are not judged for one reason, with one example."""
+    name = Cell(count(len(figures), "figure"), "strong", details=_name(figures[0]))
+    limit = figures[0].fleet_limit
+    return (name, str(limit.nodes), *["–"] * 2, localized(limit.powerless), *["–"] * 4)

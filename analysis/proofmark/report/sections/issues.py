@@ -12,7 +12,7 @@ from proofmark.judge.results import CONFIRMING, Result
 from proofmark.records.columns import EMULATED, Record
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.run_data import RunData
-from proofmark.report.sections import blas_kernels, disagreements
+from proofmark.report.sections import blas_kernels, disagreements, fleet_findings
 from proofmark.report.sections import fabric_elements as links
 from proofmark.report.sections import limit_table as limits
 from proofmark.report.sections.figure_tables import figure_cell, median_text, verdict_cell
@@ -40,6 +40,7 @@ def section(run_data: RunData) -> Section:
         *_file_systems(run_data),
         *_before_jobs(run_data),
         *_unmet(run_data),
+        *fleet_findings.blocks(run_data),
         *_retest(run_data),
         *limits.idle(run_data),
         *_not_run(run_data),
@@ -160,7 +161,8 @@ def _unmet(run_data: RunData) -> Iterator[Block]:
 
 def _retest(run_data: RunData) -> Iterator[Block]:
     if command := run_data.verdict.retest_command():
-        again = sum(result.retest for result in run_data.verdict.of("FAIL"))
+        verdict = run_data.verdict
+        again = sum(result.retest for result in verdict.of("FAIL")) + len(verdict.fleet.spiked)
         why = _(
             "{figures} outside the limits by less than the noise, or in fewer than {number} "
             "undisturbed repeats. Measure again before you act on a failure. The verdict then uses "
@@ -175,9 +177,8 @@ def _figures(run_data: RunData, results: Sequence[Result]) -> Cell:
     records = [result.record for result in results]
     benchmarks = dict.fromkeys(record.benchmark for record in records)
     metrics = dict.fromkeys(record.metric for record in records)
-    cases = dict.fromkeys(record.case for record in records)
     return Cell(
-        f"{', '.join(cases)}: {count(len(results), 'figure')}",
+        f"{', '.join({each.case: 0 for each in records})}: {count(len(results), 'figure')}",
         "strong",
         details=(_some(benchmarks), _some(metrics)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.judge.fleet.fleet import LIKE_TARGETS
+from proofmark.judge.fleet.like_figures import LIKE_TARGETS
 from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number

@@ -1,0 +1,202 @@
+"""Whether like nodes or pairs are one population, and which facts separate several.
+
+Median and spread describe one population. If a fabric has near and far pairs, the pairs of the
+smaller group are no outliers: the groups are compared apart, or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofmark.common.message import NOTHING, Message
+from proofmark.common.nodesets import hosts_of
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.critical_values import FEW, LEAST_NODES
+from proofmark.judge.fleet.like_figures import LIKE_NODES, Kinds
+from proofmark.records.columns import Floats, Numbers
+
+Mask = NDArray[np.bool_]
+Places = Mapping[str, Mapping[str, str]]
+"""Switches and rack, by host."""
+LEAST_SHARE, LEAST_SHARE_OF_NODES = 0.1, 0.2
+"""The least share of pairs, and of single nodes, that is a population. Fewer slow ones may be
+outliers: the spread of the others is known in spite of them."""
+EXPLAINED = 0.8
+"""The least part of the smaller population that a fact must explain: Goodman and Kruskal's lambda,
+Measures of association for cross classifications, JASA 49 (1954), section 5."""
+LEAST_APART = 0.01
+"""The least distance of two populations, as a part of their values."""
+_TRIALS, _MOST, _LEVEL, _SEED = 2000, 1000, 0.01, 37
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Figures that are compared with each other.
+
+    Attributes:
+        members: their numbers.
+        compared: `LIKE_NODES` or `LIKE_TARGETS`.
+        fact: what separates them from other figures of like nodes; empty for all of these.
+        why: why they are not compared, or `NOTHING`.
+    """
+
+    members: Numbers
+    compared: str = LIKE_NODES
+    fact: str = ""
+    why: Message = NOTHING
+
+
+def populations_of(
+    figures: Aggregates, group: Group, kinds: Kinds, places: Places
+) -> Iterator[Group]:
+    """Yield the populations of a group; the group itself if it is one.
+
+    Single nodes whose hardware is known to be alike are one: a slower part of them is a fault, and
+    not another kind.
+    """
+    nodes, values = figures.records.nodes, figures.median[group.members]
+    names = [nodes[node] for node in figures.node[group.members].tolist()]
+    kind, hosts = kinds.of(names[0])
+    first = figures.record(int(group.members[0]))
+    alone = hosts == 1
+    upper = None
+    if not (alone and kind):
+        upper = two_populations(values, LEAST_SHARE_OF_NODES if alone else LEAST_SHARE)
+    if upper is None or (not alone and (of_bad_hosts(names, upper) or of_bad_hosts(names, ~upper))):
+        yield group
+        return
+    fact, value_of = separating(names, upper, places) or ("", [])
+    if not fact:
+        smaller = upper if 2 * upper.sum() <= len(upper) else ~upper
+        few, many = (float(np.median(values[mask])) for mask in (smaller, ~smaller))
+        code = "nodes-populations" if alone else "pairs-populations"
+        numbers = {"many": int((~smaller).sum()), "few": int(smaller.sum())}
+        shown = {"usual": f"{many:.4g} {first.unit}", "other": f"{few:.4g} {first.unit}"}
+        yield replace(group, why=Message(code, **numbers, **shown))
+        return
+    rest = {host: {k: v for k, v in of.items() if k != fact} for host, of in places.items()}
+    for value in dict.fromkeys(value_of):
+        mask = np.array([each == value for each in value_of])
+        label = "; ".join(filter(None, (group.fact, f"{fact}: {value}")))
+        part = replace(group, members=group.members[mask], fact=label)
+        yield from populations_of(figures, part, kinds, rest)
+
+
+def two_populations(values: Floats, least_share: float = LEAST_SHARE) -> Mask | None:
+    """Return the members of the upper of two populations; None if there is one.
+
+    One normal population is taken for two in at most 1 of 100 cases: the squares between the best
+    two parts are compared with those of simulated populations. Besides, fewer members are in the
+    middle between both medians than around either. So one population with a long tail stays one.
+
+    Source: J. A. Hartigan, Asymptotic distributions for clustering criteria, Annals of Statistics
+    6 (1978), section 1.
+
+    Args:
+        values: positive; shape (members,).
+        least_share: of the smaller population. The extremes beyond it are moved to it, so that
+            single outliers decide nothing.
+    """
+    if len(values) < FEW or min(values) <= 0:
+        return None
+    logs = np.log(_without_ties(values))
+    between, cuts = _between(logs[None, :], least_share)
+    if between[0] <= _critical(min(len(values), _MOST), least_share):
+        return None
+    low, high = np.median(logs[: cuts[0] + 1]), np.median(logs[cuts[0] + 1 :])
+    near = [
+        int((np.abs(logs - place) < (high - low) / 8).sum())
+        for place in (low, (low + high) / 2, high)
+    ]
+    upper: Mask = values > np.sort(values)[cuts[0]]
+    least = _least(len(values), least_share)
+    several = high - low >= LEAST_APART and near[1] < min(near[0], near[2])
+    return upper if several and least <= upper.sum() <= len(values) - least else None
+
+
+def _without_ties(values: Floats) -> Floats:
+    """Return sorted values, the equal ones spread over the interval that was rounded to them."""
+    decimals = next((n for n in range(7) if np.allclose(values, values.round(n), 1e-12)), 7)
+    unique, counts = np.unique(values, return_counts=True)
+    inside = np.concatenate([(np.arange(each) + 0.5) / each - 0.5 for each in counts])
+    spread = np.repeat(unique, counts) + inside * 10.0**-decimals
+    positive: Floats = np.maximum(spread, unique[0] / 2)
+    return positive
+
+
+def _least(members: int, share: float) -> int:
+    return max(LEAST_NODES, math.ceil(share * members))
+
+
+def _between(ordered: Floats, least_share: float) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the largest part of the squares that is between two parts, and where they meet.
+
+    Args:
+        ordered: values in increasing order; shape (fleets, members).
+        least_share: of the smaller part.
+    """
+    members = ordered.shape[1]
+    least = _least(members, least_share)
+    kept = np.clip(ordered, ordered[:, [least - 1]], ordered[:, [members - least]])
+    kept = kept - kept.mean(axis=1, keepdims=True)
+    count = np.arange(1, members)
+    squares = np.cumsum(kept, axis=1)[:, :-1] ** 2 * (1 / count + 1 / (members - count))
+    total = np.maximum((kept**2).sum(axis=1), np.finfo(float).tiny)
+    tried = squares[:, least - 1 : members - least]
+    return tried.max(axis=1) / total, least - 1 + tried.argmax(axis=1)
+
+
+@lru_cache(maxsize=256)
+def _critical(members: int, least_share: float) -> float:
+    """Return the part between two parts that one normal population exceeds with `_LEVEL`."""
+    samples = np.random.default_rng(_SEED).standard_normal((_TRIALS, members))
+    return float(np.quantile(_between(np.sort(samples, axis=1), least_share)[0], 1 - _LEVEL))
+
+
+def of_bad_hosts(names: Sequence[str], slow: Mask) -> bool:
+    """Return whether hosts with only slow pairs explain all slow pairs.
+
+    Pairs of another switch are fast among themselves. Those of bad hosts are not.
+    """
+    pairs = [hosts_of(name) for name in names]
+    fast = {host for of_pair, bad in zip(pairs, slow, strict=True) if not bad for host in of_pair}
+    return all(set(of_pair) - fast for of_pair, bad in zip(pairs, slow, strict=True) if bad)
+
+
+def separating(names: Sequence[str], slow: Mask, places: Places) -> tuple[str, list[str]] | None:
+    """Return the fact that separates two populations, with its value for each member, or None.
+
+    Args:
+        names: the nodes or pairs.
+        slow: the members of the slower population.
+        places: switches and rack, by host.
+    """
+    best, found = EXPLAINED * min(slow.sum(), len(slow) - slow.sum()), None
+    for fact, values in _facts(names, places):
+        cells = Counter(zip(values, slow.tolist(), strict=True))
+        kinds = set(values)
+        if not 1 < len(kinds) <= len(names) / (2 * LEAST_NODES):
+            continue
+        misfits = sum(min(cells[kind, True], cells[kind, False]) for kind in kinds)
+        explained = min(slow.sum(), len(slow) - slow.sum()) - misfits
+        if explained >= best and (found is None or explained > best):
+            best, found = explained, (fact, values)
+    return found
+
+
+def _facts(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[str]]]:
+    """Yield each place of all members: of a node, or whether the nodes of a pair share it."""
+    sets = [hosts_of(name) for name in names]
+    known = [places.get(host, {}) for hosts in sets for host in hosts]
+    for fact in dict.fromkeys(fact for each in known for fact in each):
+        values = [[places.get(host, {}).get(fact, "") for host in hosts] for hosts in sets]
+        shared = ("same" if len({*each}) == 1 else "different" for each in values)
+        single = all(len(each) == 1 for each in values)
+        yield fact, [each[0] for each in values] if single else list(shared)
