@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from tests.bench import scale
 from tests.bench.acceptance import measure, sentence
 from tests.bench.bmc import by_the_kit, emulated
 from tests.bench.overhead import GOAL_MS, beyond_the_program
@@ -28,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--nodes", type=int, default=8437, help="number of nodes of an acceptance; 0: none"
     )
+    options.add_argument(
+        "--scale", type=int, default=2000, help="number of nodes of a run that is judged; 0: none"
+    )
     chosen = options.parse_args(arguments)
     console = Console(width=110)
     with tempfile.TemporaryDirectory(prefix="proofmark-bench-") as folder:
@@ -43,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         if chosen.nodes:
             console.print(f"{sentence(measure(chosen.nodes))}\n")
+        if chosen.scale:
+            console.print(f"A run of {chosen.scale} nodes, parsed, judged and reported:")
+            scale.main([folder, str(chosen.scale)])
         if chosen.pairs:
             console.print(compare(prepared(Path(folder) / "pairs"), FIGURES, chosen.pairs))
             console.print(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from tests.bench import acceptance, bmc, claims, odd_answers, overhead, pairs, s
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
+from proofmark.judge.judging import read_and_judge
 from proofmark.machine.bmc import client
 from proofmark.machine.schedulers import slurm
+from proofmark.runs.run import open_run
 
 HERE = {
     *("__main__", "acceptance", "bmc", "claims", "odd_answers", "overhead", "pairs"),
@@ -33,7 +37,7 @@ def test_each_bench_is_run() -> None:
 def test_the_overhead_of_steps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small = ["--steps=3", "--pairs=0", "--bmcs=0", "--nodes=0"]
+    small = ["--steps=3", "--pairs=0", "--bmcs=0", "--nodes=0", "--scale=0"]
     overview.main(small)
     assert "overhead of the step" in capsys.readouterr().out
     monkeypatch.setattr(overhead, "STAMP", "exit 7")
@@ -109,6 +113,31 @@ def test_a_run_of_many_nodes(tmp_path: Path) -> None:
     output.write_text("")
     with pytest.raises(SystemExit, match="INVALID"):
         scale.measure(run)
+
+
+def test_time_and_memory_grow_as_the_nodes(tmp_path: Path) -> None:
+    """Four times the nodes need at most five times the processor time, and keep five times as much.
+
+    The first run pays what only a process pays once: imports and simulated critical values.
+    """
+    _, small, large = (
+        cost_of(scale.make_run(tmp_path / f"{place}", nodes, repeats=1))
+        for place, nodes in enumerate((40, 40, 160))
+    )
+    assert all(most <= 5 * few for few, most in zip(small, large, strict=True)), (small, large)
+
+
+def cost_of(folder: Path) -> tuple[float, int]:
+    """Return the processor time in s to judge a run, and the bytes that its verdict keeps."""
+    tracemalloc.start()
+    begin = time.process_time()
+    run = open_run(folder)
+    kept = read_and_judge(run)
+    seconds = time.process_time() - begin
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept[1].results
+    return seconds, size
 
 
 def test_steps_by_the_kit_and_by_hand(tmp_path: Path) -> None:

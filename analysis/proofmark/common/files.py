@@ -235,8 +235,13 @@ def sha256_of(path: Path | str) -> str:
         OSError: the file is missing, a link or not regular.
     """
     file, _ = _open_regular(path)
-    with os.fdopen(file, "rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    try:
+        digest = hashlib.sha256()
+        while content := os.read(file, _CHUNK):
+            digest.update(content)
+        return digest.hexdigest()
+    finally:
+        os.close(file)
 
 
 @contextmanager

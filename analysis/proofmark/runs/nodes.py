@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json, write_whole
@@ -114,7 +116,31 @@ def nodes_of(run: Run) -> dict[str, Node]:
 @lru_cache(maxsize=1)
 def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> dict[str, Node]:
     """Read the files once for judging and for the report; `state` changes if a file changes."""
-    return {path.stem: _node(path, steps) for path in paths}
+    known: dict[object, Any] = {}
+    return {path.stem: _shared(_node(path, steps), known) for path in paths}
+
+
+_Model = TypeVar("_Model", bound=StrictModel)
+
+
+def _shared(model: _Model, known: dict[object, Any]) -> _Model:
+    """Return `model` with the equal parts of earlier models: like nodes differ in few of them."""
+    parts: dict[str, Any] = {}
+    for name, value in model:
+        if value is None or isinstance(value, (int, float)):
+            continue
+        part = value
+        if isinstance(value, StrictModel):
+            part = _shared(value, known)
+        elif isinstance(value, tuple):
+            part = tuple(
+                _shared(each, known) if isinstance(each, StrictModel) else each for each in value
+            )
+        key = tuple(part.items()) if isinstance(part, dict) else part
+        with suppress(TypeError):  # a part that contains a dictionary has no hash
+            part = known.setdefault((type(model), name, key), part)
+        parts[name] = part
+    return model.model_copy(update=parts)
 
 
 def _node(path: Path, steps: tuple[str, ...]) -> Node:
