@@ -122,7 +122,7 @@ def test_time_and_memory_grow_as_the_nodes(tmp_path: Path) -> None:
     """
     _, small, large = (
         cost_of(scale.make_run(tmp_path / f"{place}", nodes, repeats=1))
-        for place, nodes in enumerate((40, 40, 160))
+        for place, nodes in enumerate((20, 20, 80))
     )
     assert all(most <= 5 * few for few, most in zip(small, large, strict=True)), (small, large)
 
