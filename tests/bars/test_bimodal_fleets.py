@@ -104,4 +104,4 @@ def test_one_size_of_one_pair_is_measured_again() -> None:
     (spiked,) = fleet.spiked.tolist()
     assert fleet.figures[int(fleet.of[spiked])].record.parameters == {"bytes": SIZES[5]}
     judgement = fleet.judge(spiked)
-    assert judgement and (judgement.outcome, judgement.reason.code) == ("UNJUDGED", "peers-spike")
+    assert judgement and (judgement.outcome, judgement.reason.code) == ("UNJUDGED", "pairs-spike")

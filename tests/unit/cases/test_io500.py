@@ -69,20 +69,20 @@ def test_the_scores_are_means_of_the_phases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "change", "found"),
+    ("change", "phase", "found"),
     [
-        ("ior_hard_write", ("310.5", "254.2"), "254.2 s; at least 300 s are required"),
-        ("ior_easy_write", ("-D 300", "-D 30"), "-D 30; at least 300 s are required"),
-        ("mdtest_easy_write", ("-W 300", ""), "-W –; at least 300 s are required"),
-        ("ior_hard_read", ("-t 47008", "-t 1m"), "-t 1m; -t 47008 is required"),
-        ("ior_hard_write", ("-k", "-k -F"), "-F is not allowed"),
-        ("mdtest_hard_read", ("-w 3901", "-w 0"), "-w 0; -w 3901 is required"),
-        ("mdtest_hard_write", ("-P", "-u"), "-u is not allowed"),
-        ("mdtest_easy_stat", ("-u", ""), "without -u, which is required"),
-        ("mdtest_easy_delete", ("-P", "-w 4096"), "-w is not allowed"),
+        (("310.5", "254.2"), "ior_hard_write", "254.2 s; at least 300 s are required"),
+        (("-D 300", "-D 30"), "ior_easy_write", "-D 30; at least 300 s are required"),
+        (("-W 300", ""), "mdtest_easy_write", "-W –; at least 300 s are required"),
+        (("-t 47008", "-t 1m"), "ior_hard_read", "-t 1m; -t 47008 is required"),
+        (("-k", "-k -F"), "ior_hard_write", "-F is not allowed"),
+        (("-w 3901", "-w 0"), "mdtest_hard_read", "-w 0; -w 3901 is required"),
+        (("-P", "-u"), "mdtest_hard_write", "-u is not allowed"),
+        (("-u", ""), "mdtest_easy_stat", "without -u, which is required"),
+        (("-P", "-w 4096"), "mdtest_easy_delete", "-w is not allowed"),
     ],
 )
-def test_a_broken_rule_is_named(phase: str, change: tuple[str, str], found: str) -> None:
+def test_a_broken_rule_is_named(change: tuple[str, str], phase: str, found: str) -> None:
     assert broken(result("20.000000", **{phase: change})) == [f"{phase.replace('_', '-')}: {found}"]
 
 
