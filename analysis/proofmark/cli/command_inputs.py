@@ -106,6 +106,7 @@ def plan_arguments(parser: ArgumentParser) -> None:
     limit_argument(parser, required=True)
     suite_argument(parser)
     repeats_argument(parser)
+    rolling_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     runs_folder_argument(parser)

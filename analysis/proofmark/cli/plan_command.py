@@ -13,7 +13,6 @@ from proofmark.cli.command_inputs import (
     packages_of_kit,
     plan_arguments,
     plan_of,
-    rolling_argument,
 )
 from proofmark.cli.output import print_json
 from proofmark.cli.plan_notes import place, plan_notes, prefixes, prefixes_argument
@@ -49,7 +48,6 @@ ASKED = ("repeats", "rolling", "provision_from", "scratch_dir", "baseline", "exp
 
 def _plan_arguments(parser: ArgumentParser) -> None:
     plan_arguments(parser)
-    rolling_argument(parser)
     prefixes_argument(parser)
     parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import Command, Words, complete
-from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, plan_arguments
+from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, plan_arguments, plan_of
 from proofmark.cli.output import table_text
 from proofmark.cli.plan_notes import doubts
 from proofmark.cli.plan_summary import cost_line
@@ -27,7 +27,6 @@ from proofmark.jobs.site_check import site_mistakes
 from proofmark.jobs.step_programs import environment_of_step, package_of_step
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals, unjudged_of
 from proofmark.machine.node_scripts import run_text
-from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.mode_changes import mode_lines
@@ -40,7 +39,6 @@ from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.step_files import launch_command
 from proofmark.site.inventory import Site, load_sites
 from proofmark.site.machine import Machine
-from proofmark.site.machines import machines_of
 from proofmark.site.node.unread import unread_lines
 from proofmark.software.planned_programs import planned_software
 from proofmark.software.software import Software, software_of
@@ -70,9 +68,8 @@ def preview(options: Namespace) -> int:
         raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
     lines: list[str] = []
     for site in sites:
-        machines, probe = machines_of(site)
         try:
-            made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+            made, machines, probe = plan_of(options, benchmarks, site)
         except NothingToRun as error:
             lines += (f"no step: {site.partition_name}: {each.accepted}" for each in error.mistakes)
             continue
