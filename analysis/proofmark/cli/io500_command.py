@@ -20,8 +20,7 @@ from proofmark.cli.command import Command
 from proofmark.cli.command_inputs import kit_benchmarks
 from proofmark.cli.output import print_table
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_bytes_below
-from proofmark.runs.output_folder import find_outputs
+from proofmark.runs.output_folder import OutputFolder, opened
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -30,15 +29,21 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def io500(options: Namespace) -> int:
     """Print the scores of each submission below a folder, and the rules that it breaks."""
-    found = submission_folders(find_outputs(options.folder, {}).unmatched)
+    with opened(options.folder) as outputs:
+        return INVALID if _any_broken(outputs) else 0
+
+
+def _any_broken(outputs: OutputFolder) -> bool:
+    """Print the submissions among `outputs`; return whether one of them breaks a rule."""
+    found = submission_folders(outputs.paths)
     if not found:
         accepted = "a folder with result.txt or result_summary.txt, and outputs of IOR and mdtest"
-        raise bad_input("FOLDER", "", f"{options.folder}: no submission", accepted)
+        raise bad_input("FOLDER", "", f"{outputs.folder}: no submission", accepted)
     benchmarks, broken = kit_benchmarks(), False
     for folder, paths in found.items():
-        print(f"{options.folder / folder}:")
+        print(f"{outputs.folder / folder}:")
         try:
-            submission = read_submission(_texts(options.folder, paths))
+            submission = read_submission(_texts(outputs, paths))
         except (OSError, ValueError) as error:
             print(f"  {error}")
             broken = True
@@ -49,14 +54,12 @@ def io500(options: Namespace) -> int:
         for message in (said := findings(submission, benchmarks)):
             print(f"  {message}")
         broken = broken or bool(said)
-    return INVALID if broken else 0
+    return broken
 
 
-def _texts(folder: Path, paths: list[str]) -> dict[str, str]:
+def _texts(outputs: OutputFolder, paths: list[str]) -> dict[str, str]:
     wanted = [path for path in paths if path.endswith((".txt", ".ini"))]
-    return {
-        PurePosixPath(path).name: output_text(read_bytes_below(folder, path)) for path in wanted
-    }
+    return {PurePosixPath(path).name: output_text(outputs.read(path)) for path in wanted}
 
 
 def _rows(submission: Submission, benchmarks: Benchmarks) -> list[tuple[str, ...]]:

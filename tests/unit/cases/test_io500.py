@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
+from pathlib import Path
+
 import pytest
 from tests.fixtures.outputs import benchmarks
 
@@ -12,6 +16,7 @@ from proofmark.cases.io500 import (
     scores,
     submission_folders,
 )
+from proofmark.cli.main import main
 
 IOR = "./ior -C -Q 1 -g -k -e -o d/f"
 EASY = f"{IOR} -t 2m -b 9920000m -F"
@@ -153,3 +158,26 @@ def test_which_folders_are_submissions() -> None:
 def test_the_rules_name_readers_of_the_kit() -> None:
     for rule in rules().phases.values():
         assert not rule.case or rule.metric in benchmarks().case(rule.case).reader().metrics
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_command_prints_scores_and_broken_rules(
+    tmp_path: Path, packed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder, or an archive of it."""
+    files = result(ior_easy_write=("-D 300", "-D 30"))
+    files |= {"ior-easy-write.txt": "", "mdtest-easy-stat.txt": MDTEST.format(rate=100)}
+    place = tmp_path / ("isc.tar" if packed else "isc")
+    if packed:
+        with tarfile.open(place, "w") as archive:
+            for name, text in files.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+    else:
+        place.mkdir()
+        for name, text in files.items():
+            (place / name).write_text(text, encoding="utf-8")
+    assert main(["io500", str(tmp_path)]) == 2
+    printed = capsys.readouterr().out
+    assert "SCORE" in printed and "ior-easy-write: -D 30; at least 300 s are required" in printed

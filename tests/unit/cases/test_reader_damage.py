@@ -12,6 +12,7 @@ from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read
 
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reader.output_text import output_text
+from proofmark.cases.reader.spec import ReadSpec
 
 AFTER = (
     "srun: error: n1: task 3: Segmentation fault",
@@ -97,13 +98,18 @@ def test_a_message_after_the_result_makes_the_last_run_invalid(expected: Path) -
         assert not (once and sound(readings)), message
 
 
+def shared_rules(case: str) -> ReadSpec:
+    """Return the reader of a case without the line by which `adopt` tells like cases apart."""
+    return benchmarks().case(case).reader().model_copy(update={"own_line": None})
+
+
 @pytest.mark.fault("output-of-another-program")
 @pytest.mark.parametrize("case", sorted({sample(expected)[0] for expected in EXPECTED}))
 def test_an_output_of_another_program_gives_no_figure(case: str) -> None:
-    rules = benchmarks().case(case).reader()
+    rules = shared_rules(case)
     for expected in EXPECTED:
         other, text = sample(expected)
-        if benchmarks().case(other).reader() is not rules and (case, other) != ("hpl", "hpcc"):
+        if shared_rules(other) != rules and (case, other) != ("hpl", "hpcc"):
             assert not sound(read(case, text)), expected.name
 
 

@@ -95,7 +95,7 @@ class TestUsage:
         shown = capsys.readouterr().out
         headings = re.findall(r"^(.+):$", shown, re.MULTILINE)
         assert headings == [*GROUPS, "options"]
-        listed = re.findall(r"^  ([a-z]+) ", shown, re.MULTILINE)
+        listed = re.findall(r"^  ([a-z0-9]+) ", shown, re.MULTILINE)
         assert listed == [name for name in COMMANDS if " " not in name]
         assert "stage" not in listed
 

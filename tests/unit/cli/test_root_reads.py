@@ -47,6 +47,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "explain": [("explain RUN 1", 0)],
     "twin": [(f"twin {SITE} --runs NEW --measured RUN", 3)],
     "adopt": [("adopt VENDOR --case fake=* --nodes n1 --runs NEW", None)],
+    "io500": [("io500 VENDOR", None)],
     "verdict": [("verdict RUN", None)],
     "claims": [("claims RUN", None)],
     "report": [("report RUN --json", None)],
@@ -389,7 +390,7 @@ print(json.dumps({"answer": json.dumps(shown)}))
 """
 
 
-ROW = re.compile(r"^\| `([a-z -]+)`[^|]*\|([^|]*)\|([^|]*)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `([a-z0-9 -]+)`[^|]*\|([^|]*)\|([^|]*)\|", re.MULTILINE)
 
 
 def test_the_table_of_the_docs_has_all_commands_with_their_rights() -> None:

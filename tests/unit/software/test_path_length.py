@@ -64,7 +64,7 @@ def test_a_checkout_in_any_folder_is_validated_and_planned(
     assert f"{LONGEST + 1} characters" in place
     assert "node-hours" in printed
     assert "required: stream copy, scale, add, triad (memory ddr): only a floor" in printed
-    assert "refused without -e accept_unjudged=true" in printed
+    assert "without -e accept_unjudged=true" in printed
 
 
 @pytest.mark.fault("path-with-blank")
