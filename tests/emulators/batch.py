@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Emulates commands of PBS Pro, LoadLeveler, LSF and Flux, with their output formats.
+"""Emulates commands of PBS Pro, LoadLeveler, LSF, Flux and pjsub, with their output formats.
 
 The program is called by the name of a command. In the folder ``FAKE_BATCH`` the file ``jobs.json``
 contains the jobs of the queue, and ``refuse`` a message with which each command fails. Each call is
@@ -83,6 +83,15 @@ FLUX_BATCH = {
     "--setopt": r"output\.mode=(append|truncate)",
     "--queue": r"\w+",
     "--bank": r"\S+",
+}
+PJM = {
+    "-N": r"[A-Za-z]\S{0,62}",
+    "-L": r'"node=[1-9]\d*(:noncont|:mesh|:torus)?(,elapse=\d+:\d\d:\d\d)?(,rscgrp=[\w-]+)?"',
+    "--mpi": r'"(max-proc-per-node|proc)=[1-9]\d*"',
+    "-o": r"/\S+|'/[^']+'",
+    "-g": r"\w+",
+    "-j": "",
+    "--norestart": "",
 }
 
 
@@ -300,6 +309,37 @@ def flux_jobs(*arguments: str) -> int:
             for key, value in values.items():
                 line = line.replace(f"{{{key}}}", f"{value}")
             print(line)
+    return 0
+
+
+def pjsub(script: str) -> int:
+    lines = Path(script).read_text().splitlines()
+    directives = [line.removeprefix("#PJM ") for line in lines if line.startswith("#PJM")]
+    if invalid := first_invalid(directives, PJM):
+        print(f"[ERR.] PJM 0008 pjsub Invalid option: {invalid}", file=sys.stderr)
+        return 1
+    print("[INFO] PJM 0000 pjsub Job 9714 submitted.")
+    return 0
+
+
+def pjstat(*arguments: str) -> int:
+    if arguments[:3] != ("-v", "--data", "--choose=jid,jnam,st,pc,ermsg"):
+        return usage("pjstat", " ".join(arguments))
+    print("H,JOB_ID,JOB_NAME,ST,PC,REASON")
+    for job, row in jobs().items():
+        ended = row["ST"] in ("EXT", "CCL", "RJT")
+        if arguments[3:] == (("-H", "day=30", job) if ended else ()):
+            print(
+                f",{job},{row.get('name')},{row['ST']},{row.get('PC', '-')},{row.get('why', '-')}"
+            )
+    return 0
+
+
+def pjdel(job: str) -> int:
+    if job not in jobs():
+        print(f"[ERR.] PJM 0122 pjdel Job {job} not found.", file=sys.stderr)
+        return 1
+    print(f"[INFO] PJM 0100 pjdel Accepted job {job}.")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Emulates jsrun and flux run: prints a line of JSON for each rank, and starts no process.
+"""Emulates jsrun, flux run and the mpiexec of PALS: a line of JSON for each rank, and no process.
 
 The program is called by the name of a command. It refuses what the manuals do not accept: unknown
 options, resource files that are wrong or share CPUs, and task maps without a node of the job.
@@ -37,6 +37,15 @@ SHELL_OPTIONS = {
     "pmi": r"off|simple|pmix|cray-pals",
     "exit-on-error": "",
 }
+PALS = {
+    "-n": r"[1-9]\d*",
+    "--ppn": r"[1-9]\d*",
+    "--hostfile": r".+",
+    "--envall": None,
+    "--cpu-bind": r"none|list:\d+(,\d+)*(:\d+(,\d+)*)*",
+    "--pmi": r"cray|pmix|none",
+}
+"""The options of PALS, with the form of their values; None: an option without a value."""
 
 
 class RefusedError(Exception):
@@ -113,6 +122,27 @@ def flux(verb: str, *words: str) -> None:
         bound = options["cpu-affinity"] != "off"
         cpus = [int(cpu) for cpu in lists[local % len(lists)].split(",")] if bound else None
         show(number, host, cpus, rest)
+
+
+def mpiexec(*words: str) -> None:
+    options: dict[str, str] = {}
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        name = rest.pop(0)
+        form = PALS.get(name, "")
+        value = "" if form is None else rest.pop(0)
+        if form is not None and not (form and re.fullmatch(form, value)):
+            raise RefusedError(f"no such option: {name} {value}")
+        options[name] = value
+    listed = Path(options["--hostfile"]).read_text().splitlines()
+    total, each = int(options["-n"]), int(options["--ppn"])
+    if total > each * len(listed):
+        raise RefusedError(f"{total} ranks on {len(listed)} hosts with {each} each")
+    lists = options["--cpu-bind"].removeprefix("list:").split(":")
+    for number in range(total):
+        bound = options["--cpu-bind"] != "none"
+        cpus = [int(cpu) for cpu in lists[number % each].split(",")] if bound else None
+        show(number, listed[number // each], cpus, rest)
 
 
 def main() -> int:

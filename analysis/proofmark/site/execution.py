@@ -35,9 +35,9 @@ class Queue(StrictModel):
         slots_per_node: the slots of a node in the parallel environment.
         cpus_per_node: what the scheduler counts as the CPUs of a node: its cores or its hardware
             threads. If it is not set, a job requests the CPUs that its steps use.
-        all_nodes: of PBS: the number of nodes of the queue, if the queue has these nodes only. A
-            job on this number of nodes requests the number instead of the names, and may exceed
-            ``partition.nodes_per_job``.
+        all_nodes: of PBS and pjsub: the number of nodes of the queue, if the queue has these nodes
+            only. A job on this number of nodes requests the number instead of the names, and may
+            exceed ``partition.nodes_per_job``. pjsub can request no other jobs.
         memory_per_node: the memory of a node that a job requests, in bytes. Steps are sized by it.
             If it is not set, a Slurm job requests all memory of its nodes, and other jobs request
             none.
@@ -76,8 +76,8 @@ class LaunchSettings(StrictModel):
 
     Attributes:
         launcher: the launcher for all packages. If empty, that of the package's MPI is used.
-        mpi: the value of ``srun --mpi=`` (``pmi2``, ``pmix``), or POE's MP_EUILIB. Of a
-            twin: the MPI library whose collectives are imitated.
+        mpi: the value of ``srun --mpi=`` (``pmi2``, ``pmix``), of the ``--pmi`` of PALS, or POE's
+            MP_EUILIB. Of a twin: the MPI library whose collectives are imitated.
         pmi_library: the PMI library of Slurm for Intel MPI (libpmi2.so).
         bootstrap: how mpiexec starts processes on other nodes (``ssh``, ``slurm``). If empty,
             mpiexec decides.

@@ -141,6 +141,34 @@ class TestOpenMpi:
         assert "MCA_plm" not in usual and "MCA_ras" not in usual
 
 
+class TestPrterun:
+    """What PRRTE 3.0.8 of Debian 13 accepted, with daemons on hosts of other names."""
+
+    def test_each_line_of_the_file_gets_a_rank(self) -> None:
+        script = text("prterun", launch(UNEVEN, "mpich"))
+        assert document_lines("hostfile", script) == ["n1", "n1", "n2"]
+        words = command(script)
+        assert words[:3] == ["prterun", "--np", "3"]
+        assert words[words.index("--map-by") + 1] == "seq"
+        assert "PATH='/opt/my mpi/bin':$PATH" in script
+        assert "--personality" not in words
+
+    def test_its_own_variables_are_not_those_of_the_ranks(self) -> None:
+        """With -x for one of them PRRTE found two values, and ended."""
+        settings = LaunchSettings(bootstrap="ssh")
+        shared = [(0, (0,)), (0, (0,)), (1, (0,))]
+        script = text("prterun", launch(shared, "openmpi", settings=settings))
+        words = command(script)
+        exported = {name for flag, name in pairwise(words) if flag == "-x"}
+        assert exported == {
+            *("BINDING", "NAME", "OMPI_MCA_mpi_yield_when_idle"),
+            "OMPI_MCA_hwloc_base_binding_policy",
+        }
+        assert "export PRTE_MCA_plm=ssh" in script
+        assert words[words.index("--personality") + 1] == "ompi"
+        assert "export OMPI_ALLOW_RUN_AS_ROOT=1" in script
+
+
 class TestHydra:
     def test_intel_gets_a_mask_for_each_rank_of_a_node(self) -> None:
         script = text("hydra", launch([(0, (0,)), (0, (5,)), (0, (2, 3))], "intel"))
@@ -267,11 +295,11 @@ class TestPoe:
 
 
 class TestEmulated:
-    """Jsrun and flux run, with emulated commands that refuse what the real commands refuse."""
+    """Jsrun, flux run and PALS, with emulated commands that refuse what the real ones refuse."""
 
     @pytest.fixture
     def commands(self, tmp_path: Path) -> Path:
-        for name in ("jsrun", "flux"):
+        for name in ("jsrun", "flux", "mpiexec"):
             (tmp_path / name).symlink_to(ROOT / "tests/emulators/launchers.py")
         return tmp_path
 
@@ -289,7 +317,7 @@ class TestEmulated:
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    @pytest.mark.parametrize("name", ["jsrun", "flux"])
+    @pytest.mark.parametrize("name", ["jsrun", "flux", "pals"])
     @pytest.mark.parametrize("binding", ["launcher", "wrapper"])
     @pytest.mark.parametrize(
         ("cpus", "hosts"),
@@ -325,7 +353,7 @@ class TestEmulated:
                 assert set(rank["cpus"] or allowed) >= set(numbers)
         assert binding == "launcher" or {rank["words"][2] for rank in ranks} == {"--bind"}
 
-    @pytest.mark.parametrize("name", ["jsrun", "flux"])
+    @pytest.mark.parametrize("name", ["jsrun", "flux", "pals"])
     def test_the_launcher_binds_like_nodes(self, commands: Path, name: str) -> None:
         ranks = self.started(commands, name, launch(ALIKE))
         assert {rank["words"][2] for rank in ranks} == {"--rank"}

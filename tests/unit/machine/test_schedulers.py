@@ -32,11 +32,11 @@ EMULATOR = ROOT / "tests/emulators/batch.py"
 COMMANDS = (
     *("qsub", "qstat", "qselect", "qdel", "pbsnodes"),
     *("llsubmit", "llq", "llcancel", "llstatus"),
-    *("bsub", "bjobs", "bkill", "bhosts", "flux"),
+    *("bsub", "bjobs", "bkill", "bhosts", "flux", "pjsub", "pjstat", "pjdel"),
 )
 JOB = "p1a2b3c-00-0001"
 pbs, loadleveler = scheduler("pbs"), scheduler("loadleveler")
-lsf, flux = scheduler("lsf"), scheduler("flux")
+lsf, flux, pjsub = scheduler("lsf"), scheduler("flux"), scheduler("pjsub")
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ IDS = {
     "loadleveler": "srv24ib.840220",
     "lsf": "771",
     "flux": "fM7Zq9AKHno",
+    "pjsub": "9714",
 }
 
 
@@ -82,7 +83,8 @@ IDS = {
 def test_headers_are_accepted(
     batch: Path, name: str, nodes: tuple[str, ...], exclusive: bool
 ) -> None:
-    requested = request(*nodes, exclusive=exclusive)
+    numbered = {"all_nodes": len(nodes)} if name == "pjsub" else {}
+    requested = request(*nodes, exclusive=exclusive, **numbered)
     module = scheduler(name)
     assert module.submit(script(batch, module, requested), requested) == IDS[name]
 
@@ -149,6 +151,15 @@ def test_requested_resources_are_accepted(
         ),
         ("flux", {}, ["# flux: --nodes=2", "# flux: --exclusive"]),
         ("flux", {"exclusive": False}, ["# flux: --nslots=2", "# flux: --cores-per-slot=4"]),
+        (
+            "pjsub",
+            {"all_nodes": 2},
+            [
+                '#PJM -L "node=2,elapse=01:01:01,rscgrp=normal"',
+                '#PJM --mpi "max-proc-per-node=2"',
+                *("#PJM -g etc", "#PJM -j", "#PJM --norestart"),
+            ],
+        ),
     ],
 )
 def test_the_header_requests_what_the_steps_use(
@@ -219,6 +230,9 @@ def test_no_line_of_a_header_names_all_nodes(name: str) -> None:
         ("lsf", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found a value, and LSF"),
         ("flux", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found 1, and a Flux"),
         ("flux", {"reservation": "r"}, MANY[:1], "queue.reservation: found 'r', and a Flux job"),
+        ("pjsub", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found 1, and the kit"),
+        ("pjsub", {}, MANY[:2], "queue.all_nodes: found no value, and a job on 2 nodes"),
+        ("pjsub", {"all_nodes": 8}, MANY[:2], "queue.all_nodes: found 8, and a job on 2 nodes"),
     ],
 )
 def test_what_a_scheduler_cannot_request_is_refused(
@@ -362,6 +376,41 @@ def test_states_of_flux(batch: Path, fields: dict[str, Any], state: State) -> No
     flux.cancel(["fM7Zq9AKHno", "f9"])
 
 
+def pjm_job(state: str, **fields: Any) -> dict[str, Any]:
+    return {"ST": state, "name": JOB, **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        (pjm_job("ACC"), State.WAITING),
+        (pjm_job("QUE"), State.WAITING),
+        (pjm_job("RNA"), State.WAITING),
+        (pjm_job("RNO"), State.RUNNING),
+        (pjm_job("RUN"), State.RUNNING),
+        (pjm_job("SPD"), State.SUSPENDED),
+        (pjm_job("HLD", why="ASHOLD"), State.HELD),
+        (pjm_job("ERR", why="GATE CHECK"), State.HELD),
+        (pjm_job("EXT", PC="0"), State.ENDED_UNKNOWN),
+        (pjm_job("EXT", PC="11"), State.TIME_LIMIT),
+        (pjm_job("EXT", PC="20", why='"Node, down"'), State.NODE_FAILED),
+        (pjm_job("CCL", PC="1"), State.CANCELLED),
+        (pjm_job("RJT", PC="2"), State.REFUSED),
+        (pjm_job("NEW"), State.UNKNOWN),
+    ],
+)
+def test_states_of_pjsub(batch: Path, fields: dict[str, Any], state: State) -> None:
+    set_queue(batch, **{"9714": fields, "1": pjm_job("RUN", name="another")})
+    ended = fields["ST"] in ("EXT", "CCL", "RJT")
+    found = pjsub.states(["9714", "99"])
+    assert (found.get("9714") is None, pjsub.find(JOB)) == (ended, "" if ended else "9714")
+    status = pjsub.ended("9714") if ended else found["9714"]
+    assert status is not None and status.state is state
+    assert fields.get("why", "").strip('"') in status.reason
+    pjsub.cancel(["9714", "99"])  # an unknown job is no error
+    assert pjsub.ended("99") is None
+
+
 NEVER = "Can Never Run: Insufficient amount of resource: host"
 
 
@@ -421,6 +470,8 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             marks=pytest.mark.fault("job-held"),
         ),
         ("flux", {"status_abbrev": "TO"}, "stopped at its time limit: TO", False),
+        ("pjsub", pjm_job("EXT", PC="20"), "lost a node: EXT PJM code 20", False),
+        ("pjsub", pjm_job("ERR"), "held: ERR, given up after 0 s", True),
         ("loadleveler", None, "vanished: the scheduler no longer lists it", True),
     ],
 )
@@ -437,7 +488,8 @@ def test_a_job_that_cannot_continue_stops_with_its_state(
     (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "free"}}}')
     kit = make_kit(tmp_path / "kit")
     site = kit.site(hosts=["n1"])
-    queue = Queue(stall_timeout_s=0.1, queue_timeout_s=0.1)
+    numbered = 1 if name == "pjsub" else None
+    queue = Queue(stall_timeout_s=0.1, queue_timeout_s=0.1, all_nodes=numbered)
     changes = {"scheduler": name, "queue": queue}
     partition = site.partition.model_copy(update=changes)
     run = kit.run(site=site.model_copy(update={"partition": partition}))
@@ -447,6 +499,7 @@ def test_a_job_that_cannot_continue_stops_with_its_state(
     assert line.endswith("; 2 of 2 steps left")
     calls = (batch / "calls").read_text().split()
     stops = {"pbs": "qdel", "loadleveler": "llcancel", "lsf": "bkill", "flux": "cancel"}
+    stops["pjsub"] = "pjdel"
     assert (stops[name] in calls) == cancelled
 
 
@@ -457,6 +510,7 @@ def test_an_empty_queue_is_no_error(batch: Path) -> None:
     loadleveler.cancel(["srv24ib.1"])
     assert (lsf.states(["1"]), lsf.find(JOB)) == ({}, "")
     assert (flux.states(["f1"]), flux.find(JOB)) == ({}, "")
+    assert (pjsub.states(["1"]), pjsub.find(JOB)) == ({}, "")
     lsf.cancel(["1"])
 
 

@@ -14,7 +14,7 @@ HERE=$(CDPATH='' cd -- "${HERE%node.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
 rank_number() { # sets rank: the number among all ranks of the step, also of several copies
-	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${MP_CHILD:-${SLURM_PROCID:-${FLUX_TASK_RANK:-0}}}}}}
+	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${MP_CHILD:-${SLURM_PROCID:-${FLUX_TASK_RANK:-${PALS_RANKID:-0}}}}}}}
 	rank=$((${FIRST_RANK:-0} + rank * ${RANK_STRIDE:-1}))
 }
 
@@ -240,7 +240,7 @@ case ${1-} in
 	alive "$2" || exit 74
 	[ ! -e load.failed ] || exit 69
 	# These variables are those of the launcher that started this step on every node.
-	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID FLUX_TASK_RANK
+	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID FLUX_TASK_RANK PALS_RANKID
 	if [ -n "$SCRATCH" ]; then
 		answers "$ANSWER_S" try_files >/dev/null 2>&1
 		[ $? != "$NO_ANSWER" ] || {

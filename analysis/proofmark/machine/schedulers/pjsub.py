@@ -1,0 +1,175 @@
+"""Technical Computing Suite of Fujitsu (V4): pjsub, pjstat, pjdel.
+
+After the Fugaku User's Guide of RIKEN R-CCS, version 1.49 ("Job execution"): pjsubCommandOptions,
+DisplayingJobStatus and CheckingAbnormalEndOfJob; the form of ``pjstat --data`` after
+``fujitsu_tcs.rb`` of RIKEN's Open Composer, which quotes outputs. Never tried on a real one.
+"""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proofmark.common.errors import bad_input
+from proofmark.machine.on_all import one_by_one
+from proofmark.machine.scheduler import Request, Scheduler, SchedulerError
+from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
+from proofmark.runs.job_state import JobStatus, State
+
+_UNAVAILABLE = ("annot connect", "nable to connect", "onnection refused", "timed out", "busy")
+
+_ID = r".*PJM 0000 pjsub Job ([0-9]+) submitted\."
+
+_STATES = {
+    "ACC": State.WAITING,  # accepted
+    "QUE": State.WAITING,
+    "RNA": State.WAITING,  # its nodes are acquired
+    "RNP": State.RUNNING,  # prologue
+    "RUN": State.RUNNING,
+    "RNE": State.RUNNING,  # epilogue
+    "RNO": State.RUNNING,  # ends
+    "SPP": State.SUSPENDED,
+    "SPD": State.SUSPENDED,
+    "RSM": State.RUNNING,  # is resumed
+    "HLD": State.HELD,
+    "ERR": State.HELD,  # by an error: it stays until it is released or deleted
+    "EXT": State.ENDED_UNKNOWN,  # or the state of its PJM code
+    "CCL": State.CANCELLED,
+    "RJT": State.REFUSED,
+}
+"""The column ST of pjstat."""
+
+_CODES = {
+    "1": State.CANCELLED,  # by pjdel
+    "2": State.REFUSED,
+    "3": State.REFUSED,  # by the site's exit function
+    "7": State.CANCELLED,  # for a deadline
+    "8": State.CANCELLED,  # by the site's exit function
+    "9": State.NODE_FAILED,  # its nodes were rebuilt, and it must not be run again
+    "11": State.TIME_LIMIT,
+    "12": State.KILLED,  # memory
+    "13": State.KILLED,  # disk
+    "18": State.PREEMPTED,  # another job or a deadline, after its guaranteed time
+    "20": State.NODE_FAILED,
+    "22": State.NODE_FAILED,  # its interconnect (ICC)
+    "23": State.KILLED,  # by the OOM killer
+}
+"""CheckingAbnormalEndOfJob: the PJM codes of jobs that did not end by themselves."""
+
+_HISTORY = "day=30"
+
+
+class Pjsub(Scheduler):
+    """Technical Computing Suite (V4)."""
+
+    poll_s = 30.0
+    isolates_jobs = True
+    stop_command = "pjdel"
+
+    def header(self, request: Request) -> list[str]:
+        """Return the directives, ``#PJM OPTION``. A job has whole nodes.
+
+        Raises:
+            BadInput: the job has not all nodes of the resource group, because pjsub takes a number
+                of nodes and no names; or the queue has a reservation or memory.
+        """
+        queue, nodes = request.queue, len(request.nodes)
+        for key, value in (
+            ("reservation", queue.reservation),
+            ("memory_per_node", queue.memory_per_node),
+        ):
+            if value:
+                found = f"{value!r}, and the kit does not request it from pjsub"
+                raise bad_input("partition", f"queue.{key}", found, "no value")
+        if nodes != queue.all_nodes:
+            found = f"{queue.all_nodes or 'no value'}, and a job on {nodes} nodes"
+            accepted = "a resource group of these nodes only: pjsub takes their number, no names"
+            raise bad_input("partition", "queue.all_nodes", found, accepted)
+        resources = [f"node={nodes}", f"elapse={request.clock}"]
+        resources += [f"rscgrp={queue.name}"] if queue.name else []
+        ranks = max(map(len, request.tasks), default=1)
+        options = {
+            "-N": request.name,
+            "-L": f'"{",".join(resources)}"',
+            "--mpi": f'"max-proc-per-node={ranks}"',
+            "-o": shlex.quote(f"{request.log}"),
+            "-g": queue.account,
+        }
+        lines = [f"{flag} {value}" for flag, value in options.items() if value]
+        # A job that is run again is a new attempt, which the kit starts.
+        return [f"#PJM {line}" for line in [*lines, "-j", "--norestart", *queue.options]]
+
+    def fan_out(self, request: Request) -> list[str]:
+        """Return ``on_all`` by pjrsh, which not every site has, else by ssh."""
+        reach = 'reach=$(command -v pjrsh) || reach="ssh -o BatchMode=yes -o ConnectTimeout=30"'
+        return [reach, *one_by_one(request.nodes, '$reach "$node"')]
+
+    def submit(self, script: Path, request: Request) -> str:
+        """Submit `script`."""
+        output = ask_scheduler("pjsub", str(script), unavailable=_UNAVAILABLE)
+        return submitted_id("pjsub", output, _ID)
+
+    def find(self, name: str) -> str:
+        """Return the id of the job `name`; empty if there is none."""
+        rows = _listed(_pjstat()).items()
+        return next((job for job, row in rows if row.get("JOB_NAME") == name), "")
+
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        """Return the state of each job, by one pjstat, which lists no ended job."""
+        rows = _listed(_pjstat())
+        return {job: _state(rows[job]) for job in ids if job in rows}
+
+    def ended(self, job: str) -> JobStatus | None:
+        """Return the state from the history of pjstat, which some sites do not keep."""
+        try:
+            rows = _listed(_pjstat("-H", _HISTORY, job))
+        except SchedulerError:
+            return None
+        return _state(rows[job]) if job in rows else None
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        """Delete the jobs; a job that has ended is no error."""
+        for job in ids:
+            try:
+                ask_scheduler("pjdel", job, unavailable=_UNAVAILABLE)
+            except SchedulerError:
+                if job in _listed(_pjstat()):
+                    raise
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return nothing: the kit reads no listing of nodes of this scheduler."""
+        return {}
+
+
+def _pjstat(*options: str) -> str:
+    fields = "--choose=jid,jnam,st,pc,ermsg"
+    return ask_scheduler("pjstat", "-v", "--data", fields, *options, unavailable=_UNAVAILABLE)
+
+
+def _listed(output: str) -> dict[str, dict[str, str]]:
+    """Return the jobs in a CSV of pjstat by their id: its line ``H,…`` names the columns."""
+    try:
+        rows = list(csv.reader(output.splitlines()))
+    except csv.Error:
+        rows = []
+    start = next((at for at, row in enumerate(rows) if row[:2] == ["H", "JOB_ID"]), None)
+    if start is None:
+        if output.strip():
+            raise unreadable("pjstat", "a list of jobs", output)
+        return {}
+    heads = rows[start]
+    jobs = (dict(zip(heads, row, strict=False)) for row in rows[start + 1 :] if row[:1] == [""])
+    return {row["JOB_ID"].strip(): row for row in jobs if "JOB_ID" in row}
+
+
+def _state(row: Mapping[str, str]) -> JobStatus:
+    """Return the state of a job: that of its PJM code, if it did not end by itself."""
+    word, code = row.get("ST", "").strip(), row.get("PC", "").strip()
+    state = _STATES.get(word, State.UNKNOWN)
+    if state is State.ENDED_UNKNOWN:
+        state = _CODES.get(code, state)
+    code = f"PJM code {code}" if code not in ("", "-", "0") else ""
+    reason = row.get("REASON", "").strip(" -")
+    return JobStatus(state, " ".join(filter(None, (word, code, reason))))
