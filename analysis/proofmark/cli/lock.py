@@ -35,6 +35,9 @@ FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 
 ROOT = Path("/")
 
+TOOLSETS = "opt/rh/gcc-toolset-*/root/usr/bin"
+"""The newer compilers of RHEL, which are in no PATH until a user enables one."""
+
 LINES = 3
 """The number of lines of a failed module that a message repeats."""
 
@@ -94,7 +97,8 @@ def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> 
     mpi = choose_mpi(mpis, options.mpi)
     blas = choose_blas(libraries, wanted, options.blas)
     say("searching build tools with spack external find")
-    tools = find_tools(checkouts, folders)
+    toolsets = [f"{path}" for path in sorted(ROOT.glob(TOOLSETS))]
+    tools = find_tools(checkouts, [*folders, *toolsets])
     _print("tools", tools.tools)
     compilers = kit / f"environments/common/compilers-{system}.yaml"
     known = load_mapping(compilers)["packages"]["gcc"]["externals"] if compilers.is_file() else []

@@ -72,7 +72,7 @@ def _cpus(site: Site) -> Iterator[InputError]:
 
 
 def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
-    """Yield what the scheduler refuses in the largest or the smallest job of each plan.
+    """Yield what the scheduler refuses in the largest job of each plan.
 
     A site without a scheduler has no jobs of several nodes yet: such a job is refused later.
     """
@@ -82,12 +82,11 @@ def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
     batch = BatchQueue(site.partition.scheduler, site.partition.queue)
     for plan in plans:
         jobs = [job for group in plan.groups for job in group.jobs]
+        largest = max(jobs, key=lambda job: len(job.nodes))
+        requested = request(largest, _NAME, Path("/jobs/messages"), batch)
         try:
-            for choice in (max, min):
-                job = choice(jobs, key=lambda each: len(each.nodes))
-                requested = request(job, _NAME, Path("/jobs/messages"), batch)
-                chosen.header(requested)
-                chosen.host_list(requested)
+            chosen.header(requested)
+            chosen.host_list(requested)
         except BadInput as error:
             for mistake in error.mistakes:
                 key = f"{mistake.file}.{mistake.key}"

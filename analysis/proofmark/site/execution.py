@@ -37,7 +37,7 @@ class Queue(StrictModel):
             threads. If it is not set, a job requests the CPUs that its steps use.
         all_nodes: of PBS and pjsub: the number of nodes of the queue, if the queue has these nodes
             only. A job on this number of nodes requests the number instead of the names, and may
-            exceed ``partition.nodes_per_job``. pjsub can request no other jobs.
+            exceed ``partition.nodes_per_job``. With pjsub, each job requests all of them.
         memory_per_node: the memory of a node that a job requests, in bytes. Steps are sized by it.
             If it is not set, a Slurm job requests all memory of its nodes, and other jobs request
             none.

@@ -25,7 +25,7 @@ FAKE_SPACK = """#!/bin/sh
 # An emulated Spack. It has the commands that `proofmark lock` calls. Its lock has stream only.
 case "$*" in
 *'arch -o') echo debian12 ;;
-*'external find'*) cp "$0.packages" "$SPACK_USER_CONFIG_PATH/packages.yaml" ;;
+*'external find'*) echo "$PATH" >"$0.path" && cp "$0.packages" "$SPACK_USER_CONFIG_PATH/packages.yaml" ;;
 *concretize*)
     while [ "$1" != -e ]; do shift; done
     cp "$2/spack.yaml" "$0.used"
@@ -79,10 +79,14 @@ def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
     system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The lock lacks packages, which is an error at the end: its files are written before."""
+    toolset = system / "opt/rh/gcc-toolset-14/root/usr/bin"
+    toolset.mkdir(parents=True)
     site = tmp_path / "mysite"
     site.mkdir()
     before = (ROOT / "environments/local/debian12/spack.lock").read_bytes()
     assert main(["lock", "local", "-i", str(site), "--find"]) == 3
+    searched = (tmp_path / "spack/bin/spack.path").read_text().strip().split(":")
+    assert searched[-1] == str(toolset)
     printed = capfd.readouterr().err
     assert "mpich@4.0.2: /usr/bin/mpicc.mpich" in printed
     assert "chosen BLAS: built by Spack" in printed

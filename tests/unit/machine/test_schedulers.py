@@ -153,9 +153,9 @@ def test_requested_resources_are_accepted(
         ("flux", {"exclusive": False}, ["# flux: --nslots=2", "# flux: --cores-per-slot=4"]),
         (
             "pjsub",
-            {"all_nodes": 2},
+            {"all_nodes": 8},
             [
-                '#PJM -L "node=2,elapse=01:01:01,rscgrp=normal"',
+                '#PJM -L "node=8,elapse=01:01:01,rscgrp=normal"',
                 '#PJM --mpi "max-proc-per-node=2"',
                 *("#PJM -g etc", "#PJM -j", "#PJM --norestart"),
             ],
@@ -232,7 +232,7 @@ def test_no_line_of_a_header_names_all_nodes(name: str) -> None:
         ("flux", {"reservation": "r"}, MANY[:1], "queue.reservation: found 'r', and a Flux job"),
         ("pjsub", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found 1, and the kit"),
         ("pjsub", {}, MANY[:2], "queue.all_nodes: found no value, and a job on 2 nodes"),
-        ("pjsub", {"all_nodes": 8}, MANY[:2], "queue.all_nodes: found 8, and a job on 2 nodes"),
+        ("pjsub", {"all_nodes": 1}, MANY[:2], "queue.all_nodes: found 1, and a job on 2 nodes"),
     ],
 )
 def test_what_a_scheduler_cannot_request_is_refused(
@@ -409,6 +409,23 @@ def test_states_of_pjsub(batch: Path, fields: dict[str, Any], state: State) -> N
     assert fields.get("why", "").strip('"') in status.reason
     pjsub.cancel(["9714", "99"])  # an unknown job is no error
     assert pjsub.ended("99") is None
+
+
+def test_a_job_of_pjsub_continues_on_its_first_node(tmp_path: Path) -> None:
+    """The nodes of a job have no names there: its script starts on any of them."""
+    folder = tmp_path / "it's"
+    folder.mkdir()
+    here = Path("/proc/sys/kernel/hostname").read_text().strip()
+    for first, expected in (("n1", "pjrsh n1\nran yes\n"), (here, "ran \n")):
+        requested = replace(request(first, "n2", all_nodes=4), log=folder / "messages")
+        lines = ["#!/bin/sh", *pjsub.header(requested), 'echo "ran ${MOVED-}"']
+        (folder / "job.sh").write_text("\n".join(lines))
+        (tmp_path / "pjrsh").write_text('#!/bin/sh\necho "pjrsh $1"\nshift\neval "$*"\n')
+        (tmp_path / "pjrsh").chmod(0o755)
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        command = ["dash", folder / "job.sh"]
+        printed = subprocess.check_output(command, env=environment, text=True)
+        assert printed == expected
 
 
 NEVER = "Can Never Run: Insufficient amount of resource: host"

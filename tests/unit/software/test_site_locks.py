@@ -204,6 +204,81 @@ def test_the_blas_is_chosen_by_the_threads_that_hpl_needs(tmp_path: Path) -> Non
         choose_blas(found, WantedBlas("openblas", "none"), pthread)
 
 
+VENDORS = {
+    "mkl": (
+        "opt/intel/oneapi/mkl/2025.3/lib/libmkl_core.so",
+        "intel-oneapi-mkl@2025.3 threads=openmp",
+        "/opt/intel/oneapi",
+    ),
+    "mkl-2023": (
+        "opt/intel/oneapi/mkl/2023.2.0/lib/intel64/libmkl_core.so",
+        "intel-oneapi-mkl@2023.2.0 threads=openmp",
+        "/opt/intel/oneapi",
+    ),
+    "aocl": (
+        "opt/AMD/aocl/aocl-linux-gcc-5.1.0/gcc/lib_LP64/libblis-mt.so",
+        "amdblis@5.1.0 threads=openmp",
+        "/opt/AMD/aocl/aocl-linux-gcc-5.1.0/gcc/lib_LP64",
+    ),
+    "aocl-tar": (
+        "opt/AMD/aocl/4.2.0/gcc/lib_LP64/libblis-mt.so",
+        "amdblis@4.2.0 threads=openmp",
+        "/opt/AMD/aocl/4.2.0/gcc/lib_LP64",
+    ),
+    "armpl": (
+        "opt/arm/armpl_24.10_gcc/lib/libarmpl_lp64_mp.so",
+        "armpl-gcc@24.10 ~examples threads=openmp",
+        "/opt/arm",
+    ),
+    "armpl-2023": (
+        "opt/arm/armpl_23.10_gcc-12.2/lib/libarmpl_lp64_mp.so",
+        "armpl-gcc@23.10_gcc-12.2 ~examples threads=openmp",
+        "/opt/arm",
+    ),
+    "nvpl": (
+        "opt/nvidia/hpc_sdk/Linux_aarch64/25.7/math_libs/nvpl/lib/libnvpl_blas_core.so.0.4.1",
+        "nvpl-blas@0.4.1 threads=openmp",
+        "/opt/nvidia/hpc_sdk/Linux_aarch64/25.7/math_libs/nvpl",
+    ),
+    "essl": (
+        "opt/ibmmath/essl/6.3/lib64/libessl.so",
+        "essl@6.3 threads=none",
+        "/opt/ibmmath/essl/6.3",
+    ),
+}
+"""A file of each library of a vendor, and the external that follows."""
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("mpi", ["intel", "cray", "hpc-x"])
+def test_the_stack_of_a_vendor_becomes_externals(tmp_path: Path, vendor: str, mpi: str) -> None:
+    file, spec, prefix = VENDORS[vendor]
+    root = lay_out(tmp_path, {**LAYOUTS[mpi][0], file: ""})
+    if vendor == "nvpl":
+        (root / file).with_suffix("").with_suffix("").with_suffix("").symlink_to(Path(file).name)
+    (root / file).parent.parent.with_name("latest").symlink_to((root / file).parent.parent)
+    (found,) = find_blas(root)
+    threads = "none" if vendor == "essl" else "openmp"
+    chosen = choose_blas([found], WantedBlas("openblas", threads), found.package)
+    assert chosen is not None
+    assert (chosen.spec, chosen.prefix) == (spec, prefix)
+    assert choose_blas([found], WantedBlas("openblas", threads), "") is None, "it must be named"
+    part = choose_mpi(find_mpis(root, "x86_64"), "")
+    assert part == LAYOUTS[mpi][1]
+    kit = read_spack_yaml(ROOT / "environments/neoverse_v2/spack.yaml")
+    packages = site_environment(kit, SiteParts(part, chosen, ()))["packages"]
+    for virtual, each in (("mpi", part), ("blas", chosen)):
+        assert packages[virtual] == {"require": [each.spec]}
+        external = {"spec": each.spec, "prefix": each.prefix}
+        assert packages[each.package] == {"buildable": False, "externals": [external]}
+
+
+def test_a_library_of_a_vendor_without_the_threads_of_hpl_is_refused(tmp_path: Path) -> None:
+    found = find_blas(lay_out(tmp_path, {VENDORS["essl"][0]: ""}))
+    with pytest.raises(BadInput, match=r"found threads=none; accepted: threads=openmp, which HPL"):
+        choose_blas(found, WantedBlas("openblas", "openmp"), "essl")
+
+
 PACKAGES = """
 packages:
   automake:
@@ -285,6 +360,24 @@ def test_a_program_that_loads_the_blas_of_its_spec_is_accepted(
     tmp_path: Path, content: bytes, threads: str
 ) -> None:
     assert mistakes_of(tmp_path, content, openblas_spec(threads)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "package", "accepted"),
+    [
+        ("libblis-mt.so.5", "amdblis", True),
+        ("libblis-mt.so.5", "blis", True),
+        ("libblis-mt.so.5", "armpl-gcc", False),
+        ("libarmpl_lp64_mp.so", "armpl-gcc", True),
+        ("libnvpl_blas_core.so.0", "nvpl-blas", True),
+        ("libessl.so.1", "essl", True),
+        ("libessl.so.1", "openblas", False),
+    ],
+)
+def test_the_files_of_the_libraries_of_vendors(file: str, package: str, accepted: bool) -> None:
+    libraries = {file: Path("/opt") / file}
+    wanted = openblas_spec(name=package)
+    assert (blas_mistakes("/p/bin/xhpl", libraries, wanted) == []) is accepted
 
 
 @pytest.mark.fault("other-blas")

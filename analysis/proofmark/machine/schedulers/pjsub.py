@@ -16,6 +16,7 @@ from proofmark.common.errors import bad_input
 from proofmark.machine.on_all import one_by_one
 from proofmark.machine.scheduler import Request, Scheduler, SchedulerError
 from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
+from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = ("annot connect", "nable to connect", "onnection refused", "timed out", "busy")
@@ -60,6 +61,9 @@ _CODES = {
 
 _HISTORY = "day=30"
 
+_REACH = 'reach=$(command -v pjrsh) || reach="ssh -o BatchMode=yes -o ConnectTimeout=30"'
+"""How a process starts on another node of the job: pjrsh, which not every site has, else ssh."""
+
 
 class Pjsub(Scheduler):
     """Technical Computing Suite (V4)."""
@@ -69,11 +73,13 @@ class Pjsub(Scheduler):
     stop_command = "pjdel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the directives, ``#PJM OPTION``. A job has whole nodes.
+        """Return the directives, ``#PJM OPTION``, and the move to the first node of the job.
+
+        pjsub takes a number of nodes and no names. So each job gets all nodes of its resource
+        group, and its script continues on the first one that the plan has.
 
         Raises:
-            BadInput: the job has not all nodes of the resource group, because pjsub takes a number
-                of nodes and no names; or the queue has a reservation or memory.
+            BadInput: their number is not declared, or the queue has a reservation or memory.
         """
         queue, nodes = request.queue, len(request.nodes)
         for key, value in (
@@ -83,11 +89,11 @@ class Pjsub(Scheduler):
             if value:
                 found = f"{value!r}, and the kit does not request it from pjsub"
                 raise bad_input("partition", f"queue.{key}", found, "no value")
-        if nodes != queue.all_nodes:
+        if not queue.all_nodes or nodes > queue.all_nodes:
             found = f"{queue.all_nodes or 'no value'}, and a job on {nodes} nodes"
-            accepted = "a resource group of these nodes only: pjsub takes their number, no names"
+            accepted = "the number of nodes of the resource group: pjsub takes it, and no names"
             raise bad_input("partition", "queue.all_nodes", found, accepted)
-        resources = [f"node={nodes}", f"elapse={request.clock}"]
+        resources = [f"node={queue.all_nodes}", f"elapse={request.clock}"]
         resources += [f"rscgrp={queue.name}"] if queue.name else []
         ranks = max(map(len, request.tasks), default=1)
         options = {
@@ -99,12 +105,12 @@ class Pjsub(Scheduler):
         }
         lines = [f"{flag} {value}" for flag, value in options.items() if value]
         # A job that is run again is a new attempt, which the kit starts.
-        return [f"#PJM {line}" for line in [*lines, "-j", "--norestart", *queue.options]]
+        lines += ["-j", "--norestart", *queue.options]
+        return [*(f"#PJM {line}" for line in lines), *_move(request)]
 
     def fan_out(self, request: Request) -> list[str]:
-        """Return ``on_all`` by pjrsh, which not every site has, else by ssh."""
-        reach = 'reach=$(command -v pjrsh) || reach="ssh -o BatchMode=yes -o ConnectTimeout=30"'
-        return [reach, *one_by_one(request.nodes, '$reach "$node"')]
+        """Return ``on_all`` by `_REACH`."""
+        return one_by_one(request.nodes, '$reach "$node"')
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
@@ -141,6 +147,19 @@ class Pjsub(Scheduler):
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return nothing: the kit reads no listing of nodes of this scheduler."""
         return {}
+
+
+def _move(request: Request) -> list[str]:
+    """Return the lines that start the script again on the first node, if it runs on another."""
+    again = shlex.join(["env", "MOVED=yes", "sh", f"{JobFiles(request.log.parent).script}"])
+    return [
+        _REACH,
+        f"first={shlex.quote(request.nodes[0])}",
+        "read -r here </proc/sys/kernel/hostname",
+        'if [ $# = 0 ] && [ -z "${MOVED-}" ] && [ "${here%%.*}" != "${first%%.*}" ]; then',
+        f'exec $reach "$first" {shlex.quote(again)}',
+        "fi",
+    ]
 
 
 def _pjstat(*options: str) -> str:

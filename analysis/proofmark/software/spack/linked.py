@@ -14,6 +14,10 @@ from proofmark.software.spack.site_parts import openblas_of
 LIBRARIES = {
     "openblas": r"libopenblas\w*\.",
     "blis": r"libblis[\w-]*\.",
+    "amdblis": r"libblis[\w-]*\.",
+    "armpl-gcc": r"libarmpl\w*\.",
+    "nvpl-blas": r"libnvpl_blas_core\.",
+    "essl": r"libessl\w*\.",
     "intel-oneapi-mkl": r"libmkl_core\.",
     "cray-libsci": r"libsci_\w+\.",
 }
@@ -55,12 +59,12 @@ def blas_mistakes(program: str, libraries: dict[str, Path], wanted: Spec) -> lis
     expected = f"{wanted.label} threads={wanted.threads}" if wanted.threads else wanted.label
     mistakes = []
     for name, path in sorted(libraries.items()):
-        family = next((each for each, file in LIBRARIES.items() if re.match(file, name)), None)
-        if family is None:
+        families = [each for each, file in LIBRARIES.items() if re.match(file, name)]
+        if not families:
             continue
-        if family != wanted.name:
-            found = f"{family} ({path})"
-        elif family == "openblas":
+        if wanted.name not in families:
+            found = f"{families[0]} ({path})"
+        elif wanted.name == "openblas":
             version, threads = openblas_of(path.read_bytes())
             if (version, threads) == (wanted.version, wanted.threads or threads):
                 continue

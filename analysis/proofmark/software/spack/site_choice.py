@@ -95,14 +95,15 @@ def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> S
         part
         for part in parts
         if (choice or part.package == wanted.package)
-        and part.variants in ("", f"threads={wanted.threads}")
+        and ("threads=" not in part.variants or f"threads={wanted.threads}" in part.variants)
     ]
     if len(fitting) > 1:
         accepted = f"one of them as --blas PATH, or {KIT}"
         raise bad_input("--blas", choice, _listed(fitting), accepted)
     if fitting:
         (part,) = fitting
-        variants = part.variants or f"threads={wanted.threads}"
+        threads = "" if "threads=" in part.variants else f"threads={wanted.threads}"
+        variants = f"{part.variants} {threads}".strip()
         return SitePart(part.package, part.version, part.prefix, variants, part.file)
     if choice:
         raise BadInput(*(_wrong_threads(part, wanted) for part in parts))

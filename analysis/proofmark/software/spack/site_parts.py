@@ -6,6 +6,7 @@ header of an MPI has its name and version, and an OpenBLAS has its threads in it
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -72,12 +73,22 @@ class MpiLayout(StrictModel):
     variants: str = ""
 
 
+class BlasLayout(StrictModel):
+    """One entry of `blas` in ``data/site_layouts.yml``, which explains the fields."""
+
+    package: str
+    library: str
+    prefix: str
+    version: str
+    variants: str = ""
+
+
 class Layouts(StrictModel):
     """The content of ``data/site_layouts.yml``."""
 
     mpi: tuple[MpiLayout, ...]
     openblas: tuple[str, ...]
-    mkl: str
+    blas: tuple[BlasLayout, ...]
 
 
 @cache
@@ -182,10 +193,10 @@ def _target(root: Path, path: Path) -> Path:
 
 
 def find_blas(root: Path) -> list[SitePart]:
-    """Return each OpenBLAS and MKL below `root` once.
+    """Return each OpenBLAS below `root` once, and the libraries of vendors.
 
-    The threads of an OpenBLAS are those that its file has. MKL has all kinds, so that it is told
-    none.
+    The threads of an OpenBLAS are those that its file has. A library of a vendor has all kinds
+    unless its layout names one.
     """
     found: dict[Path, SitePart] = {}
     for pattern in layouts().openblas:
@@ -202,18 +213,21 @@ def find_blas(root: Path) -> list[SitePart]:
                 variants=f"threads={threads}",
                 file=f"/{link.relative_to(root)}",
             )
-    return [*found.values(), *_mkls(root)]
+    return [*found.values(), *_of_vendors(root)]
 
 
-def _mkls(root: Path) -> Iterator[SitePart]:
-    for library in sorted(root.glob(layouts().mkl)):
-        version = library.parents[1]
-        yield SitePart(
-            package="intel-oneapi-mkl",
-            version=version.name,
-            prefix=f"/{version.parents[1].relative_to(root)}",
-            file=f"/{library.relative_to(root)}",
-        )
+def _of_vendors(root: Path) -> Iterator[SitePart]:
+    for layout in layouts().blas:
+        for library in sorted(root.glob(layout.library)):
+            version = re.search(layout.version, f"{library.resolve()}")
+            prefix = Path(os.path.normpath(library.parent / layout.prefix))
+            yield SitePart(
+                package=layout.package,
+                version=version[1].strip(".") if version else "unknown",
+                prefix=f"/{prefix.relative_to(root)}",
+                variants=layout.variants,
+                file=f"/{library.relative_to(root)}",
+            )
 
 
 def openblas_of(content: bytes) -> tuple[str, str]:
