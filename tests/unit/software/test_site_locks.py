@@ -196,7 +196,7 @@ def test_the_blas_is_chosen_by_the_threads_that_hpl_needs(tmp_path: Path) -> Non
     mkl = choose_blas(found, WantedBlas("blis", "openmp"), "intel-oneapi-mkl")
     assert mkl is not None
     assert (mkl.spec, mkl.prefix) == (
-        "intel-oneapi-mkl@2024.0 threads=openmp",
+        "intel-oneapi-mkl@2024.0 threads=openmp %gcc",
         "/opt/intel/oneapi",
     )
     pthread = "/usr/lib/x86_64-linux-gnu/openblas-pthread"
@@ -207,12 +207,12 @@ def test_the_blas_is_chosen_by_the_threads_that_hpl_needs(tmp_path: Path) -> Non
 VENDORS = {
     "mkl": (
         "opt/intel/oneapi/mkl/2025.3/lib/libmkl_core.so",
-        "intel-oneapi-mkl@2025.3 threads=openmp",
+        "intel-oneapi-mkl@2025.3 threads=openmp %gcc",
         "/opt/intel/oneapi",
     ),
     "mkl-2023": (
         "opt/intel/oneapi/mkl/2023.2.0/lib/intel64/libmkl_core.so",
-        "intel-oneapi-mkl@2023.2.0 threads=openmp",
+        "intel-oneapi-mkl@2023.2.0 threads=openmp %gcc",
         "/opt/intel/oneapi",
     ),
     "aocl": (
@@ -227,12 +227,12 @@ VENDORS = {
     ),
     "armpl": (
         "opt/arm/armpl_24.10_gcc/lib/libarmpl_lp64_mp.so",
-        "armpl-gcc@24.10 ~examples threads=openmp",
+        "armpl-gcc@24.10 threads=openmp ~examples",
         "/opt/arm",
     ),
     "armpl-2023": (
         "opt/arm/armpl_23.10_gcc-12.2/lib/libarmpl_lp64_mp.so",
-        "armpl-gcc@23.10_gcc-12.2 ~examples threads=openmp",
+        "armpl-gcc@23.10_gcc-12.2 threads=openmp ~examples",
         "/opt/arm",
     ),
     "nvpl": (

@@ -19,23 +19,15 @@ from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, un
 from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus, State
 
-_UNAVAILABLE = ("annot connect", "nable to connect", "onnection refused", "timed out", "busy")
+_UNAVAILABLE = ("annot connect", "nable to connect", "onnection refused", "timed out")
 
 _ID = r".*PJM 0000 pjsub Job ([0-9]+) submitted\."
 
 _STATES = {
-    "ACC": State.WAITING,  # accepted
-    "QUE": State.WAITING,
-    "RNA": State.WAITING,  # its nodes are acquired
-    "RNP": State.RUNNING,  # prologue
-    "RUN": State.RUNNING,
-    "RNE": State.RUNNING,  # epilogue
-    "RNO": State.RUNNING,  # ends
-    "SPP": State.SUSPENDED,
-    "SPD": State.SUSPENDED,
-    "RSM": State.RUNNING,  # is resumed
-    "HLD": State.HELD,
-    "ERR": State.HELD,  # by an error: it stays until it is released or deleted
+    **dict.fromkeys(("ACC", "QUE", "RNA"), State.WAITING),
+    **dict.fromkeys(("RNP", "RUN", "RNE", "RNO", "RSM"), State.RUNNING),
+    **dict.fromkeys(("SPP", "SPD"), State.SUSPENDED),
+    **dict.fromkeys(("HLD", "ERR"), State.HELD),  # ERR stays until it is released or deleted
     "EXT": State.ENDED_UNKNOWN,  # or the state of its PJM code
     "CCL": State.CANCELLED,
     "RJT": State.REFUSED,
@@ -43,23 +35,14 @@ _STATES = {
 """The column ST of pjstat."""
 
 _CODES = {
-    "1": State.CANCELLED,  # by pjdel
-    "2": State.REFUSED,
-    "3": State.REFUSED,  # by the site's exit function
-    "7": State.CANCELLED,  # for a deadline
-    "8": State.CANCELLED,  # by the site's exit function
-    "9": State.NODE_FAILED,  # its nodes were rebuilt, and it must not be run again
+    **dict.fromkeys(("2", "3"), State.REFUSED),
+    **dict.fromkeys(("1", "7", "8"), State.CANCELLED),  # by pjdel, a deadline, the site
+    **dict.fromkeys(("12", "13", "23"), State.KILLED),  # memory, disk, OOM killer
+    **dict.fromkeys(("9", "20", "22"), State.NODE_FAILED),  # nodes rebuilt, down, interconnect
     "11": State.TIME_LIMIT,
-    "12": State.KILLED,  # memory
-    "13": State.KILLED,  # disk
-    "18": State.PREEMPTED,  # another job or a deadline, after its guaranteed time
-    "20": State.NODE_FAILED,
-    "22": State.NODE_FAILED,  # its interconnect (ICC)
-    "23": State.KILLED,  # by the OOM killer
+    "18": State.PREEMPTED,  # by another job or a deadline, after its guaranteed time
 }
 """CheckingAbnormalEndOfJob: the PJM codes of jobs that did not end by themselves."""
-
-_HISTORY = "day=30"
 
 _REACH = 'reach=$(command -v pjrsh) || reach="ssh -o BatchMode=yes -o ConnectTimeout=30"'
 """How a process starts on another node of the job: pjrsh, which not every site has, else ssh."""
@@ -82,11 +65,8 @@ class Pjsub(Scheduler):
             BadInput: their number is not declared, or the queue has a reservation or memory.
         """
         queue, nodes = request.queue, len(request.nodes)
-        for key, value in (
-            ("reservation", queue.reservation),
-            ("memory_per_node", queue.memory_per_node),
-        ):
-            if value:
+        for key in ("reservation", "memory_per_node"):
+            if value := getattr(queue, key):
                 found = f"{value!r}, and the kit does not request it from pjsub"
                 raise bad_input("partition", f"queue.{key}", found, "no value")
         if not queue.all_nodes or nodes > queue.all_nodes:
@@ -130,7 +110,7 @@ class Pjsub(Scheduler):
     def ended(self, job: str) -> JobStatus | None:
         """Return the state from the history of pjstat, which some sites do not keep."""
         try:
-            rows = _listed(_pjstat("-H", _HISTORY, job))
+            rows = _listed(_pjstat("-H", "day=30", job))
         except SchedulerError:
             return None
         return _state(rows[job]) if job in rows else None
@@ -156,7 +136,9 @@ def _move(request: Request) -> list[str]:
         _REACH,
         f"first={shlex.quote(request.nodes[0])}",
         "read -r here </proc/sys/kernel/hostname",
-        'if [ $# = 0 ] && [ -z "${MOVED-}" ] && [ "${here%%.*}" != "${first%%.*}" ]; then',
+        # As same_host of hosts.sh.
+        'if [ $# = 0 ] && [ -z "${MOVED-}" ] && [ "$here" != "$first" ] &&',
+        '[ "${here%%.*}" != "$first" ] && [ "$here" != "${first%%.*}" ]; then',
         f'exec $reach "$first" {shlex.quote(again)}',
         "fi",
     ]

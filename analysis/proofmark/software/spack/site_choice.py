@@ -103,7 +103,7 @@ def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> S
     if fitting:
         (part,) = fitting
         threads = "" if "threads=" in part.variants else f"threads={wanted.threads}"
-        variants = f"{part.variants} {threads}".strip()
+        variants = f"{threads} {part.variants}".strip()
         return SitePart(part.package, part.version, part.prefix, variants, part.file)
     if choice:
         raise BadInput(*(_wrong_threads(part, wanted) for part in parts))
