@@ -25,7 +25,10 @@ FAKE_SPACK = """#!/bin/sh
 # An emulated Spack. It has the commands that `proofmark lock` calls. Its lock has stream only.
 case "$*" in
 *'arch -o') echo debian12 ;;
-*'external find'*) echo "$PATH" >"$0.path" && cp "$0.packages" "$SPACK_USER_CONFIG_PATH/packages.yaml" ;;
+*'external find'*)
+    echo "$PATH" >"$0.path"
+    cp "$0.packages" "$SPACK_USER_CONFIG_PATH/packages.yaml"
+    ;;
 *concretize*)
     while [ "$1" != -e ]; do shift; done
     cp "$2/spack.yaml" "$0.used"

@@ -423,7 +423,7 @@ def test_a_job_of_pjsub_continues_on_its_first_node(tmp_path: Path) -> None:
         (tmp_path / "pjrsh").write_text('#!/bin/sh\necho "pjrsh $1"\nshift\neval "$*"\n')
         (tmp_path / "pjrsh").chmod(0o755)
         environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        command = ["dash", folder / "job.sh"]
+        command = ["dash", str(folder / "job.sh")]
         printed = subprocess.check_output(command, env=environment, text=True)
         assert printed == expected
 
