@@ -35,7 +35,7 @@ FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 
 ROOT = Path("/")
 
-TOOLSETS = "opt/rh/gcc-toolset-*/root/usr/bin"
+TOOLSETS = "opt/rh/gcc-toolset-*/*/usr/bin"
 """The newer compilers of RHEL, which are in no PATH until a user enables one."""
 
 LINES = 3
