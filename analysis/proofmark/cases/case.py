@@ -126,13 +126,14 @@ class Case(StrictModel):
     uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
     partition that ``proofmark validate`` checks. ``defaults`` are the values of names that the
     facts of the partition need not have. ``key_figures`` are the metrics with which a
-    report begins.
+    report begins. ``launch: counted`` is a case without a program: the kit counts its figures from
+    the jobs of a run of a stated time.
     """
 
     title: Text
     package: Slug
     program: Text
-    launch: Literal["mpi", "threads", "process"]
+    launch: Literal["mpi", "threads", "process", "counted"]
     arguments: list[Scalar] = []
     inputs: dict[FileName, str] = {}
     environment: dict[Variable, Scalar] = {}

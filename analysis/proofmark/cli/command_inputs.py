@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import DEFAULT_SUITE
-from proofmark.cli.amounts import whole
+from proofmark.cli.amounts import above_zero, whole
 from proofmark.cli.command import Words, complete
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.auto_repeats import AutoRepeats, auto_repeats
@@ -24,6 +25,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import Unit, rolling_plan
+from proofmark.plan.stability_plan import counted_step, stability_plan
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.run_names import NamedRun, names_of, open_names
 from proofmark.runs.start import RunInputs, start_or_continue
@@ -32,6 +34,7 @@ from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_site, read_sites
 from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
+from proofmark.site.stability_terms import MAX_DAYS, StabilityTerms
 from proofmark.software.provider import packages_at
 
 
@@ -63,11 +66,43 @@ def repeats_argument(parser: ArgumentParser | ArgumentGroup) -> None:
     parser.add_argument("--repeats", type=_repeats, metavar="N", help=note)
 
 
-def rolling_argument(parser: ArgumentParser | ArgumentGroup) -> None:
-    """Add ``--rolling`` to `parser`. Empty and false are no rolling acceptance, true is a node."""
+def shape_arguments(parser: ArgumentParser | ArgumentGroup) -> None:
+    """Add ``--rolling`` and the terms of a stability run to `parser`; empty ones are not given.
+
+    Of ``--rolling``, false is no rolling acceptance and true is a node.
+    """
     note = "one job for each node or rack, which starts when its nodes are available"
     words = ("", "false", "true", "node", "rack")
     parser.add_argument("--rolling", type=str.lower, choices=words, default="", help=note)
+    note = "of the suite stability: its duration, in days, or as 36h or 90min"
+    parser.add_argument("--stability-days", type=_days, metavar="DAYS", help=note)
+    note = "of the suite stability: the share of the nodes that jobs use (default: 0.9)"
+    parser.add_argument("--stability-load", type=_share, metavar="SHARE", help=note)
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(|d|h|min|s)", re.ASCII)
+_PER_DAY = {"": 1, "d": 1, "h": 24, "min": 1440, "s": 86400}
+
+
+def _days(text: str) -> float | None:
+    """Return a duration in days; None for an empty text."""
+    match = _DURATION.fullmatch(text)
+    days = float(match[1]) / _PER_DAY[match[2]] if match else 0.0
+    if text and not 0 < days <= MAX_DAYS:
+        raise ArgumentTypeError(f"{text!r}: accepted: days, or a duration as 36h or 90min")
+    return days if text else None
+
+
+def _share(text: str) -> float | None:
+    """Return a share of the nodes; None for an empty text."""
+    return above_zero(1.0)(text) if text else None
+
+
+def _terms(options: Namespace, site: Site) -> StabilityTerms:
+    """Return the terms of a stability run: the options replace those of the contract."""
+    agreed = site.contract.stability if site.contract else StabilityTerms()
+    given = {"days": options.stability_days, "load": options.stability_load}
+    return agreed.model_copy(update={key: each for key, each in given.items() if each is not None})
 
 
 def plan_of(
@@ -76,11 +111,13 @@ def plan_of(
     """Return the plan that the options ask for, the machine of each mode, and the probe.
 
     Raises:
-        BadInput: the suite cannot run there, or it cannot roll.
+        BadInput: the suite cannot run there, or it cannot roll, or its duration is not stated.
     """
     machines, probe = machines_of(site)
     if options.rolling in ("", "false"):
         made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+        if counted_step(made):
+            return stability_plan(made, site.hosts, _terms(options, site)), machines, probe
         return made, machines, probe
     hosts = tuple(site.partition_hosts or site.hosts)
     whole = site.model_copy(update={"hosts": hosts, "limit": site.partition_name})
@@ -106,7 +143,7 @@ def plan_arguments(parser: ArgumentParser) -> None:
     limit_argument(parser, required=True)
     suite_argument(parser)
     repeats_argument(parser)
-    rolling_argument(parser)
+    shape_arguments(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     runs_folder_argument(parser)
@@ -122,7 +159,7 @@ def arguments(parser: ArgumentParser) -> None:
     planned = parser.add_argument_group("without RUN, a plan is made from -i, -l and")
     suite_argument(planned)
     repeats_argument(planned)
-    rolling_argument(planned)
+    shape_arguments(planned)
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 

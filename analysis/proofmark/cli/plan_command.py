@@ -42,7 +42,10 @@ from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.site.literals import literal_yaml
 from proofmark.software.provider import check_name, check_provider
 
-ASKED = ("repeats", "rolling", "provision_from", "scratch_dir", "baseline", "expected", ACCEPT)
+ASKED = (
+    *("repeats", "rolling", "stability_days", "stability_load"),
+    *("provision_from", "scratch_dir", "baseline", "expected", ACCEPT),
+)
 """The options of a plan that are extra variables of the playbooks with the same name."""
 
 

@@ -11,8 +11,10 @@ from proofmark.cases.vocabulary import RAIL
 from proofmark.cli.command import Words, complete
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.judge.stability.sampling import ahead, items_of
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
+from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.totals import idle_cores
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
@@ -52,6 +54,9 @@ def plan_notes(
     if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
         yield f"not judged: one rail alone, unless {RAILS_KNOWN}"
     yield from idle_cores(made, machines)
+    if made.stability:
+        yield from ahead(made, items_of(site))
+        made = counted_plan(made)
     yield from without_figures(made, benchmarks, site, machines)
 
 

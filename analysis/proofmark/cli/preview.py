@@ -26,12 +26,14 @@ from proofmark.jobs.scripts import Scripts
 from proofmark.jobs.site_check import site_mistakes
 from proofmark.jobs.step_programs import environment_of_step, package_of_step
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals, unjudged_of
+from proofmark.judge.stability.sampling import ahead, items_of
 from proofmark.machine.node_scripts import run_text
 from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.mode_changes import mode_lines
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.rolling import steps_left
+from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.time_limit import JobTime, job_times
 from proofmark.plan.totals import idle_cores
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
@@ -163,6 +165,7 @@ class Planned:
             *_history(plan, self._cost),
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
+            *(ahead(plan, items_of(site)) if plan.stability else ()),
             *(line for kind, texts in kinds.items() for line in _few(kind, texts, most)),
         ]
 
@@ -192,7 +195,8 @@ class Planned:
 
     def _without_figures(self) -> list[str]:
         """Return a line for each limit of the site that cannot judge a figure."""
-        return [*without_figures(self.plan, self.benchmarks, self.site, self.machines)]
+        plan = counted_plan(self.plan) if self.plan.stability else self.plan
+        return [*without_figures(plan, self.benchmarks, self.site, self.machines)]
 
     def _refusals(self) -> Iterator[str]:
         """Yield why a run would be refused."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
 
 from proofmark.cli.amounts import above_zero
 from proofmark.cli.command import Command, Rights, run_argument
@@ -16,12 +18,13 @@ from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
 from proofmark.jobs.execute import execute as execute_run
-from proofmark.jobs.execute import summary
+from proofmark.jobs.execute import execute_rounds, summary
 from proofmark.jobs.job_parts import Rolling
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import Scripts, write_scripts
+from proofmark.jobs.stability_jobs import StabilityWork
 from proofmark.jobs.step_programs import repeated_commands, unselected_rails
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
@@ -38,8 +41,10 @@ from proofmark.runs.run import (
     site_of,
     with_decisions,
 )
+from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.inventory import Site
+from proofmark.site.stability_terms import JobCause
 from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
 
@@ -126,6 +131,8 @@ def stage(run: Run, site: Site) -> Run:
         say(f"{step}: not needed: {why}")
     names, measured = reported_names(run, site), measured_cost(run.plan, run.folder.parent).seconds
     made = Scripts.of(site.partition, software, names, benchmarks_of(run), measured)
+    if run.plan.stability:
+        made = replace(made, stability={})  # its jobs disturb each other, and are not repeated
     write_scripts(run.folder, run.plan, made)
     return run
 
@@ -143,7 +150,11 @@ def execute(options: Namespace) -> int:
     manner = Manner.FAIL_FAST if options.fail_fast else Manner.UNFINISHED
     rolling = Rolling(options.wait_s, node_names(options.only), site.partition.queue.reservation)
     name = site.partition.scheduler
-    early = execute_run(run, name, say, _figures, manner=manner, rolling=rolling)
+    if run.plan.stability:
+        work = StabilityWork(partial(stage, site=site), _causes)
+        early = execute_rounds(run, name, say, work, manner)
+    else:
+        early = execute_run(run, name, say, _figures, manner=manner, rolling=rolling)
     if run.plan.more_repeats_s and not early:
         from proofmark.cli.noisy_steps import repeat_noisy_steps  # it judges; few plans need it
 
@@ -157,6 +168,13 @@ def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
     from proofmark.records.figures import figures_of  # polars costs time; few runs search
 
     return figures_of(run, search, steps)
+
+
+def _causes(run: Run, jobs: Sequence[JobRun]) -> Sequence[JobCause | None]:
+    """Return why jobs of a stability run failed."""
+    from proofmark.judge.stability.evidence_of_jobs import causes_of  # it judges; few runs need it
+
+    return causes_of(run, jobs)
 
 
 def collect(options: Namespace) -> int:

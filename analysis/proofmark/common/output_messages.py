@@ -46,6 +46,21 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "archive-large": "too many files or bytes: {files} files are read, the rest is not",
     "archive-special": "a link or a special file of an archive",
     "archive-path": "a path that an archive must not have: {problem}",
+    # stability runs
+    "stability-counts": "{hours} of {wanted} h; jobs: {started} started, {finished} finished, "
+    "{running} running, failed: {failed}",
+    "stability-ahead": "stability: {hours} h with {load} % of {nodes} nodes busy: about {jobs} "
+    "jobs and {node_hours} node-hours a day; nodes of a job: {sizes}; the time begins again after "
+    "a failure by: {causes}",
+    "stability-no-item": "stability: no item of the contract limits failures, so that the run is "
+    "not judged",
+    "stability-impossible": "item {number} cannot be met in this time",
+    "stability-risk": "item {number} is met with at most {most} failures: a machine with {good} "
+    "expected failures is refused with {producer} % (producer's risk), one with {bad} is accepted "
+    "with {consumer} % (consumer's risk)",
+    "stability-risk-jobs": "item {number} is met with at most {most} failures of {jobs} jobs: a "
+    "machine with {good} expected failures is refused with {producer} % (producer's risk), one "
+    "with {bad} is accepted with {consumer} % (consumer's risk)",
     # outputs
     "reader-contains": "the output contains {words}",
     "reader-no-space": "the output contains {words}",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from proofmark.common.errors import Stopped
+from proofmark.common.input_limits import MAX_STEPS
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
@@ -14,6 +15,7 @@ from proofmark.jobs.job_parts import JobSupply, Rolling
 from proofmark.jobs.job_request import BatchQueue, batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.ready import FigureReader, ReadySteps
+from proofmark.jobs.stability_jobs import Rounds, StabilityWork
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import Job
@@ -116,6 +118,36 @@ def _execute_group(
     for job, nodes in jobs.held.items():
         say(f"job {job}: waits for {nodes}")
     return jobs.stopped_early
+
+
+def execute_rounds(
+    run: Run, scheduler_name: str, say: Callable[[str], None], work: StabilityWork, manner: Manner
+) -> str:
+    """Run the jobs of a stability run until its time is over; continue it if it was interrupted.
+
+    Args:
+        run: the run.
+        scheduler_name: name of the scheduler.
+        say: called with one line when the state of a job, or the counts, changed.
+        work: what the run needs of other parts of the kit.
+        manner: when its jobs stop.
+
+    Returns, raises: see `execute`.
+    """
+    # `Rounds.held` decides how many jobs are submitted.
+    queue = site_of(run).partition.queue.model_copy(update={"max_jobs": MAX_STEPS})
+    batch = BatchQueue(scheduler_name, queue)
+    with lock(run.folder):
+        rounds = Rounds(run, scheduler_name, work, say)
+        while not rounds.over:
+            jobs = JobMonitor(run, rounds.supply(), batch, say, manner=manner)
+            poll_until_done(jobs, rounds.look)
+            if jobs.stopped_early:
+                return jobs.stopped_early
+            if not (rounds.follow() or rounds.over):
+                time.sleep(1)  # no node is up
+                rounds.look()
+    return ""
 
 
 def _possible(

@@ -294,6 +294,8 @@ class JobMonitor:
         if status.state is State.NODE_FAILED:
             down = self._scheduler.down_nodes(active.request.nodes)
             status = JobStatus(State.NODE_FAILED, down or status.reason)
+        if status.state is State.CANCELLED and self._scheduler.ends_with_process:
+            active.submission = replace(active.submission, stopping=True)  # by the end of the kit
         if status.state.final:
             self._finish(active, status)
         else:

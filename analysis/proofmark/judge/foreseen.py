@@ -20,6 +20,8 @@ from proofmark.judge.stated_parts import nominal_parts, statements
 from proofmark.plan.limits_of_suites import described
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import has_partner, selects
+from proofmark.plan.stability_plan import counted_plan
+from proofmark.plan.step import COUNTED
 from proofmark.plan.traits import Figures, figures_of
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.declared_node import declared_node
@@ -109,6 +111,8 @@ def unjudged_of(
     Raises:
         BadInput: there is no such baseline.
     """
+    if plan.stability:
+        plan = counted_plan(plan)
     hardware = site.partition.hardware
     if site.partition.origin != "measured":
         return []
@@ -142,12 +146,13 @@ class _Outlook:
     def figures(self) -> dict[str, list[Figures]]:
         """The figures of each case of the plan; those of several repeats once."""
         found: dict[str, dict[object, Figures]] = {}
-        for group in self.plan.groups:
-            for step in (step for job in group.jobs for step in job.steps):
-                case = self.benchmarks.cases[step.case]
-                each = figures_of(step, case, self.plan.system, group.mode)
-                known = (group.mode, _nodes(each), step.placement, *step.recorded.items())
-                found.setdefault(step.case, {}).setdefault(known, each)
+        steps = [(g.mode, step) for g in self.plan.groups for job in g.jobs for step in job.steps]
+        # The rates of the programs of a stability run are no figures of its verdict.
+        for mode, step in [each for each in steps if each[1].launch == COUNTED] or steps:
+            case = self.benchmarks.cases[step.case]
+            each = figures_of(step, case, self.plan.system, mode)
+            known = (mode, _nodes(each), step.placement, *step.recorded.items())
+            found.setdefault(step.case, {}).setdefault(known, each)
         return {case: [*figures.values()] for case, figures in found.items()}
 
     def of_required(self, required: Required, *, sanity: bool) -> Iterator[Unjudged]:
@@ -187,11 +192,10 @@ class _Outlook:
                     yield Unjudged(kind, described(each, case), rule, why)
 
     def _references(self, case: str) -> Iterator[Reference]:
-        partition = self.site.partition
         for each in self.benchmarks.cases[case].references:
-            if each.kind != "expected" or partition.expected.wanted:
+            if each.kind != "expected" or self.site.partition.expected.wanted:
                 yield each
-        yield from (limit for limit in partition.limits if limit.case == case)
+        yield from (limit for _, _, limit in self.site.limits if limit.case == case)
 
     def _open(self, case: str, metric: str, figures: Figures, sanity: bool) -> Message:
         """Return why `metric` will be neither PASS nor FAIL; with `sanity` a floor suffices."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -19,6 +20,8 @@ from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.references.typical import builds
+from proofmark.judge.stability.sampling import items_of
+from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.records.columns import Records
@@ -88,6 +91,11 @@ def read_and_judge(run: Run) -> tuple[Records, Verdict]:
 
 def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     evidence = evidence_of(run)
+    if run.plan.stability:
+        site = site_of(run)
+        found = tally_of(run, items_of(site))
+        evidence = counted(evidence, found, site.partition.origin)
+        return evidence.records, replace(judge(evidence), stability=found)
     return evidence.records, with_rolling(judge(evidence), evidence)
 
 
@@ -106,13 +114,15 @@ def evidence_of(run: Run) -> Evidence:
     return Evidence(
         run=run.id,
         plan=run.plan,
-        records=read_run(run, benchmarks, site, software, probes),
+        records=read_run(
+            run, benchmarks, site, software, probes, steps=() if run.plan.stability else None
+        ),
         benchmarks=benchmarks,
         limits=[limit for _, _, limit in site.limits],
         facts=facts,
         probes=probes,
         family_level=partition.family_level,
-        stopped=stopped_jobs(run),
+        stopped=() if run.plan.stability else stopped_jobs(run),
         rated=partition.rated_hardware,
         judge_expected=partition.expected,
         builds=builds(software, benchmarks),
@@ -123,7 +133,7 @@ def evidence_of(run: Run) -> Evidence:
         paths=paths_of(partition.fabric, hosts),
         network=partition.fabric.network is not None,
         scratch=partition.scratch.path,
-        looks=tuple(looks_after_failures(files, run.plan)),
+        looks=() if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
         baseline=BaselineOfRun(files.baseline, circumstances) if files.baseline.is_dir() else None,
         expected=read_expected(files.expected) if files.expected.exists() else None,
         more=decisions.more,

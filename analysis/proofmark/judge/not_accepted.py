@@ -34,7 +34,9 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
     for each in verdict.stage_faults:
         for host in hosts_of(each.nodes):
             reasons.setdefault(host, f"{each.stage}: {each.code}: {each.text}")
-    for missing in () if plan.rolling else verdict.coverage.missing:
+    for node in verdict.stability.lost if verdict.stability else ():
+        reasons.setdefault(node, "it failed during the stability run")
+    for missing in () if plan.rolling or plan.stability else verdict.coverage.missing:
         if all(len(nodes) == 1 for nodes in places[missing.step].values()):
             for node in missing.nodes:
                 reasons.setdefault(node, f"{missing.step}: not measured")

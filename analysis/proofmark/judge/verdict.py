@@ -53,6 +53,7 @@ from proofmark.judge.results import result_json as result_json
 from proofmark.judge.rolling_state import RollingState
 from proofmark.judge.rounds import RoundOverlap
 from proofmark.judge.slowdown import Slowdown
+from proofmark.judge.stability.tally import Tally
 from proofmark.records.columns import Record
 from proofmark.runs.stage_faults import StageFault
 
@@ -89,6 +90,7 @@ class Verdict:
         imported: whether others produced the outputs. No step can be run again.
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
         rolling: the state of the nodes of a rolling run; None for any other run.
+        stability: the counts of a stability run; None for any other run.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
             that lack a record because of it are missing in the coverage.
     """
@@ -119,6 +121,7 @@ class Verdict:
     sanity: bool = False
     stage_faults: tuple[StageFault, ...] = ()
     rolling: RollingState | None = None
+    stability: Tally | None = None
 
     @property
     def faults(self) -> tuple[NodeFault, ...]:
@@ -242,7 +245,7 @@ class Verdict:
 
         Steps whose planned executions alone fail are left out: further ones change nothing.
         """
-        if self.imported:
+        if self.imported or self.stability:
             return ()
         again = [each for each in self.of("FAIL") if each.retest and each.rerun_helps]
         again += (self.results[place] for place in self.fleet.spiked.tolist())
@@ -268,6 +271,7 @@ class Verdict:
             "degraded": self.degraded and self.degraded.as_json(),
             **({"imported": True} if self.imported else {}),
             **({"rolling": self.rolling.as_json()} if self.rolling else {}),
+            **({"stability": self.stability.as_json()} if self.stability else {}),
             "unmet": list(self.unmet),
             "faults": [fault.message for fault in self.faults],
             **(

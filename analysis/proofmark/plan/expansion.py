@@ -22,7 +22,7 @@ from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.search import Search
 from proofmark.plan.searches import searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
-from proofmark.plan.step import Step
+from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.storage_facts import assumed_rates, assumed_storage
 from proofmark.plan.suite_steps import SuiteSteps
 from proofmark.plan.time_limit import within_limit
@@ -203,7 +203,8 @@ def all_suites(
     for suite in benchmarks.suites if cases else ():
         expansion = SuiteSteps(benchmarks, suite, whole, of_all_hosts)
         joined = members_at(benchmarks, suite, whole)
-        members = {name: case for name, case in joined.items() if name in cases}
+        counted = {name: case for name, case in joined.items() if case.launch == COUNTED}
+        members = {name: case for name, case in (counted or joined).items() if name in cases}
         try:
             steps[suite] = [
                 (mode, draft.step)

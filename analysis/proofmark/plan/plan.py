@@ -15,10 +15,11 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.search import Search
+from proofmark.plan.step import COUNTED, Identifier
 from proofmark.plan.step import SCRATCH as SCRATCH
-from proofmark.plan.step import Identifier
 from proofmark.plan.step import Step as Step
 from proofmark.site.hardware import CURRENT
+from proofmark.site.stability_terms import JobCause
 
 
 class Job(StrictModel):
@@ -40,6 +41,28 @@ class Group(StrictModel):
     mode: str
     environment: str
     jobs: list[Job]
+
+
+class StabilityTest(StrictModel):
+    """What a stability run counts, and for how long (`proofmark.plan.stability_plan`).
+
+    Attributes:
+        hours: its duration, from the last failure that began the time again.
+        load: the share of the nodes that jobs use.
+        restart_on, good, bad: those of `StabilityTerms`.
+        hosts: its nodes.
+        counted: the step whose figures the kit counts. No job has it.
+        mix: the steps that jobs repeat, each with the number of its nodes.
+    """
+
+    hours: float
+    load: float
+    restart_on: list[JobCause]
+    good: float
+    bad: float
+    hosts: Nodes
+    counted: Step
+    mix: list[Step]
 
 
 class Totals(StrictModel):
@@ -73,6 +96,8 @@ class Plan(StrictModel):
             number of repeats is fixed (`proofmark.common.auto_repeats`).
         rolling: what one job of a rolling acceptance measures (`proofmark.plan.rolling`); empty if
             the plan is not one.
+        stability: what a stability run counts; None for any other plan. Its jobs follow each other
+            in rounds, and the run grows by rounds until its time is over.
         imported: whether others produced the outputs (`proofmark.plan.adopted_plan`). No step runs.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
@@ -98,13 +123,16 @@ class Plan(StrictModel):
     at_once: int = Field(default=1, ge=1, exclude_if=lambda jobs: jobs == 1)
     more_repeats_s: float = Field(default=0.0, ge=0, exclude_if=lambda seconds: not seconds)
     rolling: Literal["", "node", "rack"] = Field(default="", exclude_if=lambda unit: not unit)
+    stability: StabilityTest | None = Field(default=None, exclude_if=lambda test: test is None)
     imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
     allowed_modes: list[str] = Field(default=[], exclude=True)
     repeated: dict[str, Message] = Field(default={}, exclude=True)
     not_needed: dict[str, Message] = Field(default={}, exclude=True)
 
     def nodes(self) -> list[str]:
-        """Return the nodes of all jobs, each once."""
+        """Return the nodes of all jobs, each once; of a stability run, also those of later jobs."""
+        if self.stability:
+            return list(self.stability.hosts)
         named = (node for group in self.groups for job in group.jobs for node in job.nodes)
         return list(dict.fromkeys(named))
 
@@ -117,6 +145,8 @@ class Plan(StrictModel):
     def programs(self) -> Iterator[Step]:
         """Yield every step, and the load of each step that has one: all programs of the plan."""
         for step in self.steps():
+            if step.launch == COUNTED:
+                continue
             yield step
             if step.load:
                 yield step.load.step

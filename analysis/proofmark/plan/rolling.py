@@ -17,7 +17,7 @@ from proofmark.common.input_limits import MAX_STEPS
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.search import Search
-from proofmark.plan.step import Step
+from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.totals import totals
 from proofmark.site.inventory import Site
 
@@ -84,6 +84,8 @@ def rolling_plan(plan: Plan, site: Site, unit: Unit) -> Plan:
     Raises:
         BadInput: no step of the suite rolls, or the plan would have too many steps.
     """
+    if any(step.launch == COUNTED for step in plan.steps()):
+        raise bad_input("rolling", "", f"with {plan.suite}", f"{plan.suite} without rolling=true")
     first = next(plan.steps()).nodes[0]  # with a limit of nodes, jobs of others have the same steps
     groups, searches = _part(plan, lambda step: rolls(step) and first in step.nodes)
     if not groups:

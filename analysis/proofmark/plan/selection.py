@@ -11,7 +11,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import MEASURED, Parameters
 from proofmark.common.errors import InputError, nearest
 from proofmark.plan.plan import Plan
-from proofmark.plan.step import Step
+from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.traits import Figures, Trait, figures_of
 from proofmark.site.hardware import UNRECORDED
 
@@ -59,6 +59,8 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
     steps = [
         (group.mode, step) for group in plan.groups for job in group.jobs for step in job.steps
     ]
+    # The rates of the programs of a stability run are no figures of its verdict.
+    steps = [each for each in steps if each[1].launch == COUNTED] or steps
     figures = _figures(steps, cases_of(reference, case), plan.system, benchmarks)
     chosen = [each for each in figures[case] if selects(reference, each)]
     against = reference.against

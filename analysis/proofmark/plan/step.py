@@ -24,6 +24,8 @@ from proofmark.site.run_variables import of_mpi
 SCRATCH = "{scratch}"
 """Placeholder in arguments and inputs for the scratch folder of the step."""
 
+COUNTED = "counted"
+"""The value of ``launch`` of a case without a program: the kit counts its figures from the jobs."""
 LEAST_NETWORK_BYTES = 64 << 20
 """The network of a step that moves less is not checked: that may be the traffic of a login."""
 
@@ -105,7 +107,7 @@ class Step(StrictModel):
     derived: dict[str, Scalar]
     package: str
     program: str
-    launch: Literal["mpi", "threads", "process"]
+    launch: Literal["mpi", "threads", "process", "counted"]
     arguments: list[str]
     environment: dict[str, str]
     inputs: dict[str, str]

@@ -21,6 +21,8 @@ from proofmark.site.inventory import Site
 BOUND_BYTES = "bound_bytes"
 """Name in expressions: the bytes of memory of a node that the ranks of the point are bound to."""
 COUNTS = ("nodes", "ranks", "threads")
+_UNPLACED = ("process", "counted")
+"""The values of ``launch`` of programs that the kit does not place."""
 _LACKED = (MEMORY, DISTANCE, *LAYOUT_AXES)
 """Axes of which the machine may lack a value. Such a point is left out."""
 
@@ -97,7 +99,7 @@ class Sweep:
 
     def _axes(self) -> dict[str, list[Any]]:
         axes = {"nodes": 1, "ranks": 1, "threads": 1, **self.case.sweep, **self.use.sweep}
-        if self.case.launch != "process":
+        if self.case.launch not in _UNPLACED:
             axes.setdefault("placement", "close")
         values: dict[str, list[Any]] = {}
         for axis, expression in axes.items():
@@ -170,7 +172,7 @@ class Sweep:
     def _placed(self, point: dict[str, Any]) -> Placement | None:
         for axis in COUNTS:
             point[axis] = count(point[axis], self.file, f"sweep.{axis}", least=1)
-        if self.case.launch == "process":
+        if self.case.launch in _UNPLACED:
             return None
         counts = {axis: point[axis] for axis in COUNTS}
         if self.case.launch == "threads" and counts["ranks"] != 1:

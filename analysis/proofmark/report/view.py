@@ -27,6 +27,7 @@ from proofmark.report.sections import (
     peak,
     plots_section,
     simulation,
+    stability_counts,
     storage_targets,
 )
 from proofmark.report.short.summary import Summary, summary, title
@@ -60,6 +61,7 @@ def view(run_data: RunData) -> View:
         *simulation.sections(run_data),
         main_figures.section(run_data),
         *nodes_by_rack.sections(run_data),
+        *stability_counts.sections(run_data),
         *next_steps.sections(run_data),
         *contract_items.sections(run_data),
         issues.section(run_data),

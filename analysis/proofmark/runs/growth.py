@@ -10,9 +10,10 @@ from pathlib import Path
 
 from proofmark.common.files import read_json, write_whole
 from proofmark.common.strict_model import StrictModel
-from proofmark.plan.plan import Group, Plan
+from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.rolling import grown
 from proofmark.plan.search import Search
+from proofmark.plan.stability_plan import with_round
 from proofmark.runs.format import add_input, identity_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.access import Access
@@ -40,7 +41,10 @@ def _growths(folder: Path) -> list[Growth]:
 
 def with_growth(folder: Path, plan: Plan) -> Plan:
     """Return `plan`, that of the start of the run in `folder`, with all that joined it."""
-    if plan.rolling:
+    if plan.stability:
+        for each in _growths(folder):
+            plan = with_round(plan, [job for group in each.groups for job in group.jobs])
+    elif plan.rolling:
         for each in _growths(folder):
             plan = grown(plan, (each.groups, each.searches))
     return plan
@@ -50,6 +54,17 @@ def site_now(folder: Path) -> Site:
     """Return the site of the run in `folder`: its partition at the start, with all nodes."""
     added = _growths(folder)
     return added[-1].site if added else read_json(RunFiles(folder).site, Site)
+
+
+def add_round(folder: Path, plan: Plan, jobs: list[Job], site: Site) -> Plan:
+    """Add the jobs of a round to the stability run in `folder`; return its plan with them.
+
+    Raises:
+        BadInput: the file cannot be written, or the plan would have too many steps.
+    """
+    longer = with_round(plan, jobs)
+    add_growth(folder, [plan.groups[0].model_copy(update={"jobs": jobs})], [], site)
+    return longer
 
 
 def add_growth(folder: Path, groups: list[Group], searches: list[Search], joining: Site) -> None:

@@ -105,6 +105,7 @@ class JobFolder:
             "state": status.state.name,
             "reason": status.reason,
             "without": without,
+            "by_kit": "yes" if submission.stopping else "",
         }
         if over:
             self._submission.unlink(missing_ok=True)
@@ -164,7 +165,9 @@ class JobFolder:
 _NEW_LINE = "\n"
 _MOST = 5
 """The number of damaged lines that a message names."""
-_EVENT_KEYS = ("time", "scheduler", "job", "state", "reason", "without")
+_EVENT_KEYS = ("time", "scheduler", "job", "state", "reason", "without", "by_kit")
+_LATER_KEYS = ("without", "by_kit")
+"""Keys that a line may lack."""
 
 
 def _is_cut(file: TextIO) -> bool:
@@ -179,7 +182,7 @@ def _event(line: Any) -> dict[str, str]:
     Raises:
         KeyError, TypeError or ValueError: it is damaged.
     """
-    event = {key: line.get(key, "") if key == "without" else line[key] for key in _EVENT_KEYS}
+    event = {key: line.get(key, "") if key in _LATER_KEYS else line[key] for key in _EVENT_KEYS}
     if not all(isinstance(value, str) for value in event.values()):
         raise TypeError("a value that is no text")
     State[event["state"]]

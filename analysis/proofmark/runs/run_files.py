@@ -98,8 +98,13 @@ class RunFiles:
         return self.folder / "inputs"
 
     @property
+    def node_states(self) -> Path:
+        """The nodes of a stability run that were down, at each look of the controller."""
+        return self.folder / "node-states.jsonl"
+
+    @property
     def growth(self) -> Path:
-        """What joined a rolling run after its start."""
+        """What joined a rolling run, or a stability run, after its start."""
         return self.folder / "growth"
 
     def is_growth(self, path: Path) -> bool:

@@ -247,8 +247,11 @@ def _unfinished(root: Path, digest: str) -> Path | None:
 def _finished(run: Run) -> bool:
     """Return whether `run` has all results and a verdict, and no disturbed step waits.
 
-    A partial run may have a verdict.
+    A partial run may have a verdict. A stability run grows until its time is over, and is continued
+    until it is signed.
     """
+    if run.plan.stability:
+        return is_signed(run.folder)
     have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
     if not have or not run.files.verdict.exists():
         return False

@@ -12,6 +12,7 @@ from proofmark.cases.vocabulary import Text
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.site.partition import Limit
+from proofmark.site.stability_terms import StabilityTerms
 
 CONTRACT = "contract.yml"
 """The file of the contract, beside the hosts of a site."""
@@ -82,11 +83,13 @@ class Contract(StrictModel):
 
     Attributes:
         parties: the role of each party (``buyer``) and its name.
+        stability: the terms of the phase ``stability``.
         signers: the keys whose waivers count, each a line of ALLOWED SIGNERS (ssh-keygen(1)).
     """
 
     title: Text
     parties: Annotated[dict[Text, Text], Field(min_length=1)]
+    stability: StabilityTerms = StabilityTerms()
     signers: list[Text] = []
     items: Annotated[list[ContractItem], Field(min_length=1)]
 

@@ -22,6 +22,8 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "repeats": "int",
     "rolling": "str",
     "rolling_wait_s": "float",
+    "stability_days": "str",
+    "stability_load": "float",
     "run_id": "str",
     "fresh": "bool",
     "fail_fast": "bool",

@@ -9,15 +9,15 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.results import CONFIRMING, Result
-from proofmark.records.columns import EMULATED, Record
-from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
+from proofmark.records.columns import EMULATED
+from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import blas_kernels, disagreements, fleet_findings
 from proofmark.report.sections import fabric_elements as links
 from proofmark.report.sections import limit_table as limits
 from proofmark.report.sections.figure_tables import figure_cell, median_text, verdict_cell
+from proofmark.report.sections.output_links import output_links
 from proofmark.report.words import count
-from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState
 
 NOT_RUN = {
@@ -84,7 +84,7 @@ def _failures(run_data: RunData) -> Iterator[Block]:
             results[0].record.node,
             median_text(results[0]) if len(results) == 1 else "–",
             Cell(localized(reason), "reason"),
-            Cell(step, "code", links=_files(run_data, results[0].record)),
+            Cell(step, "code", links=output_links(run_data, results[0].record)),
         )
         for (verdict, step, reason), results in groups.items()
     ]
@@ -188,14 +188,6 @@ def _some(names: Iterable[str], most: int = 8) -> str:
     listed = list(names)
     more = _(" and {count} more").format(count=len(listed) - most) if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
-
-
-def _files(run_data: RunData, record: Record) -> tuple[Link, ...]:
-    """Return links to the outputs of the execution that measured `record`."""
-    files = run_data.run.files
-    execution = numbered_execution(files.step(record.step), record.attempt)
-    outputs = (execution.stdout, execution.stderr)
-    return tuple(Link(files.link(path), path.name) for path in outputs if path.is_file())
 
 
 def _other_modes(run_data: RunData) -> Iterator[Block]:

@@ -77,7 +77,8 @@ def headline(verdict: Verdict) -> str:
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
     parts = [_("imported: others produced the outputs")] if verdict.imported else []
-    parts += [localized(each.label) for each in (verdict.rolling, verdict.degraded) if each]
+    labelled = (verdict.rolling, verdict.stability, verdict.degraded)
+    parts += [localized(each.label) for each in labelled if each]
     if gap:
         parts.append(
             _("{missing} of {steps} not measured").format(

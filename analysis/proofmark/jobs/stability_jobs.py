@@ -1,0 +1,207 @@
+"""Keeps the nodes of a stability run busy, round after round, until its time is over."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from proofmark.common.text import duration
+from proofmark.jobs.job_parts import JobSupply, Rolling
+from proofmark.machine.scheduler import (
+    Scheduler,
+    SchedulerError,
+    SchedulerUnavailable,
+    is_down,
+    scheduler,
+)
+from proofmark.plan.plan import Job, StabilityTest
+from proofmark.plan.stability_plan import next_round, round_s
+from proofmark.runs.growth import add_round
+from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.run import Run, site_of
+from proofmark.runs.stability_log import (
+    LOOK_S,
+    JobRun,
+    Look,
+    add_look,
+    job_runs,
+    length,
+    looks_at,
+    moment,
+    seen_spans,
+)
+from proofmark.site.stability_terms import JobCause
+
+_REPORT_EVERY_S = 30.0
+DEPTH = 2
+"""The number of jobs on a node that are submitted at a time: one runs, and one waits."""
+Causes = Callable[[Run, Sequence[JobRun]], Sequence[JobCause | None]]
+"""Returns why submissions of jobs failed; None for one that did not."""
+
+
+@dataclass(frozen=True)
+class StabilityWork:
+    """What a stability run needs of other parts of the kit.
+
+    Attributes:
+        prepare: writes the scripts of the jobs of a run.
+        causes: returns why jobs failed.
+    """
+
+    prepare: Callable[[Run], object]
+    causes: Causes
+
+
+class Rounds:
+    """The rounds of a stability run.
+
+    Args:
+        run: the run.
+        scheduler_name: name of the scheduler.
+        work: what it needs of other parts.
+        say: called with one line when the counts changed.
+
+    Attributes:
+        over: whether the time of the run is over.
+    """
+
+    def __init__(
+        self, run: Run, scheduler_name: str, work: StabilityWork, say: Callable[[str], None]
+    ) -> None:
+        assert run.plan.stability is not None
+        self._run, self._work, self._say = run, work, say
+        self._test: StabilityTest = run.plan.stability
+        self._scheduler: Scheduler = scheduler(scheduler_name)
+        self._site = site_of(run)
+        runs = job_runs(run)
+        self._ended = [each for each in runs if not each.open]
+        self._restart = 0.0
+        self._open = {job.id: job for group in run.plan.groups for job in group.jobs}
+        for each in self._ended:
+            if not each.withdrawn:
+                self._open.pop(each.job.id, None)
+        self._looks, self._last = looks_at(run.files), 0.0
+        self._said: tuple[object, ...] = ()
+        self._moment = 0.0
+        self._seconds, self.over = 0.0, False
+        self._restarts(self._ended)
+        self.look()
+
+    def supply(self) -> JobSupply:
+        """Return the jobs that are left, and those that follow."""
+        return _Supply([*self._open.values()], self.follow, rolling=Rolling(), rounds=self)
+
+    def held(self, jobs: Sequence[Job], waits: Mapping[str, str]) -> dict[str, str]:
+        """Return the jobs that are not submitted now, each with the reason.
+
+        Args:
+            jobs: those that are left.
+            waits: those of them that wait for a node, with the reason.
+        """
+        if self.over:
+            return dict.fromkeys((job.id for job in jobs), "the time is over")
+        pending = {job.id for job in jobs}
+        submitted = [job for name, job in self._open.items() if name not in pending]
+        depth = Counter(node for job in submitted for node in job.nodes)
+        found = dict(waits)
+        for job in jobs:
+            if job.id not in found and max(depth[node] for node in job.nodes) >= DEPTH:
+                found[job.id] = "other jobs are first"
+            if job.id not in found:
+                depth.update(job.nodes)
+        return found
+
+    def follow(self) -> list[Job]:
+        """Return the jobs of a new round, if most jobs of the rounds before have ended."""
+        self._take_ended()
+        self._update()
+        if self.over or not self._needed():
+            return []
+        up = [node for node in self._test.hosts if node not in self._down]
+        jobs = next_round(self._run.plan, up)
+        if not jobs:
+            return []
+        plan = add_round(self._run.folder, self._run.plan, jobs, self._site)
+        group = plan.groups[0].model_copy(update={"jobs": jobs})
+        self._work.prepare(replace(self._run, plan=plan.model_copy(update={"groups": [group]})))
+        self._run = replace(self._run, plan=plan)
+        self._open |= {job.id: job for job in jobs}
+        return jobs
+
+    def look(self) -> None:
+        """Ask for the states of the nodes, if the last time was long ago; report the counts."""
+        now = time.time()
+        if now - self._last < min(LOOK_S, 36 * self._test.hours):
+            return
+        self._last = now
+        try:
+            states = self._scheduler.nodes(self._test.hosts)
+        except (SchedulerUnavailable, SchedulerError):
+            return
+        own = self._site.partition.queue.reservation
+        seen = Look(now, {node: state for node, state in states.items() if is_down(state, own)})
+        self._looks.append(seen)
+        add_look(self._run.files, seen)
+        self._update()
+        self._report()
+
+    @property
+    def _down(self) -> Mapping[str, str]:
+        return self._looks[-1].down if self._looks else {}
+
+    def _needed(self) -> bool:
+        """Return whether less than half of a round is left on nodes that are up."""
+        left = [job for job in self._open.values() if not self._down.keys() & {*job.nodes}]
+        busy = self._test.load * len(self._test.hosts) * round_s(self._test)
+        return sum(job.wall_s * len(job.nodes) for job in left) < busy / 2
+
+    def _take_ended(self) -> None:
+        gone = [job for job in self._open.values() if JobFolder(self._run, job).history()]
+        gone = [job for job in gone if not self._run.files.job(job.id).ticket.exists()]
+        group = self._run.plan.groups[0].model_copy(update={"jobs": gone})
+        part = replace(self._run, plan=self._run.plan.model_copy(update={"groups": [group]}))
+        ended = [each for each in job_runs(part) if not each.withdrawn]
+        for each in ended:
+            self._open.pop(each.job.id, None)
+        self._ended += ended
+        self._restarts(ended)
+
+    def _restarts(self, ended: Sequence[JobRun]) -> None:
+        """Begin the time again after the last of the failures for which the terms want it."""
+        if not self._test.restart_on:
+            return
+        for each, cause in zip(ended, self._work.causes(self._run, ended), strict=True):
+            if cause in self._test.restart_on:
+                self._restart = max(self._restart, each.ended)
+
+    def _update(self) -> None:
+        started = [each.started for each in self._ended if each.started == each.started]
+        if started:
+            spans = seen_spans(self._looks, self._ended)
+            begin = max(min(started), self._restart)
+            self._seconds = length(spans, begin)
+            self.over = moment(spans, begin, 3600 * self._test.hours) <= time.time()
+
+    def _report(self) -> None:
+        """Report the counts when they changed, at least every `_REPORT_EVERY_S`."""
+        key = sum(not each.withdrawn for each in self._ended), len(self._down), self.over
+        if key == self._said and time.monotonic() - self._moment < _REPORT_EVERY_S:
+            return
+        self._said, self._moment = key, time.monotonic()
+        spent, whole = duration(self._seconds), duration(3600 * self._test.hours)
+        self._say(f"stability: {spent} of {whole}, {key[0]} jobs ended, {key[1]} nodes down")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Supply(JobSupply):
+    """The jobs of a stability run: one that waits stops no other one."""
+
+    rounds: Rounds
+
+    def held(self, jobs: Sequence[Job], nodes: Mapping[str, str]) -> dict[str, str]:  # type: ignore[override]
+        return self.rounds.held(jobs, super().held(jobs, nodes))
+
+    def rests(self, free: int, quiet_s: float) -> bool:
+        return self.rounds.over

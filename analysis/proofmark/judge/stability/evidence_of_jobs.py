@@ -1,0 +1,78 @@
+"""Reads what shows why the jobs of a stability run failed, from the folder of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from proofmark.common.files import text_or_empty
+from proofmark.judge.stability.job_causes import Shown, cause_of
+from proofmark.records.read import read_run
+from proofmark.runs.attempts import attempts
+from proofmark.runs.files_report import files_reports
+from proofmark.runs.nodes import nodes_of
+from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.stability_log import JobRun, Look, looks_at
+from proofmark.runs.step_files import StepFiles
+from proofmark.site.stability_terms import JobCause
+from proofmark.software.software import software_of
+
+Reasons = Mapping[tuple[str, int], set[str]]
+"""The codes why executions are INVALID, by the step and the number of the execution."""
+
+
+def causes_of(run: Run, jobs: Sequence[JobRun]) -> list[JobCause | None]:
+    """Return why each of `jobs` failed; None for those that finished or have not ended."""
+    if not jobs:
+        return []
+    looks, reasons = looks_at(run.files), _reasons(run, {each.job.steps[0].id for each in jobs})
+    following: dict[str, float] = {}
+    found: list[JobCause | None] = []
+    for each in reversed(jobs):
+        until = following.get(each.job.id, float("inf"))
+        following[each.job.id] = each.submitted
+        shown = _shown(run, each, until, reasons)
+        found.append(cause_of(each, shown, node_down=bool(nodes_lost(each, looks))))
+    return found[::-1]
+
+
+def _reasons(run: Run, steps: Collection[str]) -> Reasons:
+    parts = benchmarks_of(run), site_of(run), software_of(run), nodes_of(run)
+    records = read_run(run, *parts, steps)
+    codes: dict[tuple[str, int], set[str]] = {}
+    for execution, reason in zip(records.execution.tolist(), records.reason.tolist(), strict=True):
+        if reason >= 0:
+            made = records.executions[execution]
+            key = made.step, made.attempt
+            codes.setdefault(key, set()).add(records.reasons[reason].main_code)
+    return codes
+
+
+def _shown(run: Run, each: JobRun, until: float, reasons: Reasons) -> Shown:
+    """Return what the newest execution of a submission shows; it began before `until`."""
+    step = each.job.steps[0].id
+    folder = run.files.step(step).folder
+    own = [one for one in attempts(folder) if each.submitted - 1 <= one.start_s < until]
+    places = [own[-1].files] if own else [*map(StepFiles, sorted(folder.glob("unfinished-*")))]
+    outputs = [path for place in places for path in (place.stdout, place.stderr)]
+    said = map(text_or_empty, [*outputs, run.files.job(each.job.id).messages])
+    if not own:
+        return Shown("\n".join(said))
+    reports = files_reports(run.files, step, own[-1]).values()
+    return Shown(
+        "\n".join(said),
+        files=any(report.problem for report in reports),
+        code=own[-1].rc,
+        timed_out=own[-1].timed_out,
+        reasons=reasons.get((step, own[-1].number), ()),
+    )
+
+
+def nodes_lost(each: JobRun, looks: Sequence[Look]) -> set[str]:
+    """Return the nodes of a job that went down while it ran, or until the first look after it."""
+    if not each.started <= each.ended:
+        return set()
+    before = [look for look in looks if look.time <= each.started]
+    during = [look for look in looks if each.started < look.time < each.ended]
+    after = [look for look in looks if look.time >= each.ended]
+    later = {node for look in (*during, *after[:1]) for node in look.down}
+    return (later - (before[-1].down.keys() if before else set())) & {*each.job.nodes}

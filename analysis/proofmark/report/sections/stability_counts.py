@@ -1,0 +1,125 @@
+"""The counts of a stability run: jobs by cause, each failure, and the risks of the terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+
+from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.text import percent
+from proofmark.common.translation import N_, _, translated
+from proofmark.judge.stability.sampling import CONFIDENCE
+from proofmark.judge.stability.tally import Tally
+from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.run_data import RunData
+
+CAUSES = {
+    "node": N_("node"),
+    "fabric": N_("fabric"),
+    "file-system": N_("file system"),
+    "scheduler": N_("scheduler"),
+    "program": N_("program"),
+    "unknown": N_("unknown"),
+}
+"""The titles of the causes."""
+REST = N_("The complete list is in verdict.json.")
+MARKS = 60
+"""The number of parts of the time line."""
+
+
+def sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return the section; nothing if the run is no stability run."""
+    found = run_data.verdict.stability
+    if found is None:
+        return ()
+    blocks = (_counts(found), *_failures(found), *_risks(found))
+    return (Section("stability", _("Stability"), blocks),)
+
+
+def _counts(found: Tally) -> Block:
+    state = _("The run is over.") if found.over else _("The run is not over: nothing is judged.")
+    ended = found.finished + sum(found.failed.values())
+    rows = [
+        (
+            Cell(translated(CAUSES[cause]), "strong"),
+            f"{count}",
+            f"{percent(count / max(1, ended))} %",
+            Cell(_line(found, cause)),
+        )
+        for cause, count in found.failed.items()
+    ]
+    columns = (
+        _("Cause"),
+        Column(_("Failed jobs"), "number"),
+        Column(_("Share"), "number"),
+        _("Begin to end"),
+    )
+    caption = _("Failed jobs by cause")
+    texts = (f"{state} {localized(found.label)}.", _times(found))
+    listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+    return Block(titles=(caption,), paragraphs=texts, tables=(listed,))
+
+
+def _times(found: Tally) -> str:
+    low, high = found.interval
+    return _(
+        "Mean time between interrupts: {mtbi} h ({confidence} % interval: {low} to {high} h, "
+        "chi-square limits of a time-terminated test; {interrupts} interrupts: all failed jobs but "
+        "those that failed by their program). Availability: {available} %. Load: {load} %. Nodes "
+        "that failed: {lost}. Restarts of the time: {restarts}."
+    ).format(
+        mtbi=f"{found.mtbi:.4g}",
+        confidence=percent(CONFIDENCE),
+        low=f"{low:.4g}",
+        high=f"{high:.4g}" if isfinite(high) else "∞",
+        interrupts=found.interrupts,
+        available=f"{100 * found.availability:.2f}",
+        load=percent(found.load),
+        lost=folded(found.lost) if found.lost else "–",
+        restarts=found.restarts,
+    )
+
+
+def _line(found: Tally, cause: str) -> str:
+    """Return a time line with a mark for each part of the time in which a job failed."""
+    end = found.end if isfinite(found.end) else max((e.ended for e in found.failures), default=0)
+    whole = end - found.begin
+    if not (isfinite(whole) and whole > 0):
+        return "–"
+    places = {
+        min(MARKS - 1, int(MARKS * (each.ended - found.begin) / whole))
+        for each in found.failures
+        if each.cause == cause
+    }
+    return "".join("■" if place in places else "·" for place in range(MARKS))
+
+
+def _failures(found: Tally) -> Iterator[Block]:
+    rows = [
+        (
+            Cell(each.job, "strong"),
+            each.case,
+            folded(each.nodes),
+            each.time,
+            translated(CAUSES[each.cause]),
+            Cell(": ".join(filter(None, (translated(each.state), each.reason))), "reason"),
+        )
+        for each in found.failures
+    ]
+    if rows:
+        caption = _("Failed jobs")
+        columns = (_("Job"), _("Case"), _("Nodes"), _("End"), _("Cause"), _("State"))
+        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        yield Block(titles=(caption,), tables=(listed,))
+
+
+def _risks(found: Tally) -> Iterator[Block]:
+    if found.risks:
+        text = _(
+            "Risks of both parties, if failures come independently with a constant rate (operating "
+            "characteristic by the Poisson distribution, as of the fixed-duration plans of "
+            "MIL-HDBK-781A; by the binomial distribution for a share of jobs)."
+        )
+        lines = tuple(localized(each.message) for each in found.risks)
+        yield Block(titles=(_("Risks"),), paragraphs=(text, *lines))

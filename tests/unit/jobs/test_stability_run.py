@@ -1,0 +1,230 @@
+"""A stability run of an hour by a scaled clock, with planted failures of each cause."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import SYMBOLS, Kit, make_kit, probe_script, topology
+from tests.folders import ROOT
+
+from proofmark.cli.run_command import _causes
+from proofmark.common.errors import Stopped
+from proofmark.jobs.execute import execute_rounds
+from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.job_script import Manner
+from proofmark.jobs.scripts import Scripts, write_scripts
+from proofmark.jobs.stability_jobs import StabilityWork
+from proofmark.jobs.step_script import LaunchSite
+from proofmark.judge.judging import judge_run
+from proofmark.judge.stability.tally import Tally
+from proofmark.judge.verdict import Verdict
+from proofmark.machine.scheduler import Request, SchedulerError
+from proofmark.machine.schedulers.none import NoScheduler
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan
+from proofmark.plan.stability_plan import stability_plan
+from proofmark.report.run_data import gather
+from proofmark.report.sections import issues, stability_counts
+from proofmark.runs import job_folder
+from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.run import Run, open_run
+from proofmark.site.contract_document import Contract
+from proofmark.site.execution import LaunchSettings
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
+from proofmark.site.stability_terms import StabilityTerms
+
+pytestmark = pytest.mark.root  # each job has the host name of its node
+
+HOSTS = [f"n{number}" for number in range(1, 5)]
+STEP_S = 120.0
+"""The clock goes on by this time with each job: the hour of the run has 30 of them."""
+PLANTED = {
+    **{3: "program", 7: "program", 4: "file-system", 8: "file-system"},
+    **{5: "fabric", 9: "fabric", 6: "node", 12: "node", 10: "scheduler", 11: "scheduler"},
+    **{13: "unknown", 14: "unknown"},
+}
+"""The cause of each planted failure, by the number of the job."""
+PROGRAM = """
+n=${PWD#*/steps/}; n=${n%%-*}
+case $n in
+00003) exit 3;;
+00007) echo "size $1"; exit 0;;
+00004) echo "write: Input/output error" >&2; exit 1;;
+00008) echo "open: Stale file handle" >&2; exit 1;;
+00005) echo "Transport retry count exceeded on mlx5_0:1/IB" >&2; exit 1;;
+00009) echo "recv: Connection reset by peer" >&2; exit 1;;
+esac
+echo "size $1"; echo "rate 100"; echo END
+"""
+ENDS = {6: State.NODE_FAILED, 12: State.NODE_FAILED, 10: State.PREEMPTED, 13: State.TIME_LIMIT}
+ENDS[14] = State.KILLED
+
+
+class Cluster:
+    """Four nodes with a scheduler whose clock is scaled, and which ends planted jobs."""
+
+    def __init__(self, kit: Kit, patch: pytest.MonkeyPatch) -> None:
+        self.kit, self.lines, self.names = kit, list[str](), dict[str, int]()
+        self.now, self.submitted, self.down = time.time() - 10_000, 0, dict[str, str]()
+        self.stop_at, self.planted, self.ends = 0, PLANTED, ENDS
+        submit, states = NoScheduler.submit, NoScheduler.states
+        patch.setattr(job_folder, "_now", self._clock)
+        patch.setattr("proofmark.jobs.stability_jobs.time.time", lambda: self.now)
+        patch.setattr(NoScheduler, "header", lambda _, request: [])
+        patch.setattr(NoScheduler, "fan_out", lambda _, request: ['on_all() { exec sh "$@"; }'])
+        patch.setattr(NoScheduler, "nodes", lambda _, names: self._nodes(names))
+
+        def on_node(scheduler: NoScheduler, script: Path, request: Request) -> str:
+            number = int(request.log.parent.name.rpartition("-")[2])
+            self.submitted, self.now = self.submitted + 1, self.now + STEP_S
+            if number == 11 and self.planted:
+                raise SchedulerError("Invalid account")
+            if self.submitted == self.stop_at:
+                os.kill(os.getpid(), signal.SIGTERM)
+            named = script.with_name("on-node.sh")
+            inside = f"hostname {request.nodes[0]}; exec sh {script}"
+            named.write_text(f"exec unshare --uts sh -c {quote(inside)}\n")
+            job = submit(scheduler, named, request)
+            self.names[job] = number
+            if self.planted.get(number) == "node":
+                self.down = {request.nodes[-1]: "down not responding"}
+            return job
+
+        def ended(scheduler: NoScheduler, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+            found = states(scheduler, ids)
+            return {job: self._status(self.names[job], each) for job, each in found.items()}
+
+        patch.setattr(NoScheduler, "submit", on_node)
+        patch.setattr(NoScheduler, "states", ended)
+
+    def _clock(self) -> str:
+        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        states = {name: self.down.get(name, "idle") for name in names}
+        if len(names) == len(HOSTS) and self.submitted > 14:
+            self.down = {}
+        return states
+
+    def _status(self, number: int, status: JobStatus) -> JobStatus:
+        if status.state.final and self.planted and number in ENDS:
+            return JobStatus(ENDS[number], "planted")
+        return status
+
+    def site(self, **contract: Any) -> Site:
+        site = self.kit.site(hosts=HOSTS)
+        document = Contract.model_validate({"title": "T", "parties": {"buyer": "B"}, **contract})
+        own = {"partition_hosts": HOSTS, "aliases": {}, "contract": document}
+        return site.model_copy(update=own)
+
+    def plan(self, site: Site, terms: StabilityTerms) -> Plan:
+        machine = Machine({**SYMBOLS, "cores": 2, "nodes": len(HOSTS)}, topology(2))
+        normal = make_plan(self.kit.benchmarks(), "stability", site, machine)
+        return stability_plan(normal, HOSTS, terms)
+
+    def call(self, site: Site, terms: StabilityTerms) -> Run:
+        run = self.kit.run(site=site, plan=self.plan(site, terms))
+
+        def prepare(part: Run) -> None:
+            programs = LaunchSite(self.kit.software(), LaunchSettings(launcher="plain"), aliases={})
+            scratch = Path(site.partition.scratch.path)
+            write_scripts(part.folder, part.plan, Scripts(programs, scratch, BatchQueue("none")))
+            (part.folder / "probe.sh").write_text(probe_script(), encoding="utf-8")
+
+        work = StabilityWork(prepare, _causes)
+        execute_rounds(run, "none", self.lines.append, work, Manner.UNFINISHED)
+        return open_run(run.folder)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path / 'state'}")
+    kit = make_kit(tmp_path)
+    kit.program(PROGRAM)
+    kit.suites(stability={"title": "Stability"})
+    use = {"sweep": {"size": 1, "nodes": [1, 2]}}
+    kit.case(suites={"stability": use}, cost={"seconds": 150})
+    shutil.copyfile(ROOT / "benchmarks/stability.yml", kit.cases / "stability.yml")
+    return Cluster(kit, monkeypatch)
+
+
+def item(number: str, metric: str, **limit: Any) -> dict[str, Any]:
+    unit = {"jobs_finished": "%", "mtbi": "h", "nodes_lost": "nodes"}.get(metric, "jobs")
+    text = {"number": number, "text": f"item {number}", "phase": "stability"}
+    return {**text, "case": "stability", "metric": metric, "unit": unit, **limit}
+
+
+ITEMS = [
+    item("7.1", "jobs_finished", value=95, at_least=1),
+    item("7.2", "nodes_lost", value=2, at_most=1),
+    item("7.3", "mtbi", value=0.05, at_least=1),
+    item("7.4", "jobs_failed", value=1, at_most=1, where={"cause": "fabric"}),
+]
+
+
+def counted(verdict: Verdict) -> Tally:
+    assert verdict.stability is not None
+    return verdict.stability
+
+
+@pytest.mark.fault("stability-causes")
+def test_twelve_planted_failures_and_an_interruption(cluster: Cluster) -> None:
+    site, terms = cluster.site(items=ITEMS), StabilityTerms(days=1 / 24, load=1)
+    cluster.stop_at = 17
+    with pytest.raises(Stopped):
+        cluster.call(site, terms)
+    (folder,) = (cluster.kit.folder / "runs").glob("*Z-*")
+    verdict = judge_run(open_run(folder))
+    assert (counted(verdict).over, verdict.exit_code()) == (False, 2), "it is not over"
+    assert not len(verdict.results)
+
+    run = cluster.call(site, terms)
+    assert run.folder == folder, "the same run goes on"
+    verdict = judge_run(run)
+    found = counted(verdict)
+    assert {each.job.rpartition("-")[2].lstrip("0"): each.cause for each in found.failures} == {
+        f"{number}": cause for number, cause in PLANTED.items()
+    }
+    assert found.failed == dict.fromkeys(found.failed, 2)
+    assert (found.over, found.running, found.restarts) == (True, 0, 0)
+    assert found.started == found.finished + 11, "the job that was refused did not start"
+    assert found.hours == pytest.approx(1)
+    assert found.interrupts == 10
+    assert found.mtbi == pytest.approx(0.1)
+    assert len(found.lost) == 2
+    assert 0.5 < found.availability < 1
+    outcomes = {each.item.number: each.outcome for each in verdict.contract if each.item}
+    assert outcomes == {"7.1": "FAIL", "7.2": "PASS", "7.3": "PASS", "7.4": "FAIL"}
+    assert verdict.exit_code() == 1
+    assert verdict.as_json()["stability"]["failed"]["node"] == 2
+    run_data = gather(run, verdict)
+    (section,) = stability_counts.sections(run_data)
+    shown = repr((section, issues.section(run_data)))
+    for words in ("Failed jobs by cause", "file system", "producer's risk", "lost a node: n"):
+        assert words in shown
+
+
+def test_a_sound_machine_meets_the_terms(cluster: Cluster) -> None:
+    cluster.kit.program()
+    cluster.planted = {}
+    run = cluster.call(cluster.site(items=ITEMS), StabilityTerms(days=0.5 / 24, load=0.5))
+    verdict = judge_run(run)
+    found = counted(verdict)
+    assert sum(found.failed.values()) == 0
+    assert found.interval[0] == pytest.approx(0.5 / 2.9957, rel=1e-3), "χ²(0.95; 2) is 5.9915"
+    assert found.availability == 1
+    assert verdict.exit_code() == 0
+    assert verdict.headline().text.startswith("4 of 4 contract limits")
+    steps = [each for group in run.plan.groups for each in group.jobs]
+    assert {len(each.nodes) for each in steps} == {1, 2}
+    assert {node for each in steps for node in each.nodes} == set(HOSTS), "rounds rotate"

@@ -1,0 +1,188 @@
+"""The statistics of a stability run, its causes, and the time that counts."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from proofmark.judge.stability.job_causes import Shown, cause_of
+from proofmark.judge.stability.sampling import mean_time_interval, risks_of
+from proofmark.judge.stability.tally import tally
+from proofmark.plan.plan import Job, StabilityTest, Step
+from proofmark.plan.stability_plan import lanes
+from proofmark.runs.job_state import State
+from proofmark.runs.stability_log import JobRun, Look
+from proofmark.site.contract_document import ContractItem
+from proofmark.site.stability_terms import JobCause
+
+HOUR = 3600.0
+
+
+def item(metric: str, value: float, **limit: Any) -> ContractItem:
+    fields = {"number": "7", "text": "t", "unit": "h", "value": value, **limit}
+    return ContractItem.model_validate({"case": "stability", "metric": metric, **fields})
+
+
+# The true risks of standard test plans of MIL-HDBK-781A: the discrimination ratio, the duration in
+# multiples of the lower test MTBF, the failures that are accepted, the risks of producer and
+# consumer in percent.
+@pytest.mark.parametrize(
+    ("ratio", "duration", "accepted", "producer", "consumer"),
+    [(1.5, 45.0, 36, 12.0, 9.9), (2, 18.8, 13, 9.6, 10.6), (3, 9.3, 5, 9.4, 9.9)],
+    ids=["IX-D", "XII-D", "XV-D"],
+)
+def test_the_risks_are_those_of_the_handbook(
+    ratio: float, duration: float, accepted: int, producer: float, consumer: float
+) -> None:
+    failures = item("interrupts", accepted, at_most=1)
+    bad, good = duration / accepted, duration / ratio / accepted
+    risks = risks_of(failures, 336, 0, good, bad)
+    assert risks is not None
+    assert risks.most == accepted
+    assert 100 * risks.producer == pytest.approx(producer, abs=0.06)
+    assert 100 * risks.consumer == pytest.approx(consumer, abs=0.06)
+
+
+def test_the_interval_has_the_chi_square_limits() -> None:
+    """χ²(0.95; 2) is 5.991, χ²(0.95; 12) 21.026 and χ²(0.05; 10) 3.940 in each table."""
+    for found, expected in (
+        (mean_time_interval(336, 0), (672 / 5.991, inf)),
+        (mean_time_interval(100, 5), (200 / 21.026, 200 / 3.940)),
+    ):
+        assert found == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit", "most", "jobs"),
+    [
+        ("jobs_finished", {"value": 95, "at_least": 1}, 10, 200),
+        ("mtbi", {"value": 100, "at_least": 1}, 3, 0),
+        ("mtbi", {"value": 400, "at_least": 1}, -1, 0),
+        ("mtbi_low", {"value": 112, "at_least": 1}, 0, 0),
+        ("nodes_lost", {"value": 2, "at_most": 1}, 2, 0),
+    ],
+)
+def test_the_failures_that_an_item_accepts(
+    metric: str, limit: dict[str, Any], most: int, jobs: int
+) -> None:
+    risks = risks_of(item(metric, **limit), 336, 200, 0.5, 2)
+    assert risks is not None
+    assert (risks.most, risks.jobs) == (most, jobs)
+    assert risks_of(item("availability", 99, at_least=1), 336, 200, 0.5, 2) is None
+
+
+STEP = Step(
+    id="00001-fake",
+    case="fake",
+    repeat=1,
+    nodes=["n1"],
+    ranks=1,
+    threads=1,
+    placement="",
+    parameters={},
+    derived={},
+    package="fake",
+    program="fake",
+    launch="process",
+    arguments=[],
+    environment={},
+    inputs={},
+    output="stdout",
+    variants={},
+    cpus=[],
+    seconds=60,
+    timeout=60,
+    bytes=0,
+)
+
+
+def test_of(hosts: int = 2, sizes: tuple[int, ...] = (1,), **terms: Any) -> StabilityTest:
+    names = [f"n{number}" for number in range(1, hosts + 1)]
+    mix = [STEP.model_copy(update={"nodes": names[:size]}) for size in sizes]
+    usual = {"hours": 2, "load": 1, "restart_on": [], "good": 0.5, "bad": 2}
+    return StabilityTest(**{**usual, **terms}, hosts=names, counted=STEP, mix=mix)
+
+
+test_of.__test__ = False  # type: ignore[attr-defined]
+
+
+def job(number: int, begin: float, end: float, **changes: Any) -> JobRun:
+    """Return a job on n1 from `begin` to `end`, in hours."""
+    planned = Job(id=f"000-{number:05d}", nodes=["n1"], steps=[STEP])
+    times = {"submitted": begin * HOUR, "started": begin * HOUR, "ended": end * HOUR}
+    usual = {"state": State.ENDED, "reason": "", "withdrawn": False, "open": False}
+    return JobRun(**{"job": planned, **times, **usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown", "down", "cause"),
+    [
+        ({}, Shown(code=0), False, None),
+        ({"open": True, "state": State.RUNNING}, Shown(), False, None),
+        ({"withdrawn": True, "state": State.CANCELLED}, Shown(), False, None),
+        ({}, Shown(code=1), False, "program"),
+        ({}, Shown(code=0, reasons={"reader-no-line"}), False, "program"),
+        ({}, Shown(code=0, reasons={"disturbed"}), False, None),
+        ({}, Shown(code=137), False, "unknown"),
+        ({}, Shown(code=1, timed_out=True), False, "unknown"),
+        ({}, Shown("x: Stale file handle\n", code=1), False, "file-system"),
+        ({}, Shown("x: Stale file handle\n", code=0), False, None),
+        ({}, Shown(code=1, files=True), False, "file-system"),
+        ({}, Shown("No route to host", code=1), False, "fabric"),
+        ({}, Shown("No route to host", code=1), True, "node"),
+        ({"state": State.NODE_FAILED}, Shown(), False, "node"),
+        ({"state": State.REFUSED}, Shown(), False, "scheduler"),
+        ({"state": State.CANCELLED}, Shown(), False, "scheduler"),
+        ({"state": State.TIME_LIMIT}, Shown("Input/output error"), False, "file-system"),
+        ({"state": State.TIME_LIMIT}, Shown(), False, "unknown"),
+        ({"state": State.ENDED_UNKNOWN}, Shown(), False, "unknown"),
+    ],
+)
+def test_the_cause(
+    changes: dict[str, Any], shown: Shown, down: bool, cause: JobCause | None
+) -> None:
+    assert cause_of(job(1, 0, 1, **changes), shown, node_down=down) == cause
+
+
+def test_a_failure_begins_the_time_again() -> None:
+    jobs = [job(1, 0, 1), job(2, 1, 1.5), job(3, 1.5, 2.5), job(4, 2.5, 3.5), job(5, 3.5, 4)]
+    causes: list[JobCause | None] = [None, "fabric", None, None, "program"]
+    whole = tally(test_of(), jobs, causes, [])
+    assert (whole.begin, whole.end, whole.restarts) == (0, 2 * HOUR, 0)
+    assert (whole.started, whole.finished, whole.failed["fabric"]) == (3, 2, 1)
+    again = tally(test_of(restart_on=["fabric"]), jobs, causes, [])
+    assert (again.begin, again.end, again.restarts) == (1.5 * HOUR, 3.5 * HOUR, 1)
+    assert (again.started, again.failed["fabric"], again.failed["program"]) == (3, 0, 1)
+    assert again.interrupts == 0
+    open_ = tally(test_of(restart_on=["program"]), jobs, causes, [])
+    assert (open_.end, open_.over) == (inf, False)
+
+
+def test_a_time_in_which_nobody_looked_does_not_count() -> None:
+    """The controller is away for five hours; a job runs in the first of them."""
+    looks = [Look(0, {}), Look(300, {"n2": "down"}), Look(600, {}), Look(6 * HOUR, {})]
+    looks.append(Look(6 * HOUR + 600, {}))
+    jobs = [job(1, 0, 1), job(2, 6, nan, state=State.RUNNING, open=True)]
+    found = tally(test_of(), jobs, [None, None], looks)
+    assert found.hours == pytest.approx(1 + 600 / HOUR)
+    assert (found.over, found.running, found.started, found.finished) == (False, 1, 2, 1)
+    assert found.availability == pytest.approx(1 - 300 / (2 * 1200))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "load", "first", "found"),
+    [
+        ((1, 2, 4, 8), 1.0, 0, [8, 4, 2, 1, 1]),
+        ((1, 2, 4, 8), 0.5, 1, [4, 2, 1, 1]),
+        ((1, 2, 4, 8), 1.0, 1, [4, 2, 1, 8, 1]),
+        ((2, 4), 0.95, 0, [4, 2, 4, 2, 2]),
+    ],
+)
+def test_the_lanes_fill_the_load(
+    sizes: tuple[int, ...], load: float, first: int, found: list[int]
+) -> None:
+    made = list(lanes(test_of(16, sizes, load=load), first))
+    assert sum(made) <= 16 * load
+    assert made == found
