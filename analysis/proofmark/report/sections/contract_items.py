@@ -6,6 +6,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.report.page import TITLED, Block, Cell, Section, table
 from proofmark.report.run_data import RunData
+from proofmark.report.sections.limit_table import accepted as accepted_of
 from proofmark.report.words import number, visible
 
 _PHASES = (N_("functionality"), N_("performance"), N_("stability"))  # for the catalogue
@@ -34,7 +35,7 @@ def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
     assert item is not None  # the caller takes items only
     text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
     if worst is None:
-        accepted, measured, evidence = "–", _("not compared"), "–"
+        accepted, measured, evidence = accepted_of(each), _("not compared"), "–"
     else:
         bounds = zip(("≥", "≤"), worst.accepted, strict=True)
         accepted = ", ".join(f"{s} {number(b)} {worst.unit}" for s, b in bounds if b is not None)
