@@ -47,6 +47,8 @@ from proofmark.software.software import Software, software_of
 
 MOST_LINES = 6
 """The largest number of lines of one kind in a summary."""
+DAYS = 1.0
+"""The duration of the suite stability that a preview shows if none is stated."""
 REACH_S = 60.0
 """The time in which a node must answer, in seconds."""
 MOST_ROWS = 16
@@ -70,14 +72,19 @@ def preview(options: Namespace) -> int:
         raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
     lines: list[str] = []
     for site in sites:
+        agreed = site.contract.stability.days if site.contract else None
+        days = options.stability_days or agreed or DAYS
+        words = Namespace(**{**vars(options), "stability_days": days})
         try:
-            made, machines, probe = plan_of(options, benchmarks, site)
+            made, machines, probe = plan_of(words, benchmarks, site)
         except NothingToRun as error:
             lines += (f"no step: {site.partition_name}: {each.accepted}" for each in error.mistakes)
             continue
         runs = result_folder(kit_folder(), "runs", options.runs)
         found = Planned(site, made, benchmarks, machines, runs, Foreseen(probe))
         lines += found.summary()
+        if made.stability and not (options.stability_days or agreed):
+            lines.append(f"note: stability: {DAYS:g} day is shown, because no duration is stated")
         if options.output:
             folder = options.output / (site.partition_name if len(sites) > 1 else "")
             found.preview.write(folder)

@@ -15,10 +15,12 @@ from proofmark.common.errors import NothingToRun
 from proofmark.jobs.scripts import Scripts
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
+from proofmark.plan.stability_plan import counted_step, stability_plan
 from proofmark.runs.run import benchmarks_of, open_run, reported_names, site_of
 from proofmark.runs.step_files import launch_command
 from proofmark.site.inventory import Site, load_sites
 from proofmark.site.machines import machines_of
+from proofmark.site.stability_terms import StabilityTerms
 from proofmark.software.planned_programs import PREFIX, planned_software
 from proofmark.software.software import software_of
 from proofmark.twin.smpi import unpack
@@ -32,7 +34,10 @@ def plans_of(site: Site) -> list[Plan]:
     plans = []
     for suite in benchmarks.suites:
         try:
-            plans.append(make_plan(benchmarks, suite, site, machines, digest=False))
+            made = make_plan(benchmarks, suite, site, machines, digest=False)
+            of_days = counted_step(made) is not None
+            terms = StabilityTerms(days=1)
+            plans.append(stability_plan(made, site.hosts, terms) if of_days else made)
         except NothingToRun:
             continue
     return plans
