@@ -64,12 +64,12 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
     ),
     "environment": (
         {"environment: .*": "environment: lokal"},
-        "partition.environment: found 'lokal', did you mean 'local'?; accepted: knl",
+        "partition.environment: found 'lokal', did you mean 'local'?; accepted: a64fx",
         "tachyon2",
     ),
     "folder-of-no-environment": (
         {"environment: .*": "environment: common"},
-        "partition.environment: found 'common'; accepted: knl",
+        "partition.environment: found 'common'; accepted: a64fx",
         "tachyon2",
     ),
     "scheduler": (
