@@ -136,10 +136,19 @@ class _Member(tarfile.TarInfo):
         Raises:
             ReadError: a header of a long name is too large.
         """
-        member = super().frombuf(buf, encoding, errors)
+        return cls._within_limit(super().frombuf(buf, encoding, errors))
+
+    @classmethod
+    def _frombuf(cls, *words: Any, **names: Any) -> _Member:
+        """Return the same for releases of Python that read each header by it (3.11.2-6+deb12u9)."""
+        return cls._within_limit(super()._frombuf(*words, **names))  # type: ignore[misc]
+
+    @staticmethod
+    def _within_limit(member: Any) -> _Member:
         if member.type in _LONG_NAMES and member.size > _MOST_OF_HEADER:
             raise tarfile.ReadError("a header is too large")
-        return member
+        found: _Member = member
+        return found
 
 
 def _parts(name: str) -> tuple[str, ...]:
