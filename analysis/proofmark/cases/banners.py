@@ -77,7 +77,7 @@ class Banners:
 
 
 def _chosen(cases: _Cases, text: str) -> str:
-    """Return the case of an output; several tests of a program are of the case of their reader."""
+    """Return the case of an output. Several tests of a program have the case of their reader."""
     own = [name for name, line in cases if line and line.search(text)]
     return own[0] if len(own) == 1 else next((name for name, line in cases if not line), "")
 

@@ -61,7 +61,7 @@ def plan_notes(
 
 
 RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
-"""The condition under which a program can be told to use one rail (``site/data/rails.yml``)."""
+"""The condition under which a program can be limited to one rail (``site/data/rails.yml``)."""
 
 
 def doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:

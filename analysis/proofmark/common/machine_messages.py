@@ -130,9 +130,9 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     # site, software: run-time variables
     "trait-variable": "run-time variable {name}",
     "variable-near": "a known name is {name}",
-    "variable-of-none": "{name}: the kit knows no library that reads it",
+    "variable-of-none": "{name}: no known library reads it",
     "variable-of-other": "{name} is a variable of {library}, which is no part of {mpi}",
-    "variable-unknown": "{name}: the kit knows no such variable of {library}",
+    "variable-unknown": "{name}: not a known variable of {library}",
     # software: findings
     "library-unversioned": "{library} of unknown version",
     "kernel-slow": "{library} chose {kernel} ({isa}) on a CPU with {vector} ({processor}): expect "

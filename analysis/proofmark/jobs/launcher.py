@@ -88,6 +88,15 @@ class Launch:
         variables = {**(extra or {}), **self.environment}
         return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
 
+    def exported(self, settings: Mapping[str, str]) -> list[str]:
+        """Return the options ``-x`` by which Open MPI and PRRTE hand variables to other nodes.
+
+        The variables are those of the wrapper, `settings` and the environment.
+        """
+        wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if self.concurrent else [])]
+        names = [*wrapper, *{**settings, **self.environment}]
+        return [word for name in names for word in ("-x", name)]
+
     def yielding(self) -> dict[str, str]:
         """Return the variables that make waiting ranks yield their CPU, if ranks share CPUs.
 

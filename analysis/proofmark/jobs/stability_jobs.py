@@ -152,7 +152,7 @@ class Rounds:
         return self._looks[-1].down if self._looks else {}
 
     def _needed(self) -> bool:
-        """Return whether less than half of a round is left on nodes that are up."""
+        """Return whether the open jobs of nodes that are up are less than half of a round."""
         left = [job for job in self._open.values() if not self._down.keys() & {*job.nodes}]
         busy = self._test.load * len(self._test.hosts) * round_s(self._test)
         return sum(job.wall_s * len(job.nodes) for job in left) < busy / 2

@@ -49,7 +49,7 @@ def steps_left(plan: Plan) -> list[str]:
 
 
 def rolling_digest(plan: Plan, site: Site, unit: Unit) -> str:
-    """Return the digest of all rolling runs that `plan` continues.
+    """Return the digest by which a later call finds the rolling run of `plan`.
 
     It has the cases and the facts of the partition, but no node: the partition may grow.
     """

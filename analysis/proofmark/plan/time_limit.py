@@ -16,7 +16,7 @@ from proofmark.site.execution import Queue
 MARGIN = 2.0
 """Requested ÷ expected time, unless the longest job of the queue is shorter."""
 LEAST_S = 600
-"""The least requested time in seconds: the start of a job and the probes of its nodes need it."""
+"""The shortest time limit of a job, in seconds. It covers the start and the probes of nodes."""
 
 
 @dataclass(frozen=True)

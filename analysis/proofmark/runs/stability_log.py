@@ -1,7 +1,7 @@
 """What the controller saw of a stability run: each submission of a job, and nodes that are down.
 
 ``node-states.jsonl`` has a line for each look at the nodes. Between two looks that are too far
-apart, nobody looked: that time counts only while a job ran.
+apart, the controller did not look. That time counts only while a job ran.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proofmark.runs.run_files import RunFiles
 LOOK_S = 60.0
 """The time between two looks at the nodes."""
 BLIND_S = 600.0
-"""Two looks that are further apart leave a time in which nobody looked."""
+"""Two looks that are further apart leave a time in which the controller did not look."""
 Span = tuple[float, float]
 """Begin and end, in seconds since 1970."""
 

@@ -142,7 +142,7 @@ class TestOpenMpi:
 
 
 class TestPrterun:
-    """What PRRTE 3.0.8 of Debian 13 accepted, with daemons on hosts of other names."""
+    """The launch lines that PRRTE 3.0.8 of Debian 13 accepted for several host names."""
 
     def test_each_line_of_the_file_gets_a_rank(self) -> None:
         script = text("prterun", launch(UNEVEN, "mpich"))

@@ -47,7 +47,7 @@ def item(number: str = "1", **changes: Any) -> ContractItem:
 
 
 def repeats(*values: float, node: str = "n1") -> list[Record]:
-    """Return the repeats of step 1 on a node, and a good figure of step 2."""
+    """Return the repeats of step 1 on a node."""
     return [
         record(1, step=f"000{1 + place}-fake-1", repeat=place, value=value, node=node)
         for place, value in enumerate(values, 1)

@@ -74,7 +74,7 @@ def test_a_section_that_failed_has_its_reason() -> None:
 
 
 def test_a_node_measures_its_rates_and_keeps_nothing(tmp_path: Path) -> None:
-    """The real script on this machine; a folder that cannot be written gives no rate."""
+    """The real script runs on this machine. It prints no rate of a folder that it cannot write."""
     script = files("proofmark.site.survey") / "node-tools.sh"
     for folder, names in ((tmp_path, {"flops", "write"}), (tmp_path / "none", {"flops"})):
         done = subprocess.run(

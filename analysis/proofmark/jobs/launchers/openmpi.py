@@ -38,9 +38,7 @@ class OpenMpi(Launcher):
             settings |= {"PRTE_MCA_plm": manager}
         if not one_node:
             # mpirun exports only the variables named with -x to other nodes.
-            wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.concurrent else [])]
-            exported = [*wrapper, *{**settings, **launch.environment}]
-            options += [word for name in exported for word in ("-x", name)]
+            options += launch.exported(settings)
         return [
             *launch.exports(settings),
             # mpirun refuses to run as root unless both variables are set.

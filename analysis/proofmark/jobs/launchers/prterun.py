@@ -38,9 +38,7 @@ class Prterun(Launcher):
             root = "OMPI"
         if not one_node:
             # With -x for a variable of its own, PRRTE 3.0.8 finds two values for it, and ends.
-            wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.concurrent else [])]
-            exported = [*wrapper, *{**settings, **launch.environment}]
-            options += [word for name in exported for word in ("-x", name)]
+            options += launch.exported(settings)
         return [
             *launch.exports(own | settings),
             # prterun refuses to run as root unless both variables of its personality are set.

@@ -21,7 +21,7 @@ from proofmark.judge.baseline.baseline_table import compared_metric
 from proofmark.records.columns import Record
 
 LEAST_PAIRS = 2
-"""The least number of pairs of a node that are slow on a rail, before the node alone is named."""
+"""The node alone is named if at least this number of its pairs is slow on a rail."""
 LEAST_RATIOS, SPREADS = 6, 6
 """A slow part is below the others by more than `SPREADS` standard deviations, if the spread of the
 parts of all nodes is known from at least `LEAST_RATIOS` of them."""

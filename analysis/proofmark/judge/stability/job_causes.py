@@ -41,7 +41,7 @@ OF_SCHEDULER = frozenset(
     {State.REFUSED, State.CANCELLED, State.PREEMPTED, State.REQUEUED, State.VANISHED, State.HELD}
     | {State.SUSPENDED, State.UNKNOWN, State.UNREACHABLE, State.UNAVAILABLE, State.WAITING}
 )
-"""States in which the scheduler, or another user of it, ended a job, or never ran it."""
+"""The scheduler or another user ended a job with this state, or the job never ran."""
 _KILLED = 128 + 9
 """The exit code of a program that SIGKILL ended: who sent it is not known."""
 

@@ -96,7 +96,7 @@ def items_of(site: Site) -> list[ContractItem]:
 
 
 def risks_of(item: ContractItem, hours: float, jobs: int, good: float, bad: float) -> Risks | None:
-    """Return the risks of an item about a stability run; None if it limits no failures.
+    """Return the risks of an item. None: the item does not limit failures.
 
     Args:
         item: an item of the contract.

@@ -229,7 +229,7 @@ def _lost(each: JobRun, looks: Sequence[Look]) -> set[str]:
 def _available(hosts: Sequence[str], looks: Sequence[Look], window: Span) -> float:
     """Return the share of the time that nodes are not down; after a look they are as it saw them.
 
-    A time in which nobody looked is left out.
+    A time in which the controller did not look is left out.
     """
     pairs = pairwise(looks)
     seen = [
