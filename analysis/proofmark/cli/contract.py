@@ -19,6 +19,7 @@ from proofmark.runs.owner import as_owner
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.waivers import Waiver, add_waiver, check, signed
 from proofmark.site.contract_document import CONTRACT, Contract, ContractItem, read_contract
+from proofmark.site.inventory import Inventory
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -40,16 +41,15 @@ def contract(options: Namespace) -> int:
     document = read_contract(inventory.folder)
     if document is None:
         raise bad_input(inventory.folder / CONTRACT, "", "no such file", "the contract of the site")
-    VERBS[options.verb](options, document)
+    VERBS[options.verb](options, inventory, document)
     return 0
 
 
-def _check(options: Namespace, document: Contract) -> None:
+def _check(options: Namespace, inventory: Inventory, document: Contract) -> None:
     """Print the suites that measure each item; refuse items that no suite can judge."""
     from proofmark.jobs.site_check import job_mistakes
 
     benchmarks = kit_benchmarks()
-    inventory = inventory_of(options)
     checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
     checked = check_site(inventory, options.limit, benchmarks, checks)
     planned = [*planned_items(document, checked.plans, benchmarks)]
@@ -81,7 +81,7 @@ def _check(options: Namespace, document: Contract) -> None:
     print_line(f"{len(document.items)} items: each selects planned figures")
 
 
-def _show(_: Namespace, document: Contract) -> None:
+def _show(_: Namespace, __: Inventory, document: Contract) -> None:
     """Print the parties and the items."""
     print_line(document.title)
     for role, name in document.parties.items():
@@ -93,7 +93,7 @@ def _show(_: Namespace, document: Contract) -> None:
     print_table(("item", "phase", "severity", "text", "limit", "rule"), rows)
 
 
-def _waive(options: Namespace, document: Contract) -> None:
+def _waive(options: Namespace, _: Inventory, document: Contract) -> None:
     """Waive an item for a run, with the signature of a signer of the contract."""
     if not options.run or not options.key:
         raise bad_input(
