@@ -77,8 +77,7 @@ def test_other_values_are_refused(value: Any) -> None:
         (
             "openmpi",
             "OMPI_MCA_pmll",
-            "OMPI_MCA_pmll: not a known variable of Open MPI; "
-            "a known name is OMPI_MCA_pml",
+            "OMPI_MCA_pmll: not a known variable of Open MPI; a known name is OMPI_MCA_pml",
         ),
         (
             "openmpi",
