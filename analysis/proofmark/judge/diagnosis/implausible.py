@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from functools import cache
 
 import numpy as np
@@ -84,7 +85,8 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
     """Return the nodes whose output has the same digits as that of another node.
 
     All independent values of the output are equal, and their digits are more than nodes share by
-    chance. Results of a computation are equal on all nodes, and are left out.
+    chance. Results of a computation are equal on all nodes, and are left out. Values that follow
+    from each other have fewer digits than they print: then other outputs are nearly equal.
     """
     measured = np.array([_is_measured(each, benchmarks) for each in records.measurands], dtype=bool)
     chosen = records.valid & measured[records.measurand] if len(records) else np.array([], bool)
@@ -99,8 +101,11 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
     sums = np.zeros(len(records.executions), dtype=np.uint64)
     np.add.at(sums, records.execution[places], mixed)
     executions = np.unique(records.execution[places])
-    _, group, count = np.unique(sums[executions], return_inverse=True, return_counts=True)
+    _, first, group, count = np.unique(
+        sums[executions], return_index=True, return_inverse=True, return_counts=True
+    )
     suspect = set(executions[count[group] > 1].tolist())
+    unlike = places[np.isin(records.execution[places], executions[first])]
     values: dict[int, list[tuple[int, float]]] = {}
     nodes: dict[int, str] = {}
     for place in places[np.isin(records.execution[places], list(suspect))].tolist():
@@ -114,19 +119,26 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
     total = np.bincount(records.measurand[places], minlength=len(records.measurands))
     found: dict[str, list[Message]] = {}
 
-    others = places[~np.isin(records.execution[places], list(suspect))]
-
     @cache
-    def others_of(measurand: int) -> Floats:
-        found: Floats = records.value[others[records.measurand[others] == measurand]]
+    def values_of(measurands: tuple[int, ...]) -> Floats:
+        """Return the values of each unlike output that has all `measurands`, in its row."""
+        rows = np.full((len(records.executions), len(measurands)), np.nan)
+        for column, measurand in enumerate(measurands):
+            chosen = unlike[records.measurand[unlike] == measurand]
+            rows[records.execution[chosen], column] = records.value[chosen]
+        found: Floats = rows[~np.isnan(rows).any(axis=1)]
         return found
+
+    near = cache(lambda measurands: _nearly_equal(values_of(measurands)))
 
     for pairs, members in equal.items():
         names = sorted({nodes[each] for each in members} - {""})
         if len(names) < 2:
             continue
-        shared = sum(_digits(value, others_of(measurand)) for measurand, value in pairs)
-        if shared >= _needed(total[pairs[0][0]]):
+        measurands, of_output = zip(*pairs, strict=True)
+        columns = values_of(measurands).T
+        shared = sum(map(_digits, of_output, columns))
+        if shared >= _needed(total[measurands[0]]) and not near(measurands):
             case = records.measurands[pairs[0][0]].case
             steps = ", ".join(sorted({records.executions[each].step for each in members})[:4])
             message = Message("same-output", case=case, nodes=folded(names), steps=steps)
@@ -157,7 +169,7 @@ def _digits(value: float, others: Floats) -> float:
     """Return the number of digits in which like nodes differ.
 
     It is no more than -log10 of the part of the pairs of `others` that are equal: values such as a
-    short time have few levels. `others` are of executions of which no two have all values equal.
+    short time have few levels. `others` are of outputs of which no two have all values equal.
     """
     printed = len(f"{abs(value):.15e}".partition("e")[0].replace(".", "").rstrip("0"))
     digits = float(max(0, printed - COMMON_DIGITS))
@@ -165,6 +177,28 @@ def _digits(value: float, others: Floats) -> float:
     every = counts.sum()
     equal = float((counts * (counts - 1)).sum())
     return min(digits, math.log10(every * (every - 1) / equal)) if equal else digits
+
+
+def _nearly_equal(outputs: Floats) -> bool:
+    """Return whether two outputs differ in one value only, and there by one last printed digit.
+
+    Outputs that are equal by chance come with such pairs: there are twice as many for each value.
+    A copy comes without them.
+
+    Args:
+        outputs: outputs × values; no two rows are equal.
+    """
+    rounded = np.rint(outputs * 10.0 ** np.array([_decimals(each) for each in outputs.T]))
+    for column, values in enumerate(rounded.T):
+        rest = np.unique(np.delete(rounded, column, axis=1), axis=0, return_inverse=True)[1]
+        order = np.lexsort((values, rest.ravel()))
+        if (np.diff(values[order])[np.diff(rest.ravel()[order]) == 0] == 1).any():
+            return True
+    return False
+
+
+def _decimals(values: Iterable[float]) -> int:
+    return max((-int(Decimal(f"{each}").as_tuple().exponent) for each in values), default=0)
 
 
 def _needed(executions: int) -> float:
