@@ -213,18 +213,23 @@ def _computed(expression: str, names: Mapping[str, Any]) -> Any:
     evaluator = vars(_OF_THREAD).pop("evaluator", None) or EvalWithCompoundTypes()
     # A lambda changes the table of functions: the evaluation gets a copy.
     evaluator.functions, evaluator.names = dict(_TABLE), names
-    with warnings.catch_warnings():
-        # simpleeval warns of a second expression and of an assignment, and ignores both.
-        warnings.simplefilter("error")
-        value = evaluator.eval(expression, _parsed(expression))
+    value = evaluator.eval(expression, _parsed(expression))
     _OF_THREAD.evaluator = evaluator
     return value
 
 
 @lru_cache(maxsize=4096)
 def _parsed(expression: str) -> ast.stmt:
-    """Return the syntax tree of `expression`. A sweep evaluates the same text at each point."""
-    tree: ast.stmt = EvalWithCompoundTypes.parse(expression)
+    """Return the syntax tree of `expression`. A sweep evaluates the same text at each point.
+
+    Raises:
+        InvalidExpression, SyntaxError, Warning: it is no single expression.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # simpleeval warns of a second expression, and ignores it
+        tree: ast.stmt = EvalWithCompoundTypes.parse(expression)
+    if not isinstance(tree, ast.Expr):
+        raise InvalidExpression("a statement is no expression")
     return tree
 
 

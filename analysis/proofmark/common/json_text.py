@@ -26,7 +26,8 @@ def parse_json(content: bytes) -> Any:
     """
     if content.count(b"[") + content.count(b"{") > MAX_DEPTH and depth(content) > MAX_DEPTH:
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
-    return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    value: Any = _DECODER.decode(content.decode("utf-8-sig"))
+    return value
 
 
 def parse_printed_json(text: str) -> Any:
@@ -96,3 +97,6 @@ def depth(content: bytes) -> int:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

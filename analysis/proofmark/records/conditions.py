@@ -53,7 +53,8 @@ class Conditions:
         own_boot = self._partition.origin == "measured" or self._partition.host_cpus is not None
         self._needs_proof = self._partition.firmware is not None and own_boot
         self._expected_shape = cache(self._shape_of_mode)
-        self._reasons: dict[tuple[str, int, str, str], Message] = {}
+        self._reports = cache(self._nodes_of)
+        self._reasons: dict[tuple[str, int, str, bool, str], Message] = {}
 
     def invalid_reason(
         self, step: Step, mode: str, hosts: Iterable[str], execution: Attempt
@@ -64,7 +65,7 @@ class Conditions:
         )
 
     def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[Message]:
-        nodes = self._nodes_of(host)
+        nodes = self._reports(host)
         damage = [why for node in nodes for why in node.damage(step.id, execution)]
         yield from damage
         boots: set[str] = set()
@@ -75,7 +76,7 @@ class Conditions:
                     continue
                 proven = True
                 boots |= job.boots
-                key = (node.host, number, step.id, mode)
+                key = (node.host, number, mode, step.uses_scratch, step.file_system)
                 if key not in self._reasons:
                     self._reasons[key] = joined(self._of_job(step, mode, node.host, job))
                 yield self._reasons[key]
@@ -96,7 +97,7 @@ class Conditions:
 
     def mounts(self, step: Step, execution: Attempt) -> tuple[Mount, ...]:
         """Return the mounts that the node of `execution` reported before its job; may be empty."""
-        jobs = (job for node in self._nodes_of(execution.host) for job in node.jobs)
+        jobs = (job for node in self._reports(execution.host) for job in node.jobs)
         covering = [job for job in jobs if job.covers(step.id, execution)]
         return covering[-1].provenance.facts.mounts if covering else ()
 

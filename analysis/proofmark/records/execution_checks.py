@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from proofmark.cases.reader.engine import Reading
+from proofmark.common.input_limits import MAX_LAYOUT_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
 from proofmark.records.concurrency import concurrency_error
 from proofmark.records.os_noise import load_error
 from proofmark.records.printed_layout import FILE as LAYOUT
-from proofmark.records.printed_layout import file_system_reason, layout_content, layout_error
+from proofmark.records.printed_layout import file_system_reason, layout_error
 from proofmark.records.requirements import read_before
 from proofmark.records.run_facts import RunFacts
 from proofmark.records.scratch_files import FILE as SCRATCH_FILES
-from proofmark.records.scratch_files import scratch_content, scratch_error
+from proofmark.records.scratch_files import scratch_error
 from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.files_report import files_reports
@@ -46,16 +46,6 @@ class Executed:
     readings: Sequence[Reading]
     unread: Message = NOTHING
     damage: Message = NOTHING
-
-    @cached_property
-    def contents(self) -> dict[str, bytes]:
-        """The contents of the files that the checks read, by name."""
-        contents = {self.step.output: self.content}
-        if self.step.writes is not None:
-            contents[SCRATCH_FILES] = scratch_content(self.attempt.path)
-        if self.step.layout is not None:
-            contents[LAYOUT] = layout_content(self.attempt.path)
-        return contents
 
 
 class ExecutionChecks:
@@ -104,9 +94,7 @@ class ExecutionChecks:
     def _end(self, executed: Executed) -> Message:
         """Return the reason of a failed execution, with the problem of its scratch folder."""
         attempt = executed.attempt
-        reason = invalid_reason(
-            self._step, attempt, self._binding_check, executed.hosts, executed.contents
-        )
+        reason = invalid_reason(self._step, attempt, self._binding_check, executed.hosts)
         if not reason or not self._step.uses_scratch:
             return reason
         reports = files_reports(self._facts.run.files, self._step.id, attempt)
@@ -126,10 +114,14 @@ class ExecutionChecks:
         if step.writes is None:
             return NOTHING
         mounts = facts.conditions.mounts(step, executed.attempt)
-        return scratch_error(step, executed.contents[SCRATCH_FILES], facts.partition, mounts)
+        content = executed.attempt.contents.content(SCRATCH_FILES, MAX_SMALL_BYTES)
+        return scratch_error(step, content, facts.partition, mounts)
 
     def _layout(self, executed: Executed) -> Message:
-        return layout_error(self._step.layout, executed.contents.get(LAYOUT, b""))
+        layout = self._step.layout
+        if layout is None:
+            return NOTHING
+        return layout_error(layout, executed.attempt.contents.content(LAYOUT, MAX_LAYOUT_BYTES))
 
     def _network(self, executed: Executed) -> Message:
         check, step = self._facts.network_check, self._step

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from proofmark.cases.reader.command_line import Request
 from proofmark.cases.reader.engine import Reading, read_output
@@ -22,7 +21,7 @@ from proofmark.records.step_records import UNDISTURBED, Disturbance, Instance, S
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.noise_file import read_noise, shares_of
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.step_files import NOISE, TELEMETRY
 from proofmark.runs.telemetry_file import Interval, read_telemetry
 
 
@@ -80,9 +79,9 @@ class MeasuredStep(StepRecords):
         """Return why an execution was disturbed, and why that is not known, or `NOTHING`."""
         stability = self._case.stability
         try:
-            nodes = read_noise(attempt.path)
+            nodes = read_noise(attempt.contents)
         except (OSError, *UNREADABLE) as error:
-            return UNDISTURBED, damage(StepFiles(Path(attempt.path)).noise.name, error)
+            return UNDISTURBED, damage(NOISE, error)
         if nodes:
             return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), NOTHING
         return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), NOTHING
@@ -92,6 +91,6 @@ class MeasuredStep(StepRecords):
         if self._facts.partition.host_cpus is not None:
             return [], NOTHING  # the sensors of a virtual node are those of the machine below it
         try:
-            return read_telemetry(attempt.path), NOTHING
+            return read_telemetry(attempt.contents), NOTHING
         except (OSError, *UNREADABLE) as error:
-            return [], damage(StepFiles(Path(attempt.path)).telemetry.name, error)
+            return [], damage(TELEMETRY, error)

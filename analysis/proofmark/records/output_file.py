@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from proofmark.common.files import read_bytes
 from proofmark.common.message import NOTHING, Message
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.binding_file import damage
@@ -14,7 +13,7 @@ def read_output_file(attempt: Attempt, name: str) -> tuple[bytes, Message]:
     A missing output is empty. The reader reports it.
     """
     try:
-        return read_bytes(f"{attempt.path}/{name}"), NOTHING
+        return attempt.contents.read(name), NOTHING
     except FileNotFoundError:
         return b"", NOTHING
     except OSError as error:

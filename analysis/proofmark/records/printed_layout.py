@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from proofmark.common.files import read_bytes
-from proofmark.common.input_limits import MAX_LAYOUT_BYTES
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
@@ -21,14 +19,6 @@ from proofmark.site.file_systems import LayoutTool, kinds
 
 FILE = "layout.txt"
 _SUFFIXES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
-
-
-def layout_content(folder: str) -> bytes:
-    """Return ``layout.txt`` of the execution in `folder`; empty if it is missing or no file."""
-    try:
-        return read_bytes(f"{folder}/{FILE}", MAX_LAYOUT_BYTES)
-    except OSError:
-        return b""
 
 
 def layout_error(layout: FileLayout | None, content: bytes) -> Message:

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from proofmark.common.files import read_bytes
-from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import one_line, size
@@ -62,14 +60,6 @@ def read_scratch_files(content: bytes) -> ScratchFiles:
     mount = Mount(source=words["source"], target=words["target"], kind=words["kind"], options="")
     numbers = int(entry["bytes"]), int(entry["files"]), int(entry["most"])
     return ScratchFiles(words["scratch"], words["real"], mount, *numbers)
-
-
-def scratch_content(folder: str) -> bytes:
-    """Return ``scratch.json`` of the execution in `folder`; empty if it is missing or no file."""
-    try:
-        return read_bytes(f"{folder}/{FILE}", MAX_SMALL_BYTES)
-    except OSError:
-        return b""
 
 
 def scratch_error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
@@ -20,7 +20,6 @@ def invalid_reason(
     attempt: Attempt,
     binding_check: BindingCheck,
     hosts: Sequence[str] = (),
-    known: Mapping[str, bytes] | None = None,
 ) -> Message:
     """Return why an execution is INVALID by its own files, or `NOTHING`.
 
@@ -31,11 +30,10 @@ def invalid_reason(
         attempt: one execution of it.
         binding_check: the check of the binding of `step`.
         hosts: the nodes of the instance; empty for a step without instances.
-        known: the contents of further files of the execution, by name.
     """
     return (
         attempt.damage
-        or changed_output(attempt.path, {**attempt.contents, **(known or {})})
+        or changed_output(attempt.contents)
         or _end_invalid_reason(step, attempt)
         # The first node of an instance runs it. Any node of another step may run its launcher.
         or binding_check.names.wrong_host(hosts[:1] or step.nodes, [attempt.host])

@@ -12,14 +12,14 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.files import read_bytes, text_or_empty
+from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_BINDING_BYTES, MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
@@ -27,6 +27,7 @@ from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
 from proofmark.runs.job_files import numbered
+from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.step_files import StepFiles
 
 
@@ -52,7 +53,6 @@ class Attempt:
         boot_id: the boot of `host` in which it ran; None if the step did not record it.
         survivors: the processes that it left behind, with their names; empty if there are none,
             or if the node cannot find them.
-        contents: the contents of the files that were read, by name.
         damage: why a file of the execution cannot be read; empty if all can.
         ended: when the program ended by the clock of `host`, in seconds since 1970; NaN if the step
             did not record it.
@@ -72,7 +72,6 @@ class Attempt:
     job_attempt: str | None = None
     boot_id: str | None = None
     survivors: tuple[str, ...] = ()
-    contents: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     damage: Message = NOTHING
     ended: float = math.nan
 
@@ -86,6 +85,11 @@ class Attempt:
     def files(self) -> StepFiles:
         """The files of the execution."""
         return StepFiles(Path(self.path))
+
+    @cached_property
+    def contents(self) -> ReadOnce:
+        """The contents of its files."""
+        return ReadOnce(self.path)
 
     @cached_property
     def binding_report(self) -> BindingReport:
@@ -187,15 +191,15 @@ _LIMITS = {
 
 
 def _attempt(path: str, number: int) -> Attempt:
-    contents: dict[str, bytes] = {}
+    contents = ReadOnce(path)
     name = ""
     try:
         for name, limit in _LIMITS.items():
-            contents[name] = read_bytes(f"{path}/{name}", limit)
+            contents.read(name, limit)
         name = "rc"
-        rc = int(contents["rc"])
+        rc = int(contents.read(name))
         name = "when.json"
-        when = parse_json(contents["when.json"])
+        when = parse_json(contents.read(name))
         host, start, end = check_name(str(when["host"])), _time(when["start"]), _time(when["end"])
         late, seconds = bool(when["timed_out"]), _seconds(when["seconds"])
         ended = _seconds(when["ended"]) if "ended" in when else math.nan
@@ -206,14 +210,15 @@ def _attempt(path: str, number: int) -> Attempt:
     except (OSError, *UNREADABLE) as error:
         # The step script writes these files before the end of the execution: the damage is later.
         why = damage(name, error)
-        return Attempt(
-            number, path, -1, "", "", "", False, 0.0, b"[]", contents=contents, damage=why
+        attempt = Attempt(number, path, -1, "", "", "", False, 0.0, b"[]", damage=why)
+    else:
+        attempt = Attempt(
+            *(number, path, rc, host, start, end, late, seconds, contents.read("binding.json")),
+            *(steal, others, job_attempt, boot_id, survivors),
+            ended=ended,
         )
-    return Attempt(
-        *(number, path, rc, host, start, end, late, seconds, contents["binding.json"]),
-        *(steal, others, job_attempt, boot_id, survivors, contents),
-        ended=ended,
-    )
+    vars(attempt)["contents"] = contents  # what was read is not read again
+    return attempt
 
 
 def _time(text: str) -> str:
@@ -279,17 +284,14 @@ _SOMETIMES = frozenset(
 _LINE = re.compile(rb"([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
-def changed_output(folder: str, known: Mapping[str, bytes]) -> Message:
+def changed_output(contents: ReadOnce) -> Message:
     """Return which output of an execution is not that of its end, or `NOTHING`.
 
     Args:
-        folder: the folder of the execution.
-        known: the contents of files that were read already, by name. A file without content may be
-            missing.
+        contents: the files of the execution.
     """
     try:
-        recorded = read_bytes(f"{folder}/{DIGESTS}", MAX_SMALL_BYTES)
-        present = {name for name in os.listdir(folder) if name in _SOMETIMES}  # noqa: PTH208
+        recorded = contents.read(DIGESTS, MAX_SMALL_BYTES)
     except FileNotFoundError:
         return Message("digests-missing", file=DIGESTS)
     except OSError as error:
@@ -300,19 +302,14 @@ def changed_output(folder: str, known: Mapping[str, bytes]) -> Message:
         return Message("digests-damaged", file=DIGESTS)
     if absent := [name for name in _ALWAYS if name not in digests]:
         return Message("digest-missing", file=DIGESTS, name=absent[0])
-    for name in dict.fromkeys([*digests, *sorted(present), *known]):
-        content = known.get(name, b"")
-        if not content:
-            try:
-                content = read_bytes(f"{folder}/{name}")
-            except FileNotFoundError:
-                if name in digests:
-                    return Message("file-missing", file=name)
-                continue
-            except OSError as error:
-                return damage(name, error)
-        if name not in digests:
-            return Message("file-appeared", file=name)
-        if sha256(content).hexdigest() != digests[name]:
+    for name, digest in digests.items():
+        try:
+            content = contents.read(name)
+        except FileNotFoundError:
+            return Message("file-missing", file=name)
+        except OSError as error:
+            return damage(name, error)
+        if sha256(content).hexdigest() != digest:
             return Message("file-changed", file=name)
-    return NOTHING
+    evidence = {*(contents.names & _SOMETIMES), *contents.read_names} - {DIGESTS, *digests}
+    return Message("file-appeared", file=min(evidence)) if evidence else NOTHING

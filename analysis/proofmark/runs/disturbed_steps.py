@@ -18,6 +18,7 @@ from proofmark.plan.step import Step
 from proofmark.runs.attempts import has_result, results
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.noise_file import NodeNoise, read_noise, shares_of
+from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.step_files import StepFiles
 
@@ -119,6 +120,6 @@ def disturbers(files: RunFiles, repeats: Iterable[Repeat]) -> str:
 def _newest_noise(step: StepFiles) -> Iterator[NodeNoise]:
     try:
         for newest in results(step)[-1:]:
-            yield from read_noise(f"{newest.folder}")
+            yield from read_noise(ReadOnce(f"{newest.folder}"))
     except (OSError, *UNREADABLE):
         return  # the reader of the records reports the damage

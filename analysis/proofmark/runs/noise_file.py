@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_CPUS, MAX_NODES, MAX_NOISE_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.read_once import ReadOnce
+from proofmark.runs.step_files import NOISE
 
 MOST_NAMES = 5
 """The largest number of other processes of a node."""
@@ -95,15 +94,15 @@ _LEAST_SHARE = 0.01
 _SECONDS = tuple(name for name in NodeNoise._fields if name not in ("host", "cpus", "others"))
 
 
-def read_noise(folder: str) -> list[NodeNoise]:
-    """Return the samples of each node of the execution in `folder`; empty if there is no file.
+def read_noise(contents: ReadOnce) -> list[NodeNoise]:
+    """Return the samples of each node of an execution; empty if there is no file.
 
     Raises:
         OSError: the file is too large, or no regular file.
         ArithmeticError, AttributeError, KeyError, TypeError, ValueError: it is damaged.
     """
     try:
-        content = read_bytes(StepFiles(Path(folder)).noise, MAX_NOISE_BYTES)
+        content = contents.read(NOISE, MAX_NOISE_BYTES)
     except FileNotFoundError:
         return []
     entries = parse_json(content)

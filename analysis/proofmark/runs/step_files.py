@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+NOISE, TELEMETRY = "noise.json", "telemetry.jsonl"
 _LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 
 
@@ -63,7 +64,7 @@ class StepFiles:
     @property
     def noise(self) -> Path:
         """The samples of the nodes while the program ran, as JSON."""
-        return self.folder / "noise.json"
+        return self.folder / NOISE
 
     @property
     def disturbed(self) -> Path:
@@ -73,7 +74,7 @@ class StepFiles:
     @property
     def telemetry(self) -> Path:
         """The temperatures, power, clock and throttling of the nodes while the program ran."""
-        return self.folder / "telemetry.jsonl"
+        return self.folder / TELEMETRY
 
     @property
     def load(self) -> Path:

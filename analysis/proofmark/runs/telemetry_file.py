@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import NamedTuple
 
-from proofmark.common.files import read_bytes
 from proofmark.common.nodesets import check_name
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.read_once import ReadOnce
+from proofmark.runs.step_files import TELEMETRY
 
 MAX_BYTES = 64 << 20
 POWER_SENSORS = ("rapl", "acpi", "ipmi")
@@ -51,15 +50,15 @@ class Interval(NamedTuple):
     values: dict[str, float]
 
 
-def read_telemetry(folder: str) -> list[Interval]:
-    """Return the intervals of all nodes of the execution in `folder`; empty without a file.
+def read_telemetry(contents: ReadOnce) -> list[Interval]:
+    """Return the intervals of all nodes of an execution; empty without a file.
 
     Raises:
         OSError: the file is too large, or no regular file.
         ArithmeticError, AttributeError, KeyError, TypeError, ValueError: it is damaged.
     """
     try:
-        content = read_bytes(StepFiles(Path(folder)).telemetry, MAX_BYTES)
+        content = contents.read(TELEMETRY, MAX_BYTES)
     except FileNotFoundError:
         return []
     return [_interval(line) for line in content.splitlines()]

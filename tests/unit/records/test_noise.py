@@ -27,6 +27,7 @@ from proofmark.jobs.step_script import THRESHOLDS
 from proofmark.judge.results import Result
 from proofmark.records.os_noise import noise_reason
 from proofmark.runs.noise_file import NodeNoise, read_noise
+from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.run import Run
 
 BLOCK = "mkfifo fifo; (sleep 2; echo >fifo) & read -r _ <fifo; rm fifo"
@@ -77,7 +78,7 @@ class TestHogs:
         assert "; other processes: " in result.reason
         assert "sh (" in result.reason.partition("other processes: ")[2]
         assert executions(run) == ["execution-1", "execution-2", "execution-3"]
-        (node,) = read_noise(str(execution(steps_of(run)[0])))
+        (node,) = read_noise(ReadOnce(str(execution(steps_of(run)[0]))))
         assert node.share < 0.75
         assert node.worst_delay_s > 0.25 * node.rank_seconds
 
@@ -90,7 +91,7 @@ class TestHogs:
             "PASS", "2 × the contract figure (50 MB/s) is at least 1"
         )  # fmt: skip
         assert executions(run) == ["execution-1"]
-        (node,) = read_noise(str(execution(steps_of(run)[0])))
+        (node,) = read_noise(ReadOnce(str(execution(steps_of(run)[0]))))
         assert node.share < 0.5
 
     @pytest.mark.fault("noise-burst")
@@ -109,7 +110,7 @@ class TestHogs:
                 time.sleep(2.5)
             over.touch()
             process.wait(300)
-        (node,) = read_noise(str(execution(step)))
+        (node,) = read_noise(ReadOnce(str(execution(step))))
         assert node.burst > 0.5
         (result,) = judged(run).results
         assert result.verdict == "INVALID"
@@ -127,7 +128,7 @@ class TestHogs:
         )
         with hogs(2, cpu=1):
             result = measured(run)
-        (node, *_) = read_noise(str(execution(steps_of(run)[0])))
+        (node, *_) = read_noise(ReadOnce(str(execution(steps_of(run)[0]))))
         assert node.cpus == 2
         assert node.worst_delay_s > 0.4 * node.rank_seconds
         assert result.verdict == "INVALID"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.records.test_scratch_files import a_step, partition_with
 
-from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.records.scratch_files import (
     mount_of,
     read_scratch_files,
-    scratch_content,
     scratch_error,
 )
 from proofmark.site.node.parts import Mount
@@ -70,19 +67,6 @@ class TestContent:
         seen = read_scratch_files(content(scratch=text.encode().decode("latin-1")))
         assert seen.folder == text
         assert read_scratch_files(content(scratch="/one/\xff")).folder == "/one/\ufffd"
-
-    def test_the_content_is_that_of_the_file(self, tmp_path: Path) -> None:
-        assert scratch_content(str(tmp_path)) == b""
-        (tmp_path / "scratch.json").write_bytes(b"{}")
-        assert scratch_content(str(tmp_path)) == b"{}"
-
-    def test_a_folder_and_a_large_file_are_no_report(self, tmp_path: Path) -> None:
-        path = tmp_path / "scratch.json"
-        path.mkdir()
-        assert scratch_content(str(tmp_path)) == b""
-        path.rmdir()
-        path.write_bytes(b" " * (MAX_SMALL_BYTES + 1))
-        assert scratch_content(str(tmp_path)) == b""
 
     @pytest.mark.parametrize("key", ["scratch", "real", "kind", "source", "target", "bytes"])
     def test_a_missing_key_is_damage(self, key: str) -> None:

@@ -179,8 +179,6 @@ NO_CONDITION = {
     "bmc_readings",
     "sensor_readings",
     "FILE",
-    "layout_content",
-    "scratch_content",
     "file_system_reason",
 }
 """Imports of the reader that are no condition, or that only complete the reason of another one."""

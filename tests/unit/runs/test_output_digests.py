@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.common.test_files import special
 
 from proofmark.runs.attempts import DIGESTS, changed_output
+from proofmark.runs.read_once import ReadOnce
 
 ALWAYS = ("started", "stdout", "stderr", "rc", "when.json", "binding.json", "noise.json")
 NAMES = (*ALWAYS, "out.txt")
@@ -43,7 +44,10 @@ def test_exactly_a_change_is_reported(
         write(folder, contents)
         (folder / name).write_bytes(new)
         same = new == contents[NAMES.index(name)]
-        found = changed_output(temporary, {name: new} if read else {})
+        contents_of = ReadOnce(temporary)
+        if read:
+            contents_of.read(name)
+        found = changed_output(contents_of)
         assert found == ("" if same else f"{name} changed after the step ended")
 
 
@@ -53,10 +57,9 @@ def test_exactly_a_change_is_reported(
 @pytest.mark.parametrize("name", NAMES)
 def test_a_removed_output_is_missing(tmp_path: Path, name: str, mark: str, content: bytes) -> None:
     write(tmp_path, [content] * len(NAMES), mark)
-    assert changed_output(str(tmp_path), {}) == ""
+    assert changed_output(ReadOnce(str(tmp_path))) == ""
     (tmp_path / name).unlink()
-    assert changed_output(str(tmp_path), {}) == f"{name} is missing"
-    assert changed_output(str(tmp_path), {name: b""}) == f"{name} is missing"
+    assert changed_output(ReadOnce(str(tmp_path))) == f"{name} is missing"
 
 
 @pytest.mark.fault("proof-missing")
@@ -66,7 +69,7 @@ def test_a_file_that_is_no_regular_file_is_damaged(tmp_path: Path, name: str, ki
     write(tmp_path, [b"1"] * len(NAMES))
     (tmp_path / name).unlink()
     special(tmp_path / name, kind)
-    assert changed_output(str(tmp_path), {}).startswith(f"{name} is damaged: ")
+    assert changed_output(ReadOnce(str(tmp_path))).startswith(f"{name} is damaged: ")
 
 
 @pytest.mark.fault("proof-missing")
@@ -77,15 +80,19 @@ def test_each_output_needs_its_line(tmp_path: Path, name: str) -> None:
     kept = [line for line in digests if not line.endswith(f" {name}\n")]
     (tmp_path / DIGESTS).write_text("".join(kept), encoding="utf-8")
     expected = f"{DIGESTS} is damaged: it has no line for {name}"
-    assert changed_output(str(tmp_path), {}) == expected
+    assert changed_output(ReadOnce(str(tmp_path))) == expected
 
 
 @pytest.mark.fault("proof-missing")
 def test_an_output_that_the_step_did_not_write_is_named(tmp_path: Path) -> None:
     write(tmp_path, [b"1"] * len(NAMES))
-    assert changed_output(str(tmp_path), {"made.txt": b""}) == ""
-    found = changed_output(str(tmp_path), {"made.txt": b"rate 900\n"})
-    assert found == "made.txt appeared after the step ended"
+    contents = ReadOnce(str(tmp_path))
+    assert contents.content("made.txt") == b""
+    assert changed_output(contents) == ""
+    (tmp_path / "made.txt").write_bytes(b"rate 900\n")
+    contents = ReadOnce(str(tmp_path))
+    contents.read("made.txt")
+    assert changed_output(contents) == "made.txt appeared after the step ended"
 
 
 @pytest.mark.fault("proof-missing")
@@ -96,9 +103,9 @@ def test_a_file_that_would_be_read_and_has_no_line_is_named(
 ) -> None:
     write(tmp_path, [b"1"] * len(NAMES))
     (tmp_path / "notes").write_bytes(content)  # control: nothing reads it
-    assert changed_output(str(tmp_path), {}) == ""
+    assert changed_output(ReadOnce(str(tmp_path))) == ""
     (tmp_path / name).write_bytes(content)
-    assert changed_output(str(tmp_path), {}) == f"{name} appeared after the step ended"
+    assert changed_output(ReadOnce(str(tmp_path))) == f"{name} appeared after the step ended"
 
 
 def cut(path: Path) -> None:
@@ -123,7 +130,7 @@ def test_an_execution_without_its_digests_is_not_proven(
 ) -> None:
     write(tmp_path, [b"1"] * len(NAMES))
     change(tmp_path / DIGESTS)
-    assert changed_output(str(tmp_path), {}) == found
+    assert changed_output(ReadOnce(str(tmp_path))) == found
 
 
 @pytest.mark.parametrize("text", ["x", f"{'0' * 64}  ../stdout\n", "\x00\xff\n"])
@@ -131,4 +138,4 @@ def test_a_damaged_list_is_named(tmp_path: Path, text: str) -> None:
     write(tmp_path, [b"1"] * len(NAMES))
     with (tmp_path / DIGESTS).open("a", encoding="utf-8") as file:
         file.write(text)
-    assert changed_output(str(tmp_path), {}) == f"{DIGESTS} is damaged"
+    assert changed_output(ReadOnce(str(tmp_path))) == f"{DIGESTS} is damaged"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 
 from proofmark.cases.reader.spec_types import Agreement
@@ -233,12 +233,14 @@ def _check_row(
     names |= {name: each.value for name, each in values.items() if each.value is not None}
     if rule.unless in names:
         return
-    ranges = [computed for each in rule.expressions if (computed := _computed(rule, each, names))]
-    slack = rule.rounding
-    if not ranges or any(
-        low - slack - rule.within * abs(low) <= printed <= high + slack + rule.within * abs(high)
-        for low, high in ranges
-    ):
+    near = partial(_near, printed, rule)
+    # Most rows agree without their rounding, which takes several computations.
+    exact = (_computed(each, names, {}) for each in rule.expressions)
+    if any(each and near(*each) for each in exact):
+        return
+    rounded = (_computed(each, names, _halves(rule, each, names)) for each in rule.expressions)
+    ranges = [each for each in rounded if each]
+    if not ranges or any(near(*each) for each in ranges):
         return
     low, high = ranges[0]
     problem = Message(
@@ -251,23 +253,31 @@ def _check_row(
         each.problems.append(problem)
 
 
+def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
+    below, above = (rule.rounding + rule.within * abs(each) for each in (low, high))
+    return low - below <= printed <= high + above
+
+
 @lru_cache(maxsize=64)
 def _names_in(expression: str) -> frozenset[str]:
     return frozenset(variables_in(f"{{{expression}}}"))
 
 
-def _computed(
-    rule: Agreement, expression: str, names: Mapping[str, Parameter]
-) -> tuple[float, float] | None:
-    """Return the least and the greatest value by the printed digits; None: a number is missing."""
-    needed = _names_in(expression)
-    if not needed <= names.keys():
-        return None
+def _halves(rule: Agreement, expression: str, names: Mapping[str, Parameter]) -> dict[str, float]:
+    """Return half of the last printed digit of each number that has one."""
     halves = {
-        name: half
-        for name in needed
-        if (half := rule.rounded.get(name, getattr(names[name], "half", 0.0)))
+        name: rule.rounded.get(name, getattr(names.get(name), "half", 0.0))
+        for name in _names_in(expression)
     }
+    return {name: half for name, half in halves.items() if half}
+
+
+def _computed(
+    expression: str, names: Mapping[str, Parameter], halves: Mapping[str, float]
+) -> tuple[float, float] | None:
+    """Return the least and the greatest value within `halves`; None: a number is missing."""
+    if not _names_in(expression) <= names.keys():
+        return None
     if any(abs(float(names[name])) <= half for name, half in halves.items()):
         return None  # 0.00 s is any short time
     try:
