@@ -275,11 +275,13 @@ def is_regular(path: Path) -> bool:
         return False
 
 
+_REGULAR = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+
+
 def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.stat_result]:
     """Open a regular file for reading; return its number and its status."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        file = os.open(path, flags, dir_fd=folder)
+        file = os.open(path, _REGULAR, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _unusable(path, "a link; accepted is a regular file") from None

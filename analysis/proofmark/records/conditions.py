@@ -54,15 +54,24 @@ class Conditions:
         self._needs_proof = self._partition.firmware is not None and own_boot
         self._expected_shape = cache(self._shape_of_mode)
         self._reports = cache(self._nodes_of)
-        self._reasons: dict[tuple[str, int, str, bool, str], Message] = {}
+        self._reasons: dict[tuple[str | bool | None, ...], Message] = {}
 
     def invalid_reason(
         self, step: Step, mode: str, hosts: Iterable[str], execution: Attempt
     ) -> Message:
         """Return why an execution of `step` on `hosts` is INVALID, or `NOTHING`."""
-        return joined(
-            reason for host in hosts for reason in self._of_host(step, mode, host, execution)
-        )
+        return joined(self._reason(step, mode, host, execution) for host in hosts)
+
+    def _reason(self, step: Step, mode: str, host: str, execution: Attempt) -> Message:
+        """Return the reason of one node. The executions of one attempt of a job share it."""
+        if not execution.job_attempt or any(node.damaged for node in self._reports(host)):
+            return joined(self._of_host(step, mode, host, execution))
+        scratch = (step.uses_scratch, step.file_system)
+        of_attempt = execution.job_attempt, execution.boot_id, execution.host == host
+        key = (host, mode, *scratch, *of_attempt)
+        if key not in self._reasons:
+            self._reasons[key] = joined(self._of_host(step, mode, host, execution))
+        return self._reasons[key]
 
     def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[Message]:
         nodes = self._reports(host)
@@ -71,15 +80,11 @@ class Conditions:
         boots: set[str] = set()
         proven = bool(damage) or not self._needs_report
         for node in nodes:
-            for number, job in enumerate(node.jobs):
-                if not job.covers(step.id, execution):
-                    continue
-                proven = True
-                boots |= job.boots
-                key = (node.host, number, mode, step.uses_scratch, step.file_system)
-                if key not in self._reasons:
-                    self._reasons[key] = joined(self._of_job(step, mode, node.host, job))
-                yield self._reasons[key]
+            for job in node.jobs:
+                if job.covers(step.id, execution):
+                    proven = True
+                    boots |= job.boots
+                    yield from self._of_job(step, mode, node.host, job)
         if not proven:
             code = "state-not-proven" if nodes else "state-missing"
             yield Message(code, node=host, file=f"nodes/{host}.json")
