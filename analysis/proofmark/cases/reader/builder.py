@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import product
 
 from proofmark.cases.reader.spec_types import Agreement
 from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
-from proofmark.common.errors import BadInput
-from proofmark.common.expressions import evaluate, variables_in
+from proofmark.common.arithmetic import Arithmetic
 from proofmark.common.message import NOTHING, Message
 
 
@@ -195,10 +194,18 @@ def check(
         builders: the readings of a run.
         facts: what is valid for the whole run.
     """
-    if rules:
-        for row in _rows(builders):
-            for rule in rules:
-                _check_row(rule, row, facts)
+    metrics = {rule.metric for rule in rules}
+    for row in _rows(builders) if rules else ():
+        values = {each.metric: each for each in row if each.value is not None}
+        if metrics.isdisjoint(values):
+            continue
+        names: dict[str, Parameter] = {**facts, **row[0].parameters}
+        names |= {name: each.value for name, each in values.items() if each.value is not None}
+        for rule in rules:
+            checked = values.get(rule.metric)
+            if checked and (problem := _contradiction(rule, checked, names)):
+                for each in row:
+                    each.problems.append(problem)
 
 
 def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
@@ -218,39 +225,29 @@ def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
         yield row
 
 
-def _check_row(
-    rule: Agreement, row: Sequence[ReadingBuilder], facts: Mapping[str, Parameter]
-) -> None:
-    values = {each.metric: each for each in row if each.value is not None}
-    builder = values.get(rule.metric)
-    if builder is None or (
-        rule.benchmark and not rule.benchmark.fullmatch(builder.benchmark or "")
-    ):
-        return
+def _contradiction(
+    rule: Agreement, builder: ReadingBuilder, names: Mapping[str, Parameter]
+) -> Message:
+    """Return how the value of `builder` contradicts the numbers of its row, or `NOTHING`."""
     printed = builder.value
-    assert printed is not None
-    names: dict[str, Parameter] = {**facts, **row[0].parameters, **builder.aside}
-    names |= {name: each.value for name, each in values.items() if each.value is not None}
-    if rule.unless in names:
-        return
+    if printed is None or rule.unless in names or rule.unless in builder.aside:
+        return NOTHING
+    if rule.benchmark and not rule.benchmark.fullmatch(builder.benchmark or ""):
+        return NOTHING
+    names = {**names, **builder.aside} if builder.aside else names
+    expressions = [each for each in rule.expressions if each.names <= names.keys()]
     near = partial(_near, printed, rule)
     # Most rows agree without their rounding, which takes several computations.
-    exact = (_computed(each, names, {}) for each in rule.expressions)
+    exact = (_computed(each, names, {}) for each in expressions)
     if any(each and near(*each) for each in exact):
-        return
-    rounded = (_computed(each, names, _halves(rule, each, names)) for each in rule.expressions)
+        return NOTHING
+    rounded = (_computed(each, names, _halves(rule, each, names)) for each in expressions)
     ranges = [each for each in rounded if each]
     if not ranges or any(near(*each) for each in ranges):
-        return
-    low, high = ranges[0]
-    problem = Message(
-        "reader-contradiction",
-        metric=rule.metric,
-        printed=f"{printed:g}",
-        computed=f"{(low + high) / 2:g}",
-    )
-    for each in row:
-        each.problems.append(problem)
+        return NOTHING
+    middle = sum(ranges[0]) / 2
+    numbers = {"printed": f"{printed:g}", "computed": f"{middle:g}"}
+    return Message("reader-contradiction", metric=rule.metric, **numbers)
 
 
 def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
@@ -258,41 +255,28 @@ def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
     return low - below <= printed <= high + above
 
 
-@lru_cache(maxsize=64)
-def _names_in(expression: str) -> frozenset[str]:
-    return frozenset(variables_in(f"{{{expression}}}"))
-
-
-def _halves(rule: Agreement, expression: str, names: Mapping[str, Parameter]) -> dict[str, float]:
+def _halves(
+    rule: Agreement, expression: Arithmetic, names: Mapping[str, Parameter]
+) -> dict[str, float]:
     """Return half of the last printed digit of each number that has one."""
     halves = {
         name: rule.rounded.get(name, getattr(names.get(name), "half", 0.0))
-        for name in _names_in(expression)
+        for name in expression.names
     }
     return {name: half for name, half in halves.items() if half}
 
 
 def _computed(
-    expression: str, names: Mapping[str, Parameter], halves: Mapping[str, float]
+    expression: Arithmetic, names: Mapping[str, Parameter], halves: Mapping[str, float]
 ) -> tuple[float, float] | None:
-    """Return the least and the greatest value within `halves`; None: a number is missing."""
-    if not _names_in(expression) <= names.keys():
-        return None
-    if any(abs(float(names[name])) <= half for name, half in halves.items()):
-        return None  # 0.00 s is any short time
+    """Return the least and the greatest value within `halves`; None: there is none."""
     try:
-        found = [
-            evaluate(expression, {**names, **_moved(names, halves, signs)}, file="", key="agree")
-            for signs in product((-1, 1), repeat=len(halves))
-        ]
-    except BadInput:  # a division by zero
-        return None
-    return (min(found), max(found)) if all(map(math.isfinite, found)) else None
-
-
-def _moved(
-    names: Mapping[str, Parameter], halves: Mapping[str, float], signs: Sequence[int]
-) -> dict[str, float]:
-    """Return the numbers with a rounding, each moved by it to one side."""
-    pairs = zip(halves.items(), signs, strict=True)
-    return {name: float(names[name]) + sign * half for (name, half), sign in pairs}
+        numbers = {name: float(names[name]) for name in expression.names}
+        if any(abs(numbers[name]) <= half for name, half in halves.items()):
+            return None  # 0.00 s is any short time
+        corners = product(*([(name, -half), (name, half)] for name, half in halves.items()))
+        moved = ({**numbers, **{name: numbers[name] + by for name, by in each}} for each in corners)
+        found = [*map(expression.compute, moved)]
+        return (min(found), max(found)) if all(map(math.isfinite, found)) else None
+    except (ArithmeticError, TypeError, ValueError):
+        return None  # a division by zero, a complex number, a word

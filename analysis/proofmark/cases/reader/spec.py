@@ -109,6 +109,8 @@ class ReadSpec(StrictModel):
                 check_known(names, self.metrics, where, "metric of this block")
         agreed = [rule.metric for rule in self.agree]
         check_known(agreed, self.metrics, "agree", "metric of this block")
+        numbers = {name for rule in self.agree for each in rule.expressions for name in each.names}
+        check_known(sorted(numbers), {*self.metrics, *self.types}, "agree", "number of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]
             check_known(names, self.types, "json.parameters", "parameter of this block")

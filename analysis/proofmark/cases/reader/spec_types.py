@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Annotated, Any
 
 import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.parser import ParsedResult
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
+from proofmark.common.arithmetic import Arithmetic, arithmetic
 from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
 
@@ -56,7 +58,7 @@ class Agreement(StrictModel):
 
     Attributes:
         metric: the number that is computed from the others.
-        equals: an expression over the metrics, the parameters and the numbers of `aside`; or
+        equals: arithmetic over the metrics, the parameters and the numbers of `aside`; or
             several ones for programs that differ by version, of which one must fit. A `printed`
             number of `aside` can be half of its last digit larger or smaller.
         rounding: the largest difference by the printed digits, in the unit of the metric.
@@ -74,10 +76,16 @@ class Agreement(StrictModel):
     benchmark: Pattern | None = None
     unless: str = ""
 
-    @property
-    def expressions(self) -> tuple[str, ...]:
+    @model_validator(mode="after")
+    def _computable(self) -> Agreement:
+        _ = self.expressions
+        return self
+
+    @cached_property
+    def expressions(self) -> tuple[Arithmetic, ...]:
         """The expressions of which one must fit."""
-        return (self.equals,) if isinstance(self.equals, str) else self.equals
+        equals = (self.equals,) if isinstance(self.equals, str) else self.equals
+        return tuple(map(arithmetic, equals))
 
 
 def check_known(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:

@@ -16,7 +16,6 @@ import numpy as np
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
-from proofmark.common.expressions import variables_in
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
@@ -154,8 +153,7 @@ def _is_measured(measurand: Measurand, benchmarks: Benchmarks) -> bool:
         return False
     metric, reader = metrics_of(case).get(measurand.metric), case.read
     follows = isinstance(reader, ReadSpec) and any(
-        rule.metric == measurand.metric
-        and not variables_in(f"{{{each}}}").isdisjoint(reader.metrics)
+        rule.metric == measurand.metric and not each.names.isdisjoint(reader.metrics)
         for rule in reader.agree
         for each in rule.expressions
     )
