@@ -146,12 +146,14 @@ class Line(NamedTuple):
         ruled: whether a rule matches it. If not, it is a row of the open table, or is ignored.
         starts: whether it begins a run of the program.
         hits: one for each rule that matches.
+        roles: those of `hits`.
     """
 
     text: str
     ruled: bool
     starts: bool = False
     hits: tuple[Hit, ...] = ()
+    roles: frozenset[Role] = frozenset()
 
 
 class TextSpec(StrictModel):
@@ -281,7 +283,8 @@ class TextSpec(StrictModel):
         if not self.gate.fullmatch(line):
             return Line(line, False)
         starts = bool(self.starts and self.starts.fullmatch(line))
-        return Line(line, True, starts, tuple(self._hits(line)))
+        hits = tuple(self._hits(line))
+        return Line(line, True, starts, hits, frozenset(hit.role for hit in hits))
 
     def _hits(self, line: str) -> Iterator[Hit]:
         for pattern, role, subject in self._rules:

@@ -27,10 +27,10 @@ def read_text(
             continue
         line = classify(raw)
         if not line.ruled:
-            if line.text:
-                current.other(line.text)
+            if line.text and rules.strays:
+                current.stray(line.text)
             continue
-        if line.starts or any(current.ends_before(hit.role) for hit in line.hits):
+        if line.starts or current.ends_before(line.roles):
             if started or current.closed or current.foreign:
                 current = current.following()
                 runs.append(current)

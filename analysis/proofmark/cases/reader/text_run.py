@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import partial
 from typing import Any
 
@@ -56,16 +56,11 @@ class TextRun:
         run.foreign = self.foreign
         return run
 
-    def ends_before(self, role: Role) -> bool:
-        """Return whether a line of `role` is of the next run, which may be of another program."""
-        if role == "foreign":
-            return bool(self._notes.run.builders) and not self.foreign
-        return self.closed and role in _OPENERS
-
-    def other(self, line: str) -> None:
-        """Read a line that no rule matches."""
-        if self._rules.strays:
-            self._stray(line)
+    def ends_before(self, roles: Set[Role]) -> bool:
+        """Return whether a line of `roles` is of the next run, which may be of another program."""
+        if "foreign" in roles and self._notes.run.builders and not self.foreign:
+            return True
+        return self.closed and not roles.isdisjoint(_OPENERS)
 
     def ruled(self, line: Line) -> None:
         """Read a line that a rule matches."""
@@ -78,7 +73,7 @@ class TextRun:
         if len(self._notes.run.builders) > start and line.hits[0].role in _RESULTS:
             self._notes.row_read(start)
 
-    def _stray(self, line: str) -> None:
+    def stray(self, line: str) -> None:
         """Add an INVALID reading for a line outside of any table that looks like a row."""
         for table, row in self._rules.strays:
             if row.fullmatch(line):
