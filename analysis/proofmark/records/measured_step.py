@@ -66,8 +66,7 @@ class MeasuredStep(StepRecords):
         for reading in readings:
             assert reading.value is not None
             measurand, _ = self._measurand(reading)
-            machine = 1, self._facts.ceilings([str(reading.node)])
-            bounds = self._bounds_of(measurand, reading, *machine)
+            bounds = self._bounds_of(measurand, reading, self._machine([str(reading.node)]))
             reason = bounds.error(reading.metric, reading.value, reading.unit)
             builder.execution.append(len(builder.executions) - 1)
             builder.measurand.append(measurand)

@@ -49,6 +49,14 @@ class Instance(NamedTuple):
     repeat: int
 
 
+class Machine(NamedTuple):
+    """Nodes of one kind; like nodes have one `number`."""
+
+    number: int
+    nodes: int
+    ceilings: Ceilings
+
+
 class StepRecords(ABC):
     """Makes the records of one step; the measurands are the same for all of its nodes.
 
@@ -69,7 +77,7 @@ class StepRecords(ABC):
         self._measurands: dict[tuple[object, ...], tuple[int, Message]] = {}
         between = len(step.nodes) > 1 and step.scope != "each-node" and not facts.emulated
         self._step_bounds = StepBounds(step, self._case, between_nodes=between)
-        self._machines: dict[tuple[int, Ceilings], int] = {}
+        self._machines: dict[tuple[int, Ceilings], Machine] = {}
         self._bounds: dict[tuple[int, int], Bounds] = {}
 
     @abstractmethod
@@ -117,7 +125,7 @@ class StepRecords(ABC):
         )
         unstated = _unstated(self._stated, readings)
         measured_on = instance.hosts or step.nodes
-        machine = len(measured_on), self._facts.ceilings(measured_on)
+        machine = self._machine(measured_on)
         for reading in readings:
             measurand, contradiction = self._measurand(reading)
             if reading.metric in unstated and not contradiction:
@@ -128,20 +136,22 @@ class StepRecords(ABC):
             if invalid or contradiction or not reading.valid or reading.node:
                 reason = _reason(reading, invalid, contradiction, attempt)
             if reason is None and reading.value is not None:
-                bounds = self._bounds_of(measurand, reading, *machine)
+                bounds = self._bounds_of(measurand, reading, machine)
                 reason = bounds.error(reading.metric, reading.value, reading.unit) or None
             builder.reason.append(-1 if reason is None else intern(builder.reasons, reason))
             node = several or _node(reading, attempt, measured_on)
             builder.node.append(intern(builder.nodes, node))
         builder.execution += [len(builder.executions) - 1] * len(readings)
 
-    def _bounds_of(
-        self, measurand: int, reading: Reading, nodes: int, ceilings: Ceilings
-    ) -> Bounds:
+    def _machine(self, hosts: Sequence[str]) -> Machine:
+        key = len(hosts), self._facts.ceilings(hosts)
+        return self._machines.setdefault(key, Machine(len(self._machines), *key))
+
+    def _bounds_of(self, measurand: int, reading: Reading, machine: Machine) -> Bounds:
         """Return the bounds of a reading; like nodes share them."""
-        key = measurand, intern(self._machines, (nodes, ceilings))
+        key = measurand, machine.number
         if key not in self._bounds:
-            self._bounds[key] = self._step_bounds.of(reading, ceilings, nodes)
+            self._bounds[key] = self._step_bounds.of(reading, machine.ceilings, machine.nodes)
         return self._bounds[key]
 
     def _measurand(self, reading: Reading) -> tuple[int, Message]:
