@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json, write_whole
@@ -116,31 +115,46 @@ def nodes_of(run: Run) -> dict[str, Node]:
 @lru_cache(maxsize=1)
 def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> dict[str, Node]:
     """Read the files once for judging and for the report; `state` changes if a file changes."""
-    known: dict[object, Any] = {}
-    return {path.stem: _shared(_node(path, steps), known) for path in paths}
+    known: dict[str, JobOnNode] = {}
+    return {path.stem: _with_shared_jobs(_node(path, steps), known) for path in paths}
 
 
-_Model = TypeVar("_Model", bound=StrictModel)
+def _with_shared_jobs(node: Node, known: dict[str, JobOnNode]) -> Node:
+    """Return `node` with the equal parts of its other jobs, or of like nodes.
+
+    Args:
+        node: just read.
+        known: the last node's attempt of each job, by the id of the job. It is updated.
+    """
+    like: JobOnNode | None = None
+    jobs = []
+    for job in node.jobs:
+        like = known[job.job] = _shared(job, like or known.get(job.job))
+        jobs.append(like)
+    return node.model_copy(update={"jobs": tuple(jobs)})
 
 
-def _shared(model: _Model, known: dict[object, Any]) -> _Model:
-    """Return `model` with the equal parts of earlier models: like nodes differ in few of them."""
-    parts: dict[str, Any] = {}
-    for name, value in model:
-        if value is None or isinstance(value, (int, float)):
-            continue
-        part = value
-        if isinstance(value, StrictModel):
-            part = _shared(value, known)
-        elif isinstance(value, tuple):
-            part = tuple(
-                _shared(each, known) if isinstance(each, StrictModel) else each for each in value
-            )
-        key = tuple(part.items()) if isinstance(part, dict) else part
-        with suppress(TypeError):  # a part that contains a dictionary has no hash
-            part = known.setdefault((type(model), name, key), part)
-        parts[name] = part
-    return model.model_copy(update=parts)
+_Part = TypeVar("_Part")
+
+
+def _shared(part: _Part, like: Any) -> _Part:
+    """Return `like` if it equals `part`, else `part`, which refers to the equal parts of `like`.
+
+    `part` was just read, and nothing else has it: it is changed in place.
+    """
+    if type(part) is not type(like):
+        return part
+    if part == like:
+        return cast(_Part, like)
+    if isinstance(part, tuple) and len(part) == len(like):
+        return cast(_Part, tuple(map(_shared, part, like)))
+    if isinstance(part, StrictModel):
+        own, others = vars(part), vars(like)
+        own.update({name: _shared(value, others[name]) for name, value in own.items()})
+        if part.model_fields_set == like.model_fields_set:
+            # The names of sixty fields take more memory than the values of their own.
+            object.__setattr__(part, "__pydantic_fields_set__", like.model_fields_set)
+    return part
 
 
 def _node(path: Path, steps: tuple[str, ...]) -> Node:
