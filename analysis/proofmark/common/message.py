@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from proofmark.common.message_table import MESSAGES
@@ -132,6 +133,15 @@ class Message(str):
             f"{key}_code": self.main_code,
             f"{key}_fields": fields_json(self),
         }
+
+
+@lru_cache(maxsize=4096, typed=True)
+def shared(code: str, /, **fields: Field) -> Message:
+    """Return the message `code`: one object for the many figures with the same values.
+
+    A message in `fields` is known by its text.
+    """
+    return Message(code, **fields)
 
 
 def _each(value: Field, change: Callable[[str], str]) -> Field:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -99,9 +100,23 @@ class Aggregates:
 
     def values(self, figure: int) -> tuple[float, ...]:
         """Return the values of the valid records of a figure."""
-        members = self.members(figure)
-        values = self.records.value[members]
-        return tuple(values[self.records.valid[members] & ~np.isnan(values)].tolist())
+        first = int(self.first[figure])
+        values = self._valid_values[first : first + int(self.count[figure])].tolist()
+        return tuple(value for value in values if value == value)
+
+    @cached_property
+    def _valid_values(self) -> Floats:
+        """The values in `order`; NaN for an invalid record, and for one without a value."""
+        return np.where(self.records.valid, self.records.value, np.nan)[self.order]
+
+    @cached_property
+    def run_again(self) -> NDArray[np.bool_]:
+        """Mask of the figures of steps that were executed more than once."""
+        executions = self.records.executions
+        times = Counter(each.step for each in executions)
+        again = np.array([times[each.step] > 1 for each in executions], dtype=bool)
+        of_record = again[self.records.execution[self.order]]
+        return np.logical_or.reduceat(of_record, self.first) if len(self) else of_record
 
     def repeats(self, figure: int) -> dict[int, float]:
         """Return the value of each repeat of a figure: the median of its attempts."""

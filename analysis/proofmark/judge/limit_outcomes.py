@@ -153,8 +153,8 @@ def limit_outcomes(
     invalid = _invalid(evidence.figures, references)
     found = []
 
-    def virtual(figure: int) -> bool:
-        return evidence.figures.record(figure).origin in VIRTUAL
+    figures = evidence.figures
+    virtual = [each.origin in VIRTUAL for each in figures.records.measurands]
 
     for each in references:
         steps = possible_steps(each.reference, each.case, evidence.plan, evidence.benchmarks)
@@ -170,7 +170,10 @@ def limit_outcomes(
                 len(steps),
                 Counter(judgement.outcome for _, judgement in judgements),
                 sum(judgement.evaluated for _, judgement in judgements),
-                sum(each.evaluated and not virtual(figure) for figure, each in judgements),
+                sum(
+                    each.evaluated and not virtual[figures.measurand[figure]]
+                    for figure, each in judgements
+                ),
                 invalid[each],
                 worst_figure(evidence.figures, judgements),
                 tuple(_open(each, set(steps), evidence, covered, judgements)) if of_planned else (),

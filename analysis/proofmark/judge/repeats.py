@@ -93,8 +93,12 @@ def judge_executions(
         material: the least change of its metric that matters, as a part of its value.
         more: the number of executions that ``repeats=auto`` planned, by step.
     """
+    if judged.outcome == "FAIL" or (
+        not figures.run_again[figure] and not _slow(judged, figures.values(figure), material)
+    ):
+        return judged
     measured = figures.by_execution(figure)
-    if len(measured) < CONFIRMING or judged.outcome == "FAIL":
+    if len(measured) < CONFIRMING:
         return judged
     planned = planned_of(measured, more)
     if len(planned) < len(measured) and (alone := compare(planned)).outcome == "FAIL":
@@ -103,7 +107,7 @@ def judge_executions(
     virtual = figures.record(figure).origin in VIRTUAL
     if virtual or not judged.value or not (judged.outcome == "PASS" or judged.reason.code in _MET):
         return judged
-    return _with_slow(judged, judged.value, [value for _, value in measured], material)
+    return _with_slow(judged, [value for _, value in measured], material)
 
 
 def planned_of(measured: Measured, more: Mapping[str, int]) -> Measured:
@@ -115,29 +119,33 @@ def planned_of(measured: Measured, more: Mapping[str, int]) -> Measured:
     return [each for each in measured if each[0].attempt in planned[each[0].step]]
 
 
-def _with_slow(
-    judged: Judgement, expected: float, values: Sequence[float], material: float
-) -> Judgement:
-    """Return a judgement with the executions that miss its limit by more than `material`, if any.
-
-    At least `CONFIRMING` of them, and a share of `MANY`, are a FAIL. Its ratio is theirs. Fewer are
-    stated beside a PASS.
-    """
-    ratios = judged.ratios or [value / expected for value in values]
-    low, high = judged.at_least, judged.at_most
-    slow = tuple(
+def _slow(judged: Judgement, values: Sequence[float], material: float) -> tuple[float, ...]:
+    """Return the ratios of executions that miss the limit of `judged` by more than `material`."""
+    low, high, expected = judged.at_least, judged.at_most, judged.value
+    ratios = judged.ratios or [value / expected for value in values if expected]
+    return tuple(
         ratio
         for ratio in ratios
         if (low is not None and ratio < low * (1 - material))
         or (high is not None and ratio > high * (1 + material))
     )
-    many = len(slow) >= CONFIRMING and len(slow) >= MANY * len(ratios)
+
+
+def _with_slow(judged: Judgement, values: Sequence[float], material: float) -> Judgement:
+    """Return a judgement with the executions that miss its limit by more than `material`, if any.
+
+    At least `CONFIRMING` of them, and a share of `MANY`, are a FAIL. Its ratio is theirs. Fewer are
+    stated beside a PASS.
+    """
+    slow = _slow(judged, values, material)
+    repeats = len(judged.ratios or values)
+    many = len(slow) >= CONFIRMING and len(slow) >= MANY * repeats
     if not slow or not (many or judged.outcome == "PASS"):
         return judged
     reason = Message(
         BEYOND,
         slow=len(slow),
-        repeats=len(ratios),
+        repeats=repeats,
         material=percent(material),
         ratio=f"{median(slow):.3g}",
         text=judged.reason,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json, write_whole
@@ -129,15 +129,13 @@ def _with_shared_jobs(node: Node, known: dict[str, JobOnNode]) -> Node:
     like: JobOnNode | None = None
     jobs = []
     for job in node.jobs:
-        like = known[job.job] = _shared(job, like or known.get(job.job))
-        jobs.append(like)
+        shared: JobOnNode = _shared(job, like or known.get(job.job))
+        like = known[job.job] = shared
+        jobs.append(shared)
     return node.model_copy(update={"jobs": tuple(jobs)})
 
 
-_Part = TypeVar("_Part")
-
-
-def _shared(part: _Part, like: Any) -> _Part:
+def _shared(part: Any, like: Any) -> Any:
     """Return `like` if it equals `part`, else `part`, which refers to the equal parts of `like`.
 
     `part` was just read, and nothing else has it: it is changed in place.
@@ -145,9 +143,9 @@ def _shared(part: _Part, like: Any) -> _Part:
     if type(part) is not type(like):
         return part
     if part == like:
-        return cast(_Part, like)
+        return like
     if isinstance(part, tuple) and len(part) == len(like):
-        return cast(_Part, tuple(map(_shared, part, like)))
+        return tuple(map(_shared, part, like))
     if isinstance(part, StrictModel):
         own, others = vars(part), vars(like)
         own.update({name: _shared(value, others[name]) for name, value in own.items()})

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from sys import intern
 from typing import NamedTuple
 
 from proofmark.cases.reference import MATERIAL, Reference
 from proofmark.common.expressions import render
-from proofmark.common.message import Message, joined
+from proofmark.common.message import Message, joined, shared
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.common.units import factor
@@ -17,6 +18,7 @@ from proofmark.judge.power import MOST_REPEATS
 from proofmark.judge.references.derived import (
     NOTHING_RATED,
     NOTHING_STATED,
+    Derived,
     Nominal,
 )
 from proofmark.judge.references.judgement import Judgement, Nodes, traits
@@ -32,6 +34,9 @@ from proofmark.judge.references.typical import (
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.site.partition import PREDICTED
 from proofmark.site.rated import Rated
+
+Key = tuple[object, ...]
+"""What the value of a rule depends on: rule, node, case and parameters."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,7 @@ class Comparison:
     builds: Mapping[str, Build] = field(default_factory=dict)
     tolerance: float | None = None
     stated: Mapping[str, Nominal] = field(default_factory=dict)
+    _known: dict[Key, Derived | Message] = field(default_factory=dict, init=False, repr=False)
 
     def judge(self, figure: Figure, reference: Reference) -> Judgement:
         """Return the judgement of a figure by a reference.
@@ -166,7 +172,7 @@ class Comparison:
             virtual = figure.record.origin in VIRTUAL
             return "UNJUDGED" if virtual else "FAIL", text, None
         if reference.kind == "floor":
-            return "UNJUDGED", Message("floor-met", text=text), None
+            return "UNJUDGED", shared("floor-met", text=text), None
         limits = [
             (limit, least)
             for limit, least in ((ratios.at_least, True), (ratios.at_most, False))
@@ -182,7 +188,7 @@ class Comparison:
         visible, limit, least = max(found)
         change = percent(visible)
         if visible <= figure.material:
-            return "PASS", Message("limit-confidence", text=text, change=change), visible
+            return "PASS", shared("limit-confidence", text=text, change=change), visible
         needed = enough_repeats(ratios.each, ratios.middle, limit, figure.material, least=least)
         reason = Message(
             "limit-noisy",
@@ -211,15 +217,18 @@ class Comparison:
         hosts = hosts_of(record.node)
         if unknown := [host for host in hosts if host not in self.nodes]:
             return _Against(None, Message("hardware-unknown", nodes=folded(unknown)), source)
-        facts = [self.nodes[host] for host in hosts]
-        stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
-        build = self.builds.get(record.case, UNKNOWN_BUILD)
-        found = value_of_rule(rule, Setting(facts, self.rated, build, stated), record.parameters)
+        # The metrics of a program have the same peak: it is computed once.
+        key = (rule, record.node, record.case, *record.parameters.items())
+        if (found := self._known.get(key)) is None:
+            facts = [self.nodes[host] for host in hosts]
+            stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
+            setting = Setting(facts, self.rated, self.builds.get(record.case, UNKNOWN_BUILD), stated)
+            found = self._known[key] = value_of_rule(rule, setting, record.parameters)
         if isinstance(found, Message):
             return _Against(None, found, source)
         times = factor(found.unit, record.unit)
         assert times is not None
-        shown = f"{source}; {found.source}"
+        shown = intern(f"{source}; {found.source}")  # one text for all nodes
         if not isinstance(found, TypicalValue):
             return _Against(found.value * times, rule, shown)
         tolerance = found.tolerance if self.tolerance is None else self.tolerance
@@ -266,11 +275,11 @@ def _compared(ratios: _Ratios, name: str, value: str) -> Message:
         None if bound is None else f"{bound:.4g}" for bound in (ratios.at_least, ratios.at_most)
     )
     if least is not None and most is not None:
-        reason = Message(f"bounds-{end}", limit=least, upper=most, **fields)
+        reason = shared(f"bounds-{end}", limit=least, upper=most, **fields)
     elif least is not None:
-        reason = Message(f"least-{end}", limit=least, **fields)
+        reason = shared(f"least-{end}", limit=least, **fields)
     else:
-        reason = Message(f"most-{end}", limit=f"{most}", **fields)
+        reason = shared(f"most-{end}", limit=f"{most}", **fields)
     if ratios.paired:
         return Message("of-repeats", repeats=len(ratios.each), text=reason)
     return reason

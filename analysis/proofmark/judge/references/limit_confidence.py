@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import stdev
 
 import numpy as np
 
 from proofmark.judge.power import MOST_REPEATS, median_variance
 from proofmark.judge.student import quantile_of_t
-from proofmark.records.columns import Floats, Numbers
 
 DOUBT = 0.05
 """The probability that the true level is further beyond the limit than stated."""
@@ -40,7 +40,8 @@ def beyond(ratios: Sequence[float], middle: float, limit: float, *, least: bool)
         return None
     if min(ratios) <= 0:
         return 1.0 if least else None
-    (uncertainty,) = _uncertainty(ratios, np.array([len(ratios)])).tolist()
+    quantile, error = _of_repeats(len(ratios))
+    uncertainty = quantile * (stdev(map(math.log, ratios)) * error)
     return _missed(_margin(middle, limit, least=least) - uncertainty, least)
 
 
@@ -57,17 +58,20 @@ def enough_repeats(
         return None
     counts = np.arange(len(ratios) + 1, MOST_REPEATS + 1)
     accepted = -math.log1p(-material) if least else math.log1p(material)
-    margins = _margin(middle, limit, least=least) - _uncertainty(ratios, counts)
+    quantiles, errors = np.array([_of_repeats(count) for count in counts.tolist()]).T
+    uncertainty = quantiles * (stdev(map(math.log, ratios)) * errors)
+    margins = _margin(middle, limit, least=least) - uncertainty
     return next(iter(counts[margins >= -accepted].tolist()), None)
 
 
-def _uncertainty(ratios: Sequence[float], counts: Numbers) -> Floats:
-    """Return the half widths of the one-sided intervals of `counts` repeats with this noise."""
-    freedom = counts.astype(np.float64) - 1
-    spread = stdev(map(math.log, ratios))
-    errors = np.array([spread * math.sqrt(median_variance(n) / n) for n in counts.tolist()])
-    bounds: Floats = quantile_of_t(DOUBT, freedom) * errors
-    return bounds
+@lru_cache(maxsize=2 * MOST_REPEATS)
+def _of_repeats(count: int) -> tuple[float, float]:
+    """Return the quantile of t, and the standard error of the median, of `count` repeats.
+
+    The error is a part of the standard deviation of a repeat. The product of the three is the half
+    width of the one-sided interval.
+    """
+    return quantile_of_t(DOUBT, count - 1.0), math.sqrt(median_variance(count) / count)
 
 
 def _margin(middle: float, limit: float, *, least: bool) -> float:
