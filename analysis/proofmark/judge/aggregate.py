@@ -115,8 +115,11 @@ class Aggregates:
         executions = self.records.executions
         times = Counter(each.step for each in executions)
         again = np.array([times[each.step] > 1 for each in executions], dtype=bool)
-        of_record = again[self.records.execution[self.order]]
-        return np.logical_or.reduceat(of_record, self.first) if len(self) else of_record
+        return self.having(again[self.records.execution[self.order]])
+
+    def having(self, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the mask of the figures with a wanted record; `wanted` is a mask of `order`."""
+        return np.logical_or.reduceat(wanted, self.first) if len(self) else wanted
 
     def repeats(self, figure: int) -> dict[int, float]:
         """Return the value of each repeat of a figure: the median of its attempts."""

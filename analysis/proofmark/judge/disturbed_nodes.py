@@ -85,8 +85,8 @@ class DisturbedNode:
 
 def disturbed_nodes(records: Records) -> tuple[DisturbedNode, ...]:
     """Return the nodes of which most executions are disturbed, by the records of single nodes."""
-    found = dict(_by_node(records))
     marked = set(records.execution[disturbed_records(records)].tolist())
+    found = dict(_by_node(records)) if marked else {}
     executions = records.executions
     bad = {node: [executions[n] for n in of if n in marked] for node, of in found.items()}
     shares = {node: len(bad[node]) / len(of) for node, of in found.items()}

@@ -244,13 +244,13 @@ def judge_by_references(
     answers = ByReferences()
     for number, applying in applying_references(figures.records, references):
         material = material_change(figures.records.of_measurand(number))
+        of_all_cores = any(each.reference.all_cores for each in applying)
+        paired = any(each.reference.against for each in applying)
         for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
             record = figures.record(figure)
-            all_cores = uses_all_cores(record, evidence.facts)
-            chosen = [each for each in applying if all_cores or not each.reference.all_cores]
-            if not chosen:
-                continue
-            paired = any(each.reference.against for each in chosen)
+            chosen = applying
+            if of_all_cores and not uses_all_cores(record, evidence.facts):
+                chosen = [each for each in applying if not each.reference.all_cores]
             compared_figure = Figure(
                 record,
                 float(figures.median[figure]),

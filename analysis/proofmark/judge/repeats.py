@@ -58,6 +58,8 @@ def added_executions(records: Records, more: Mapping[str, int]) -> Iterator[Adde
         records: of a run.
         more: the number of executions that ``repeats=auto`` planned, by step.
     """
+    if len({each.step for each in records.executions}) == len(records.executions):
+        return  # no step was run again
     dirty = set(np.unique(records.execution[~records.valid]).tolist())
     attempts: dict[str, dict[int, bool]] = {}
     for number, each in enumerate(records.executions):

@@ -183,12 +183,26 @@ class Results(Sequence[Result]):
         by_baseline = self.baseline.judgements if self.baseline else 0
         return by_references + int((self.fleet.of >= 0).sum()) + by_baseline
 
-    def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
+    @property
+    def _limited(self) -> NDArray[np.bool_]:
+        """Mask of the results that a limit, a reference or a baseline is for."""
+        mask: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
+        mask[list(self.answers)] = True
+        if self.baseline:
+            mask[self.baseline.compared] = True
+        return mask
+
+    def about(
+        self, wanted: Callable[[Record], bool], *, limited: bool = False
+    ) -> Iterator[Result]:
         """Yield the results for which `wanted` is true.
 
-        `wanted` gets a record without node, execution and value.
+        Args:
+            wanted: gets a record without node, execution and value.
+            limited: only those that more than their peers judge.
         """
-        for figure in np.flatnonzero(self.aggregates.about(wanted)):
+        chosen = self.aggregates.about(wanted)
+        for figure in np.flatnonzero(chosen & self._limited if limited else chosen):
             yield self[int(figure)]
 
     def too_noisy(self) -> Iterator[tuple[Result, Message]]:
@@ -196,12 +210,8 @@ class Results(Sequence[Result]):
 
         The message states what would be seen, and how many repeats are needed.
         """
-        candidates = np.zeros(len(self), dtype=bool)
-        candidates[list(self.answers)] = True
-        if self.baseline:
-            candidates[self.baseline.compared] = True
         unjudged = self.verdict == WORDS.index("UNJUDGED")
-        for figure in np.flatnonzero(candidates & unjudged):
+        for figure in np.flatnonzero(self._limited & unjudged):
             result = self[int(figure)]
             of_limits = (each.reason for each in result.references)
             if noise := next(filter(None, map(noise_in, of_limits)), None):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from proofmark.common.message import Message
@@ -167,6 +168,7 @@ def _most_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] 
     return tuple(rate for rate in usual if rate is not None and rate >= 0) or None
 
 
+@lru_cache(maxsize=256)
 def missing_parts(stated: Parts, found: Parts) -> dict[str, Message]:
     """Return what a node has less of than stated, by the name of the part.
 
@@ -252,6 +254,7 @@ def _less_rate(stated: float | None, found: float | None) -> Message | None:
     return Message("lost-link_bytes_per_s", **rates)
 
 
+@lru_cache(maxsize=256)
 def unknown_parts(stated: Parts, found: Parts) -> tuple[str, ...]:
     """Return the names of the stated parts that the probe of a node did not find out."""
     names = [

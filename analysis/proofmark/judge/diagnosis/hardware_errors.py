@@ -24,7 +24,6 @@ def error_faults(nodes: Mapping[str, Node]) -> dict[str, tuple[Message, ...]]:
 def _during(node: Node) -> Iterator[Message]:
     """Yield the counters that rose too much while jobs ran."""
     jobs = [job.provenance for job in node.jobs]
-    hours = sum(map(_hours, jobs))
     first: dict[str, tuple[CounterChange, NodeProvenance]] = {}
     events: dict[str, int] = {}
     for job in jobs:
@@ -33,6 +32,7 @@ def _during(node: Node) -> Iterator[Message]:
             if rule is not None and (rise := _events(rule, change)) > 0:
                 first.setdefault(change.name, (change, job))
                 events[change.name] = events.get(change.name, 0) + rise
+    hours = sum(map(_hours, jobs)) if first else 0.0
     for name, (change, job) in first.items():
         rule = rule_of(name)
         assert rule is not None

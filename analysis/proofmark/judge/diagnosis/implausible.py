@@ -128,6 +128,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
         found: Floats = rows[~np.isnan(rows).any(axis=1)]
         return found
 
+    levels = cache(lambda measurands: [_levels(each) for each in values_of(measurands).T])
     near = cache(lambda measurands: _nearly_equal(values_of(measurands)))
 
     for pairs, members in equal.items():
@@ -135,8 +136,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
         if len(names) < 2:
             continue
         measurands, of_output = zip(*pairs, strict=True)
-        columns = values_of(measurands).T
-        shared = sum(map(_digits, of_output, columns))
+        shared = sum(map(_digits, of_output, levels(measurands)))
         if shared >= _needed(total[measurands[0]]) and not near(measurands):
             case = records.measurands[pairs[0][0]].case
             steps = ", ".join(sorted({records.executions[each].step for each in members})[:4])
@@ -163,18 +163,22 @@ def _is_measured(measurand: Measurand, benchmarks: Benchmarks) -> bool:
     return not metric.same_digits and not follows
 
 
-def _digits(value: float, others: Floats) -> float:
-    """Return the number of digits in which like nodes differ.
-
-    It is no more than -log10 of the part of the pairs of `others` that are equal: values such as a
-    short time have few levels. `others` are of outputs of which no two have all values equal.
-    """
+def _digits(value: float, most: float) -> float:
+    """Return the number of digits in which like nodes differ: `most` or less."""
     printed = len(f"{abs(value):.15e}".partition("e")[0].replace(".", "").rstrip("0"))
-    digits = float(max(0, printed - COMMON_DIGITS))
+    return min(most, float(max(0, printed - COMMON_DIGITS)))
+
+
+def _levels(others: Floats) -> float:
+    """Return -log10 of the part of the pairs of `others` that are equal; infinite for none.
+
+    Values such as a short time have few levels. `others` are of outputs of which no two have all
+    values equal.
+    """
     _, counts = np.unique(others, return_counts=True)
     every = counts.sum()
     equal = float((counts * (counts - 1)).sum())
-    return min(digits, math.log10(every * (every - 1) / equal)) if equal else digits
+    return math.log10(every * (every - 1) / equal) if equal else math.inf
 
 
 def _nearly_equal(outputs: Floats) -> bool:

@@ -12,11 +12,12 @@ slow change over hours hardly adds to them (von Neumann, Annals of Mathematical 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import BENCHMARK, TELEMETRY, THROTTLED
@@ -155,18 +156,21 @@ def over_time(
         benchmarks: the cases; their metrics state whether higher or lower is better.
         family_level: probability that any figure of a steady machine is reported.
     """
-    series = _series(figures)
-    if not series:
+    executions = figures.records.executions
+    starts = np.array([each.start for each in executions], dtype=np.float64)
+    times = starts[figures.records.execution[figures.order]]
+    chosen = figures.valid & (figures.count >= LEAST_REPEATS) & ~figures.having(np.isnan(times))
+    timed = times[np.repeat(chosen, figures.count)]
+    if not len(timed):
         return OverTime()
-    begin = min(float(times[0]) for times, _ in series.values())
-    end = max(float(times[-1]) for times, _ in series.values())
+    begin, end = float(timed.min()), float(timed.max())
     if end - begin < LEAST_RUN_S:
         return OverTime()
     window = min(WINDOW_S, (end - begin) / 4)
     series = {
-        number: (times, values)
-        for number, (times, values) in series.items()
-        if times[0] <= begin + window and times[-1] >= end - window
+        number: (when, values)
+        for number, (when, values) in _series(figures, chosen, times)
+        if when[0] <= begin + window and when[-1] >= end - window
     }
     better = {number: each for number in series if (each := _better(figures, benchmarks, number))}
     noise = _noise(figures, {number: series[number] for number in better})
@@ -186,18 +190,15 @@ def over_time(
     return OverTime(window, end - begin, changes, compared)
 
 
-def _series(figures: Aggregates) -> Series:
-    """Return the valid figures with enough repeats whose executions have a known time."""
-    starts = np.array([each.start for each in figures.records.executions], dtype=np.float64)
-    series: Series = {}
-    for number in np.flatnonzero(figures.valid & (figures.count >= LEAST_REPEATS)).tolist():
-        members = figures.members(number)
-        times = starts[figures.records.execution[members]]
-        if np.isnan(times).any():
-            continue
-        order = np.argsort(times, kind="stable")
-        series[number] = times[order], figures.records.value[members][order]
-    return series
+def _series(
+    figures: Aggregates, chosen: NDArray[np.bool_], times: Floats
+) -> Iterator[tuple[int, tuple[Floats, Floats]]]:
+    """Yield the number, times and values of the chosen figures; `times` is in the order of all."""
+    for number in np.flatnonzero(chosen).tolist():
+        first, members = int(figures.first[number]), figures.members(number)
+        own = times[first : first + len(members)]
+        order = np.argsort(own, kind="stable")
+        yield number, (own[order], figures.records.value[members][order])
 
 
 def _better(figures: Aggregates, benchmarks: Benchmarks, number: int) -> str | None:

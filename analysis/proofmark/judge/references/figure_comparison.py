@@ -8,7 +8,7 @@ from statistics import median
 from sys import intern
 from typing import NamedTuple
 
-from proofmark.cases.reference import MATERIAL, Reference
+from proofmark.cases.reference import MATERIAL, Reference, Rule
 from proofmark.common.expressions import render
 from proofmark.common.message import Message, joined, shared
 from proofmark.common.nodesets import folded, hosts_of
@@ -138,7 +138,7 @@ class Comparison:
             reason = _not_known(against)
             of = (reference.kind, against.source, "UNJUDGED", reason, against.value)
             return Judgement(*of, None, at_least, at_most)
-        paired = _paired(figure.repeats, against.repeats)
+        paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
         each = paired or tuple(value / against.value for value in figure.values)
         middle = median(paired) if paired else figure.value / against.value
         ratios = _Ratios(middle, each, at_least, at_most, bool(paired))
@@ -214,16 +214,10 @@ class Comparison:
     def _by_rule(self, record: Record, reference: Reference) -> _Against:
         rule, source = reference.rule, reference.source
         assert rule is not None
-        hosts = hosts_of(record.node)
-        if unknown := [host for host in hosts if host not in self.nodes]:
-            return _Against(None, Message("hardware-unknown", nodes=folded(unknown)), source)
         # The metrics of a program have the same peak: it is computed once.
         key = (rule, record.node, record.case, *record.parameters.items())
         if (found := self._known.get(key)) is None:
-            facts = [self.nodes[host] for host in hosts]
-            stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
-            setting = Setting(facts, self.rated, self.builds.get(record.case, UNKNOWN_BUILD), stated)
-            found = self._known[key] = value_of_rule(rule, setting, record.parameters)
+            found = self._known[key] = self._value_of_rule(rule, record)
         if isinstance(found, Message):
             return _Against(None, found, source)
         times = factor(found.unit, record.unit)
@@ -233,6 +227,15 @@ class Comparison:
             return _Against(found.value * times, rule, shown)
         tolerance = found.tolerance if self.tolerance is None else self.tolerance
         return _Against(found.value * times, rule, shown, {}, tolerance, found.unheld)
+
+    def _value_of_rule(self, rule: Rule, record: Record) -> Derived | Message:
+        hosts = hosts_of(record.node)
+        if unknown := [host for host in hosts if host not in self.nodes]:
+            return Message("hardware-unknown", nodes=folded(unknown))
+        facts = [self.nodes[host] for host in hosts]
+        stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
+        build = self.builds.get(record.case, UNKNOWN_BUILD)
+        return value_of_rule(rule, Setting(facts, self.rated, build, stated), record.parameters)
 
     def _measured(self, record: Record, reference: Reference) -> _Against:
         against = reference.against
