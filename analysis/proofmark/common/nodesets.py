@@ -96,7 +96,7 @@ def _fold(names: tuple[str, ...]) -> tuple[str, ...]:
     return (one,) if _unfold(one) == names else names
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1 << 14)  # the nodes and pairs of a large run, which many judges ask for
 def _unfold(text: str) -> tuple[str, ...]:
     if "[" not in text and "," not in text:
         return (check_name(text),)
