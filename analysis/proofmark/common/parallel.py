@@ -37,13 +37,15 @@ def parallel_map(
 ) -> Iterator[Output]:
     """Yield `work(task)` for each task, in order. It uses all processors if the work is `large`.
 
+    A worker starts no workers of its own.
+
     Workers are forked, so `work` need not be picklable. Tasks and results must be picklable.
     """
     processors = len(os.sched_getaffinity(0))
-    if not large or processors < 2:
+    global _WORK
+    if not large or processors < 2 or _WORK is not None:
         yield from map(work, tasks)
         return
-    global _WORK
     _WORK = work
     gc.freeze()  # the collector of a worker would copy the pages that it shares with its parent
     try:

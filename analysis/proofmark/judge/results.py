@@ -192,9 +192,7 @@ class Results(Sequence[Result]):
             mask[self.baseline.compared] = True
         return mask
 
-    def about(
-        self, wanted: Callable[[Record], bool], *, limited: bool = False
-    ) -> Iterator[Result]:
+    def about(self, wanted: Callable[[Record], bool], *, limited: bool = False) -> Iterator[Result]:
         """Yield the results for which `wanted` is true.
 
         Args:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json, write_whole
 from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
+from proofmark.common.parallel import parallel_map
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
 from proofmark.runs.attempts import Attempt
@@ -18,6 +19,9 @@ from proofmark.runs.job_on_node import DamagedProbe, JobOnNode
 from proofmark.runs.node_probes import read_probes
 from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts
+
+_SLICE = 500
+"""The number of nodes that one process reads at a time."""
 
 
 class Node(StrictModel):
@@ -115,8 +119,14 @@ def nodes_of(run: Run) -> dict[str, Node]:
 @lru_cache(maxsize=1)
 def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> dict[str, Node]:
     """Read the files once for judging and for the report; `state` changes if a file changes."""
+    slices = [paths[first : first + _SLICE] for first in range(0, len(paths), _SLICE)]
+    read = parallel_map(partial(_slice, steps), slices, large=len(slices) > 1)
+    return {node.host: node for nodes in read for node in nodes}
+
+
+def _slice(steps: tuple[str, ...], paths: Sequence[Path]) -> list[Node]:
     known: dict[str, JobOnNode] = {}
-    return {path.stem: _with_shared_jobs(_node(path, steps), known) for path in paths}
+    return [_with_shared_jobs(_node(path, steps), known) for path in paths]
 
 
 def _with_shared_jobs(node: Node, known: dict[str, JobOnNode]) -> Node:
