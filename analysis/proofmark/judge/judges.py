@@ -51,7 +51,7 @@ from proofmark.judge.references.judgement import (
     uses_all_cores,
 )
 from proofmark.judge.references.measured_references import Figures
-from proofmark.judge.repeats import Measured, added_executions, judge_executions
+from proofmark.judge.repeats import Measured, added_executions, judge_executions, slow_ratios
 from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.rounds import round_overlaps
@@ -251,26 +251,28 @@ def judge_by_references(
             chosen = applying
             if of_all_cores and not uses_all_cores(record, evidence.facts):
                 chosen = [each for each in applying if not each.reference.all_cores]
+            values = figures.values(figure)
             compared_figure = Figure(
                 record,
                 float(figures.median[figure]),
-                figures.values(figure),
+                values,
                 figures.repeats(figure) if paired and not imported else {},
                 material,
             )
             judged: dict[OfCase, Judgement] = {}
             for each in chosen:
-                compared: Callable[[], Judgement] = partial(
-                    _judge_item, comparison, compared_figure, each.reference
-                )
-                judgement = (
-                    imported.judge(record, each.reference, compared) if imported else compared()
-                )
-                if not imported:
-                    again = partial(_judge_some, comparison, compared_figure, each.reference)
-                    judgement = judge_executions(
-                        figures, figure, judgement, again, clearly(each, material), evidence.more
-                    )
+                of = comparison, compared_figure, each.reference
+                clear = clearly(each, material)
+                if imported:
+                    compared: Callable[[], Judgement] = partial(_judge_item, *of)
+                    judgement = imported.judge(record, each.reference, compared)
+                else:
+                    judgement = _judge_item(*of)
+                    if figures.run_again[figure] or slow_ratios(judgement, values, clear):
+                        again = partial(_judge_some, *of)
+                        judgement = judge_executions(
+                            figures, figure, judgement, again, clear, evidence.more
+                        )
                 # No source knows the hardware: there is nothing to compare with, nor to say.
                 if judgement.value is not None or each.reference.rule not in TYPICAL:
                     judged[each] = judgement

@@ -87,6 +87,8 @@ def judge_executions(
 ) -> Judgement:
     """Return the judgement of a figure by its median, or a FAIL by its executions.
 
+    It is that of its median if no step was run again and the figure has no `slow_ratios`.
+
     Args:
         figures: of a run.
         figure: the place of a valid figure.
@@ -95,12 +97,8 @@ def judge_executions(
         material: the least change of its metric that matters, as a part of its value.
         more: the number of executions that ``repeats=auto`` planned, by step.
     """
-    if judged.outcome == "FAIL" or (
-        not figures.run_again[figure] and not _slow(judged, figures.values(figure), material)
-    ):
-        return judged
     measured = figures.by_execution(figure)
-    if len(measured) < CONFIRMING:
+    if len(measured) < CONFIRMING or judged.outcome == "FAIL":
         return judged
     planned = planned_of(measured, more)
     if len(planned) < len(measured) and (alone := compare(planned)).outcome == "FAIL":
@@ -121,8 +119,8 @@ def planned_of(measured: Measured, more: Mapping[str, int]) -> Measured:
     return [each for each in measured if each[0].attempt in planned[each[0].step]]
 
 
-def _slow(judged: Judgement, values: Sequence[float], material: float) -> tuple[float, ...]:
-    """Return the ratios of executions that miss the limit of `judged` by more than `material`."""
+def slow_ratios(judged: Judgement, values: Sequence[float], material: float) -> tuple[float, ...]:
+    """Return the ratios of repeats that miss the limit of `judged` by more than `material`."""
     low, high, expected = judged.at_least, judged.at_most, judged.value
     ratios = judged.ratios or [value / expected for value in values if expected]
     return tuple(
@@ -139,7 +137,7 @@ def _with_slow(judged: Judgement, values: Sequence[float], material: float) -> J
     At least `CONFIRMING` of them, and a share of `MANY`, are a FAIL. Its ratio is theirs. Fewer are
     stated beside a PASS.
     """
-    slow = _slow(judged, values, material)
+    slow = slow_ratios(judged, values, material)
     repeats = len(judged.ratios or values)
     many = len(slow) >= CONFIRMING and len(slow) >= MANY * repeats
     if not slow or not (many or judged.outcome == "PASS"):
