@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from statistics import stdev
 
-import numpy as np
-
 from proofmark.judge.power import MOST_REPEATS, median_variance
 from proofmark.judge.student import quantile_of_t
 
@@ -41,8 +39,8 @@ def beyond(ratios: Sequence[float], middle: float, limit: float, *, least: bool)
     if min(ratios) <= 0:
         return 1.0 if least else None
     quantile, error = _of_repeats(len(ratios))
-    uncertainty = quantile * (stdev(map(math.log, ratios)) * error)
-    return _missed(_margin(middle, limit, least=least) - uncertainty, least)
+    margin, spread = _margin(middle, limit, least=least), stdev(map(math.log, ratios))
+    return _missed(margin - quantile * (spread * error), least)
 
 
 def enough_repeats(
@@ -56,12 +54,13 @@ def enough_repeats(
     """
     if min(ratios) <= 0:
         return None
-    counts = np.arange(len(ratios) + 1, MOST_REPEATS + 1)
     accepted = -math.log1p(-material) if least else math.log1p(material)
-    quantiles, errors = np.array([_of_repeats(count) for count in counts.tolist()]).T
-    uncertainty = quantiles * (stdev(map(math.log, ratios)) * errors)
-    margins = _margin(middle, limit, least=least) - uncertainty
-    return next(iter(counts[margins >= -accepted].tolist()), None)
+    margin, spread = _margin(middle, limit, least=least), stdev(map(math.log, ratios))
+    for count in range(len(ratios) + 1, MOST_REPEATS + 1):
+        quantile, error = _of_repeats(count)
+        if margin - quantile * (spread * error) >= -accepted:
+            return count
+    return None
 
 
 @lru_cache(maxsize=2 * MOST_REPEATS)
@@ -71,7 +70,7 @@ def _of_repeats(count: int) -> tuple[float, float]:
     The error is a part of the standard deviation of a repeat. The product of the three is the half
     width of the one-sided interval.
     """
-    return quantile_of_t(DOUBT, count - 1.0), math.sqrt(median_variance(count) / count)
+    return float(quantile_of_t(DOUBT, count - 1.0)), math.sqrt(median_variance(count) / count)
 
 
 def _margin(middle: float, limit: float, *, least: bool) -> float:
