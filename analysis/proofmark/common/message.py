@@ -161,7 +161,8 @@ def _read(value: Any) -> Message:
         return value
     try:
         fields = {name: _value(each) for name, each in value["fields"].items()}
-        return Message(value["code"], **fields)
+        flat = all(isinstance(each, (int, float)) or type(each) is str for each in fields.values())
+        return (shared if flat else Message)(value["code"], **fields)
     except (AttributeError, LookupError, TypeError) as error:
         raise ValueError(f"no message: {error}") from None
 
