@@ -100,14 +100,10 @@ class Aggregates:
 
     def values(self, figure: int) -> tuple[float, ...]:
         """Return the values of the valid records of a figure."""
-        first = int(self.first[figure])
-        values = self._valid_values[first : first + int(self.count[figure])].tolist()
-        return tuple(value for value in values if value == value)
-
-    @cached_property
-    def _valid_values(self) -> Floats:
-        """The values in `order`; NaN for an invalid record, and for one without a value."""
-        return np.where(self.records.valid, self.records.value, np.nan)[self.order]
+        members = self.members(figure)
+        if self.invalid[figure] >= 0:
+            members = members[self.records.valid[members]]
+        return tuple(value for value in self.records.value[members].tolist() if value == value)
 
     @cached_property
     def run_again(self) -> NDArray[np.bool_]:

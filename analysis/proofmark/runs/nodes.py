@@ -125,24 +125,16 @@ def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> di
 
 
 def _slice(steps: tuple[str, ...], paths: Sequence[Path]) -> list[Node]:
-    known: dict[str, JobOnNode] = {}
-    return [_with_shared_jobs(_node(path, steps), known) for path in paths]
-
-
-def _with_shared_jobs(node: Node, known: dict[str, JobOnNode]) -> Node:
-    """Return `node` with the equal parts of its other jobs, or of like nodes.
-
-    Args:
-        node: just read.
-        known: the last node's attempt of each job, by the id of the job. It is updated.
-    """
-    like: JobOnNode | None = None
-    jobs = []
-    for job in node.jobs:
-        shared: JobOnNode = _shared(job, like or known.get(job.job))
-        like = known[job.job] = shared
-        jobs.append(shared)
-    return node.model_copy(update={"jobs": tuple(jobs)})
+    """Return some nodes. A job has the equal parts of the one before it, or of another node."""
+    last: dict[str, JobOnNode] = {}
+    nodes = []
+    for path in paths:
+        node, like, jobs = _node(path, steps), None, list[JobOnNode]()
+        for job in node.jobs:
+            like = last[job.job] = _shared(job, like or last.get(job.job))
+            jobs.append(like)
+        nodes.append(node.model_copy(update={"jobs": tuple(jobs)}))
+    return nodes
 
 
 def _shared(part: Any, like: Any) -> Any:

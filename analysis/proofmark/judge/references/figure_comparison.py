@@ -35,9 +35,6 @@ from proofmark.records.columns import VIRTUAL, Record
 from proofmark.site.partition import PREDICTED
 from proofmark.site.rated import Rated
 
-Key = tuple[object, ...]
-"""What the value of a rule depends on: rule, node, case and parameters."""
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -111,7 +108,7 @@ class Comparison:
     builds: Mapping[str, Build] = field(default_factory=dict)
     tolerance: float | None = None
     stated: Mapping[str, Nominal] = field(default_factory=dict)
-    _known: dict[Key, Derived | Message] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple[object, ...], Derived | Message] = field(default_factory=dict, init=False)
 
     def judge(self, figure: Figure, reference: Reference) -> Judgement:
         """Return the judgement of a figure by a reference.
@@ -218,7 +215,7 @@ class Comparison:
     def _by_rule(self, record: Record, reference: Reference) -> _Against:
         rule, source = reference.rule, reference.source
         assert rule is not None
-        # The metrics of a program have the same peak: it is computed once.
+        # The metrics of a program on a node have the same peak: it is computed once.
         key = (rule, record.node, record.case, *record.parameters.items())
         if (found := self._known.get(key)) is None:
             found = self._known[key] = self._value_of_rule(rule, record)
