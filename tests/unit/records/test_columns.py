@@ -16,6 +16,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.messages import said
 from tests.unit.records.test_binding import make_plan_of
 
+from proofmark.common.files import read_json
 from proofmark.common.parallel import parallel_map
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json
@@ -26,7 +27,8 @@ from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck
 from proofmark.records.columns import Record, Records
 from proofmark.records.parquet_table import table
-from proofmark.runs import checksums
+from proofmark.runs import checksums, nodes
+from proofmark.runs.nodes import Node, collect_nodes, node_file, nodes_of
 from proofmark.runs.run import Run
 
 WORDS_OF_NODES = ["n1", "n2", 'n"<3>', "n\x01\\u", "@n4"]
@@ -134,6 +136,29 @@ def test_parallel_tasks_run_in_other_processes_and_return_in_order() -> None:
     assert [task for task, _ in made] == list(range(50))
     if len(os.sched_getaffinity(0)) > 1:
         assert os.getpid() not in {process for _, process in made}
+
+
+def test_a_worker_starts_no_workers() -> None:
+    def inner(_: int) -> set[tuple[int, int]]:
+        return set(parallel_map(lambda each: (os.getpid(), os.getppid()), range(3), large=True))
+
+    groups = list(parallel_map(inner, range(6), large=True))
+    assert all(len(group) == 1 for group in groups)
+
+
+def test_nodes_that_several_processes_read_are_those_in_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _, _ = judged(tmp_path)
+    collect_nodes(run)
+    written = {host: read_json(node_file(run, host), Node) for host in nodes_of(run)}
+    assert len(written) > 2
+    shared = [node.newest.features for node in nodes_of(run).values()]
+    assert all(features is shared[0] for features in shared)
+    assert nodes_of(run) == written
+    monkeypatch.setattr(nodes, "_SLICE", 1)
+    nodes._nodes.cache_clear()
+    assert list(nodes_of(run).items()) == list(written.items())
 
 
 entries = st.fixed_dictionaries(

@@ -76,12 +76,13 @@ class _Against(NamedTuple):
 
 
 class _Ratios(NamedTuple):
-    """The judged ratio, that of each repeat if the repeats are paired, and the bounds."""
+    """The judged ratio, that of each repeat, the bounds, and whether the repeats are paired."""
 
     middle: float
-    paired: tuple[float, ...]
+    each: Sequence[float]
     at_least: float | None
     at_most: float | None
+    paired: bool
 
     @property
     def missed(self) -> bool:
@@ -135,11 +136,12 @@ class Comparison:
             of = (reference.kind, against.source, "UNJUDGED", reason, against.value)
             return Judgement(*of, None, at_least, at_most)
         paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
+        each = paired or tuple(value / against.value for value in figure.values)
         middle = median(paired) if paired else figure.value / against.value
-        ratios = _Ratios(middle, paired, at_least, at_most)
+        ratios = _Ratios(middle, each, at_least, at_most, bool(paired))
         unit_value = f"{against.value:.6g} {record.unit}"
         outcome, reason, visible = self._outcome(
-            figure, reference, ratios, _compared(ratios, against.name, unit_value), against.value
+            figure, reference, ratios, _compared(ratios, against.name, unit_value)
         )
         if against.unheld and outcome != "UNJUDGED":
             reason = Message("conditions-open", text=reason, conditions=joined(against.unheld))
@@ -158,12 +160,7 @@ class Comparison:
         )
 
     def _outcome(
-        self,
-        figure: Figure,
-        reference: Reference,
-        ratios: _Ratios,
-        text: Message,
-        expected: float,
+        self, figure: Figure, reference: Reference, ratios: _Ratios, text: Message
     ) -> tuple[str, Message, float | None]:
         """Return the outcome, its reason, and by how much the true level can miss the limit."""
         if figure.record.origin == PREDICTED:
@@ -173,7 +170,6 @@ class Comparison:
             return "UNJUDGED" if virtual else "FAIL", text, None
         if reference.kind == "floor":
             return "UNJUDGED", shared("floor-met", text=text), None
-        each = ratios.paired or tuple(value / expected for value in figure.values)
         limits = [
             (limit, least)
             for limit, least in ((ratios.at_least, True), (ratios.at_most, False))
@@ -182,7 +178,7 @@ class Comparison:
         found = [
             (miss, limit, least)
             for limit, least in limits
-            if (miss := beyond(each, ratios.middle, limit, least=least)) is not None
+            if (miss := beyond(ratios.each, ratios.middle, limit, least=least)) is not None
         ]
         if not found:
             return "PASS", text, None
@@ -190,7 +186,7 @@ class Comparison:
         change = percent(visible)
         if visible <= figure.material:
             return "PASS", shared("limit-confidence", text=text, change=change), visible
-        needed = enough_repeats(each, ratios.middle, limit, figure.material, least=least)
+        needed = enough_repeats(ratios.each, ratios.middle, limit, figure.material, least=least)
         reason = Message(
             "limit-noisy",
             text=text,
@@ -285,5 +281,5 @@ def _compared(ratios: _Ratios, name: str, value: str) -> Message:
     else:
         reason = shared(f"most-{end}", limit=f"{most}", **fields)
     if ratios.paired:
-        return Message("of-repeats", repeats=len(ratios.paired), text=reason)
+        return Message("of-repeats", repeats=len(ratios.each), text=reason)
     return reason
