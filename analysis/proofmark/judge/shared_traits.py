@@ -78,11 +78,11 @@ def traits_of(
 
 def usual(nodes: Mapping[str, Traits]) -> dict[str, Counter[str]]:
     """Return the number of nodes with each value of each trait."""
-    counts: dict[str, Counter[str]] = {}
+    values: dict[str, list[str]] = {}
     for traits in nodes.values():
         for name, value in traits.items():
-            counts.setdefault(name, Counter())[value] += 1
-    return counts
+            values.setdefault(name, []).append(value)
+    return {name: Counter(each) for name, each in values.items()}
 
 
 def machine_traits(facts: NodeFacts) -> dict[str, str]:

@@ -157,16 +157,11 @@ class Drift:
         return {"trait": self.trait, "usual": self.usual, "nodes": self.nodes, "others": others}
 
 
-def drift(nodes: Mapping[str, Traits], leave_out: Collection[str] = ()) -> tuple[Drift, ...]:
-    """Return every trait with several values, without traits that differ on most nodes.
-
-    Args:
-        nodes: traits by host.
-        leave_out: traits that differ on purpose, such as the rack.
-    """
+def drift(nodes: Mapping[str, Traits]) -> tuple[Drift, ...]:
+    """Return every trait of `nodes` with several values, without those that differ on most."""
     drifts = []
     for trait, counts in usual(nodes).items():
-        if len(counts) < 2 or trait in leave_out or len(counts) > max(2, len(nodes) // 2):
+        if len(counts) < 2 or len(counts) > max(2, len(nodes) // 2):
             continue
         (common, number), *_ = counts.most_common(1)
         others: dict[str, list[str]] = {}

@@ -104,7 +104,7 @@ def two_populations(values: Floats, least_share: float = LEAST_SHARE) -> Mask | 
         least_share: of the smaller population. The extremes beyond it are moved to it, so that
             single outliers decide nothing.
     """
-    if len(values) < FEW or min(values) <= 0:
+    if len(values) < FEW or values.min() <= 0:
         return None
     logs = np.log(_without_ties(values))
     between, cuts = _between(logs[None, :], least_share)
@@ -125,7 +125,8 @@ def _without_ties(values: Floats) -> Floats:
     """Return sorted values, the equal ones spread over the interval that was rounded to them."""
     decimals = next((n for n in range(7) if np.allclose(values, values.round(n), 1e-12)), 7)
     unique, counts = np.unique(values, return_counts=True)
-    inside = np.concatenate([(np.arange(each) + 0.5) / each - 0.5 for each in counts])
+    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+    inside = (place + 0.5) / np.repeat(counts, counts) - 0.5
     spread = np.repeat(unique, counts) + inside * 10.0**-decimals
     positive: Floats = np.maximum(spread, unique[0] / 2)
     return positive
