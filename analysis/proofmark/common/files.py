@@ -228,17 +228,22 @@ def text_or_empty(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> str:
         return ""
 
 
-def sha256_of(path: Path | str) -> str:
+def sha256_of(path: Path | str, *, folder: int | None = None) -> str:
     """Return the SHA-256 of a regular file of any size as hexadecimal digits.
+
+    `folder` is an open folder that `path` is relative to; None: the current folder.
 
     Raises:
         OSError: the file is missing, a link or not regular.
     """
-    file, _ = _open_regular(path)
+    file, status = _open_regular(path, folder)
     try:
-        digest = hashlib.sha256()
-        while content := os.read(file, _CHUNK):
+        content = os.read(file, _CHUNK)
+        digest, left = hashlib.sha256(content), status.st_size - len(content)
+        while content and (left > 0 or len(content) == _CHUNK):
+            content = os.read(file, _CHUNK)
             digest.update(content)
+            left -= len(content)
         return digest.hexdigest()
     finally:
         os.close(file)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import read_regular, sha256_of, write_whole_bytes
+from proofmark.common.files import read_regular, replacing, sha256_of, write_whole_bytes
 from proofmark.common.parallel import parallel_map
 from proofmark.common.text import one_line
 from proofmark.runs.format import run_id_of
@@ -31,6 +33,7 @@ NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
 """Files without a checksum. The lock belongs to the process that works on the run."""
 _LINK = "a symbolic link"
 _SPECIAL = "not a file and not a folder"
+_ODD = re.compile(r"[\\\n\r]")
 _ESCAPED = {"\\": "\\", "n": "\n", "r": "\r"}
 _ONE_PROCESS = 2000
 """Maximum number of folders that one process reads: the start of more takes longer."""
@@ -61,7 +64,7 @@ def checksums_of(folder: Path) -> dict[str, str]:
     Raises:
         BadInput: the folder contains something else than files, links and folders.
     """
-    return dict(sorted(_entries(folder)))
+    return dict(chain.from_iterable(_parts(folder, list)))
 
 
 def write_checksums(folder: Path, known: Mapping[str, str] | None = None) -> Path:
@@ -72,7 +75,9 @@ def write_checksums(folder: Path, known: Mapping[str, str] | None = None) -> Pat
         known: the checksums of its files, if they were computed just now.
     """
     path = folder / NAME
-    write_whole_bytes(path, _text(checksums_of(folder) if known is None else known))
+    parts = _parts(folder, _text) if known is None else [_text(known.items())]
+    with replacing(path) as file:
+        file.buffer.writelines(parts)
     return path
 
 
@@ -90,17 +95,17 @@ def digest_of_evidence(sums: Mapping[str, str]) -> str:
     """
     summary = {path.name for path in RunFiles(Path()).summary}
     kept = {name: checksum for name, checksum in sums.items() if name not in summary}
-    return hashlib.sha256(_text(kept)).hexdigest()
+    return hashlib.sha256(_text(kept.items())).hexdigest()
 
 
-def _text(sums: Mapping[str, str]) -> bytes:
-    lines = (_line(name, checksum) for name, checksum in sums.items() if checksum != _LINK)
+def _text(sums: Iterable[tuple[str, str]]) -> bytes:
+    lines = (_line(name, checksum) for name, checksum in sums if checksum != _LINK)
     return os.fsencode("".join(lines))
 
 
 def _line(name: str, checksum: str) -> str:
     """Return a line of sha256sum. It starts with a backslash if the name is escaped."""
-    if not any(letter in name for letter in "\\\n\r"):
+    if not _ODD.search(name):
         return f"{checksum}  {name}\n"
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"\\{checksum}  {escaped}\n"
@@ -124,53 +129,58 @@ def read_checksums(text: str) -> dict[str, str]:
 
 
 Entries = list[tuple[str, str]]
+"""Files with their checksums. A folder that was not read ends with a slash, and has none."""
+Part = TypeVar("Part")
 
 
-def _entries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and checksum of each file. Many folders are read by several processes."""
+def _parts(folder: Path, form: Callable[[Entries], Part]) -> Iterator[Part]:
+    """Return the files of `folder`, sorted by their paths, in parts that have the form `form`.
+
+    The files at the top are read before the first part is. Several processes read many folders.
+    """
     root = os.fspath(folder)
-    files, folders = _listed(root, "")
-    deep: list[str] = []
-    for name in folders:
-        files_in_it, inner = _listed(root, name)
-        files += files_in_it
-        deep += inner
-    yield from files
+    top = _below(root, deepest=1)
+    deep = [name for name, checksum in top if not checksum]
     # The number of links of a folder includes its sub-folders on most file systems.
     large = sum(os.stat(f"{root}/{name}").st_nlink for name in deep) > _ONE_PROCESS  # noqa: PTH116
-    for files in parallel_map(partial(_below, root), deep, large=large):
-        yield from files
+    parts = parallel_map(lambda name: form(_below(root, name)), deep, large=large)
+    return (form([entry]) if entry[1] else next(parts) for entry in top)
 
 
-def _below(root: str, folder: str) -> Entries:
+def _below(root: str, folder: str = "", deepest: int = sys.maxsize) -> Entries:
+    """Return the files below `folder`, sorted; no folder is read below the level `deepest`."""
     entries: Entries = []
-    waiting = [folder]
+    waiting = _listed(root, folder)
     while waiting:
-        files, folders = _listed(root, waiting.pop())
-        entries += files
-        waiting += folders
+        name, checksum = waiting.pop()
+        if checksum or name.count("/") > deepest:
+            entries.append((name, checksum))
+        else:
+            waiting += _listed(root, name)
     return entries
 
 
-def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
-    """Return the files in `folder` and its folders, by their paths relative to `root`."""
+def _listed(root: str, folder: str) -> Entries:
+    """Return the files and folders in `folder`, the last one first, by their paths below `root`."""
     entries: Entries = []
-    folders: list[str] = []
-    before = f"{folder}/" if folder else ""
-    with os.scandir(f"{root}/{folder}") as found:
-        for each in found:
-            name = f"{before}{each.name}"
-            if each.is_symlink():
-                entries.append((name, _LINK))
-            elif each.is_dir():
-                folders.append(name)
-            elif name in NOT_LISTED:
-                continue
-            elif each.is_file():
-                entries.append((name, sha256_of(each.path)))
-            else:
-                entries.append((name, _SPECIAL))
-    return entries, folders
+    place = os.open(f"{root}/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with os.scandir(place) as found:
+            for each in found:
+                name = f"{folder}{each.name}"
+                if each.is_file(follow_symlinks=False):
+                    if name not in NOT_LISTED:
+                        entries.append((name, sha256_of(each.name, folder=place)))
+                elif each.is_symlink():
+                    entries.append((name, _LINK))
+                elif each.is_dir():
+                    entries.append((f"{name}/", ""))
+                elif name not in NOT_LISTED:
+                    entries.append((name, _SPECIAL))
+    finally:
+        os.close(place)
+    entries.sort(reverse=True)
+    return entries
 
 
 def whole_checksums(folder: Path) -> dict[str, str]:
@@ -210,7 +220,7 @@ def sign(folder: Path, key: Path, sums: Mapping[str, str]) -> Path:
         raise bad_input(
             "--key", "", f"{key}: no such file", "a private ssh key, or an agent's .pub"
         )
-    content = _text(sums)
+    content = _text(sums.items())
     words = ("-f", str(key), "-n", NAMESPACE)
     signature = keygen("sign", *words, place="--key", content=content)
     with as_owner(folder):
