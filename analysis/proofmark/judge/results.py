@@ -161,20 +161,21 @@ class Results(Sequence[Result]):
         return int(self.aggregates.single_run.sum())
 
     @cached_property
-    def like_peers_only(self) -> NDArray[np.bool_]:
-        """Mask of the results that only their peers judge, and that are like them.
+    def plain(self) -> NDArray[np.bool_]:
+        """Mask of the valid results that do not fail, and that only references and peers judge.
 
         Results with disturbed repeats are left out, because their reasons have more words. So are
-        those with a prediction, which has another ratio for each node.
+        those that are off at single message sizes, and those with a prediction.
         """
-        mask: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
-        mask[self.fleet.alike] = True
-        mask[list(self.answers)] = False
+        mask: NDArray[np.bool_] = ~np.isin(
+            self.verdict, [WORDS.index("FAIL"), WORDS.index("INVALID")]
+        )
+        mask &= self.aggregates.disturbed == 0
+        mask[self.fleet.spiked] = False
         if self.baseline:
             mask[self.baseline.compared] = False
         if self.expected:
             mask &= ~self.expected.mask
-        mask &= self.aggregates.disturbed == 0
         return mask
 
     def judgements(self) -> int:
@@ -237,23 +238,32 @@ def result_json(result: Result) -> dict[str, Any]:
         "retest": result.retest,
         **({"retest_reason": result.retest_reason} if result.retest else {}),
         **({"expected": result.expected.as_json()} if result.expected else {}),
-        "references": [
-            {
-                **{name: getattr(judgement, name) for name in Judgement.__slots__},
-                "reason_code": judgement.reason.main_code,
-            }
-            for judgement in result.references
-        ],
+        "references": [judgement_json(judgement) for judgement in result.references],
     }
+
+
+def judgement_json(judgement: Judgement) -> dict[str, Any]:
+    """Return a judgement in the form of ``verdict.json``."""
+    fields = {name: getattr(judgement, name) for name in Judgement.__slots__}
+    return {**fields, "reason_code": judgement.reason.main_code}
+
+
+def reason_of(verdict: str, reasons: Iterable[tuple[str, Message]]) -> Message:
+    """Return the reasons of the judgements that have the verdict as outcome; UNJUDGED: of all.
+
+    Args:
+        verdict: of the result.
+        reasons: the outcome of each judgement, with its reason.
+    """
+    if verdict == "UNJUDGED":
+        return joined(reason for _, reason in reasons) or Message("no-reference")
+    return joined(reason for outcome, reason in reasons if outcome == verdict)
 
 
 def _with_reason(result: Result) -> Result:
     """Return `result` with the reasons of the judgements that have its verdict as outcome."""
     answers, verdict = result.references, result.verdict
-    if verdict == "UNJUDGED":
-        reason = joined(answer.reason for answer in answers) or Message("no-reference")
-    else:
-        reason = joined(answer.reason for answer in answers if answer.outcome == verdict)
+    reason = reason_of(verdict, ((answer.outcome, answer.reason) for answer in answers))
     retest = verdict == "FAIL" and all(answer.within_noise(result.values) for answer in answers)
     return replace(result, reason=reason, retest=retest)
 

@@ -7,31 +7,38 @@ Their lines are made from a template, the line of one of them. Other results are
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
 from typing import Any, TextIO
 from xml.sax.saxutils import escape
 
-from proofmark.common.message import Message, fields_json
+from proofmark.common.message import NOTHING, SEVERAL, Message, fields_json
 from proofmark.common.text import one_line
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.intervals import interval
 from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.results import WORDS, judgement_json, reason_of
 from proofmark.judge.verdict import NodeFault, Result, Results, Verdict, result_json
 
 SINGLE_RUN = "single run"
 """Label of a figure that was measured once."""
 _ELEMENTS = {"FAIL": "failure", "INVALID": "error", "UNJUDGED": "skipped"}
 _MARK = f"@{secrets.token_hex(8)}@"  # random: in no name and in no output
-_MARKED = re.compile(rf'"{_MARK}(\w+)"')
-_DIFFERENT = (
-    *("step", "attempt", "node", "value", "repeat", "values", "interval", "confidence"),
-    *("reason", "reason_fields", "single_run"),
+_OF_RESULT = (
+    *("step", "attempt", "node", "value", "repeat", "reason", "values", "single_run", "degraded"),
+    *("interval", "confidence", "verdict", "reason_code", "reason_fields", "references"),
 )
-"""Keys whose values differ between like results."""
+"""The keys of `result_json` whose values differ between plain results of a measurand, in order."""
+_OF_JUDGEMENT = ("reason", "value", "ratio", "ratios", "visible")
+"""The keys of `judgement_json` whose values differ between nodes, in order."""
+_BETWEEN, _AT_ONCE = ",\n  ", 256
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -39,79 +46,144 @@ def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> N
     """Write ``verdict.json``; its key ``claims`` has the answers to the claims of the papers."""
     head = {**verdict.head(), "claims": [each.as_json() for each in claims]}
     file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
-    between = "\n"
-    for line in _json_lines(verdict.results):
-        file.write(f"{between}  {line}")
-        between = ",\n"
+    lines, between = _json_lines(verdict.results), "\n  "
+    while some := list(islice(lines, _AT_ONCE)):
+        file.write(f"{between}{_BETWEEN.join(some)}")
+        between = _BETWEEN
     file.write("\n ]\n}\n")
 
 
 def _json_lines(results: Results) -> Iterator[str]:
-    template = VerdictLineTemplate(results)
-    for figure, simple in enumerate(results.like_peers_only.tolist()):
-        yield template.line(figure) if simple else json.dumps(result_json(results[figure]))
+    lines = PlainLines(results)
+    for figure, plain in enumerate(results.plain.tolist()):
+        yield (plain and lines.line(figure)) or json.dumps(result_json(results[figure]))
 
 
-class VerdictLineTemplate:
-    """Lines of ``verdict.json`` for results that only their peers judge, and that are like them."""
+class PlainLines:
+    """The lines of plain results (`Results.plain`), from what they share with other results."""
 
     def __init__(self, results: Results) -> None:
         aggregates = results.aggregates
         records = aggregates.records
-        self._results, self._fleet = results, results.fleet
+        self._results, self._fleet, self._executions = results, results.fleet, records.executions
         self._nodes = [json.dumps(node) for node in records.nodes]
-        self._steps = [json.dumps(execution.step) for execution in records.executions]
-        self._executions = records.executions
-        self._execution = records.execution[aggregates.order].tolist()
-        self._value = records.value[aggregates.order].tolist()
-        self._first, self._count = aggregates.first.tolist(), aggregates.count.tolist()
-        self._median, self._node = aggregates.median.tolist(), aggregates.node.tolist()
-        self._measurand = aggregates.measurand.tolist()
-        self._of = results.fleet.of.tolist()
-        self._patterns: dict[tuple[int, int], tuple[list[str], float]] = {}
+        first = aggregates.order[aggregates.first]
+        # An item of a view is a number of Python; lists of all numbers would need more memory.
+        self._values = records.value[aggregates.order].data
+        self._execution = records.execution[first].data
+        self._first, self._count = aggregates.first.data, aggregates.count.data
+        self._median, self._node = aggregates.median.data, aggregates.node.data
+        self._verdict, self._of = results.verdict.data, results.fleet.of.data
+        self._measurand = aggregates.measurand.data
+        self._records: dict[int, str] = {}
+        self._judgements: dict[object, str] = {}
+        self._peers: dict[int, Judgement] = {}
 
     def line(self, figure: int) -> str:
-        """Return the line of one result."""
-        key = (self._measurand[figure], self._of[figure])
-        if key not in self._patterns:
-            self._patterns[key] = self._pattern(figure)
-        pieces, centre = self._patterns[key]
-        first = self._first[figure]
-        execution = self._execution[first]
-        values = self._value[first : first + self._count[figure]]
-        bounds = interval(values)
-        ratio = self._median[figure] / centre
-        reason = self._fleet.reason_alike(figure)
-        differing = {
-            "step": self._steps[execution],
-            "attempt": self._executions[execution].attempt,
-            "node": self._nodes[self._node[figure]],
-            "value": self._median[figure],
-            "repeat": self._executions[execution].repeat,
-            "values": values,
-            "single_run": json.dumps(len(values) == 1),
-            "interval": [bounds.low, bounds.high] if bounds else "null",
-            "confidence": bounds.confidence if bounds else "null",
-            "reason": json.dumps(reason),
-            "reason_fields": json.dumps(fields_json(reason)),
-            "ratio": ratio,
-        }
-        return "".join(
-            [str(differing[piece]) if place % 2 else piece for place, piece in enumerate(pieces)]
+        """Return the line of a result; "" if it has a value that is not finite."""
+        first, median = self._first[figure], self._median[figure]
+        values = self._values[first : first + self._count[figure]].tolist()
+        if not math.isfinite(median + sum(values)):
+            return ""
+        execution = self._executions[self._execution[figure]]
+        bounds, reason = interval(values), self.reason(figure)
+        return self._record(figure) % (
+            json.dumps(execution.step),
+            execution.attempt,
+            self._nodes[self._node[figure]],
+            median,
+            execution.repeat,
+            json.dumps(reason),
+            values,
+            "true" if len(values) == 1 else "false",
+            json.dumps(self.degraded(figure)),
+            f"[{bounds.low}, {bounds.high}]" if bounds else "null",
+            bounds.confidence if bounds else "null",
+            json.dumps(WORDS[self._verdict[figure]]),
+            json.dumps(reason.main_code),
+            _fields(reason),
+            f"[{', '.join(self._references(figure))}]",
         )
 
-    def _pattern(self, figure: int) -> tuple[list[str], float]:
-        """Return the pieces of a line, and the median of the fleet.
+    def degraded(self, figure: int) -> Message:
+        """Return the label of a result of fewer nodes than intended; empty for all others."""
+        step = self._executions[self._execution[figure]].step
+        return self._results.degraded.get(step, NOTHING)
 
-        Every second piece is the name of a value that differs between nodes.
-        """
-        fields = result_json(self._results[figure])
-        compared = self._fleet.figures[self._of[figure]]
-        for name in _DIFFERENT:
-            fields[name] = f"{_MARK}{name}"
-        (answer,) = fields["references"]
-        answer |= {"ratio": f"{_MARK}ratio", "reason": f"{_MARK}reason"}
-        return _MARKED.split(json.dumps(fields)), compared.fleet_limit.centre
+    def reason(self, figure: int) -> Message:
+        """Return the reason of a result."""
+        reasons = [(each.outcome, each.reason) for each in self._results.answers.get(figure, ())]
+        if self._of[figure] >= 0:
+            reasons.append(("UNJUDGED", self._reason_of_peers(figure)))
+        return reason_of(WORDS[self._verdict[figure]], reasons)
+
+    def _references(self, figure: int) -> Iterator[str]:
+        for each in self._results.answers.get(figure, ()):
+            yield self._judgement(each) % (
+                json.dumps(each.reason),
+                _number(each.value),
+                _number(each.ratio),
+                json.dumps(each.ratios),
+                _number(each.visible),
+            )
+        if self._of[figure] >= 0:
+            peers, reason = self._of_peers(figure), json.dumps(self._reason_of_peers(figure))
+            compared = peers.evaluated and peers.value
+            ratio = self._median[figure] / compared if compared else None
+            values = reason, _number(peers.value), _number(ratio), "[]", "null"
+            yield self._judgement(peers) % values
+
+    def _reason_of_peers(self, figure: int) -> Message:
+        peers = self._of_peers(figure)
+        return self._fleet.reason_alike(figure) if peers.evaluated else peers.reason
+
+    def _of_peers(self, figure: int) -> Judgement:
+        """Return the judgement by peers of a result that differs at most in its ratio."""
+        place = self._of[figure]
+        if place not in self._peers:
+            judgement = self._fleet.judge(figure)
+            assert judgement
+            self._peers[place] = judgement
+        return self._peers[place]
+
+    def _judgement(self, judgement: Judgement) -> str:
+        """Return the JSON of a judgement with ``%s`` for the values of `_OF_JUDGEMENT`."""
+        limits = judgement.at_least, judgement.at_most
+        words = judgement.kind, judgement.source, judgement.outcome, judgement.reason.main_code
+        if (words, limits) not in self._judgements:
+            self._judgements[words, limits] = _pattern(judgement_json(judgement), _OF_JUDGEMENT)
+        return self._judgements[words, limits]
+
+    def _record(self, figure: int) -> str:
+        """Return the JSON of a result with ``%s`` for the values of `_OF_RESULT`."""
+        measurand = self._measurand[figure]
+        if measurand not in self._records:
+            self._records[measurand] = _pattern(result_json(self._results[figure]), _OF_RESULT)
+        return self._records[measurand]
+
+
+def _pattern(fields: dict[str, Any], differing: Sequence[str]) -> str:
+    """Return the JSON of `fields`, with ``%s`` for the values of the keys `differing`."""
+    assert [name for name in fields if name in differing] == list(differing)
+    marked = json.dumps({**fields, **dict.fromkeys(differing, _MARK)})
+    return marked.replace("%", "%%").replace(f'"{_MARK}"', "%s")
+
+
+def _number(value: float | None) -> str:
+    return json.dumps(value) if value is None or not math.isfinite(value) else f"{value}"
+
+
+def _fields(message: Message) -> str:
+    """Return the fields of a message as JSON."""
+    if message.code != SEVERAL:
+        return json.dumps(fields_json(message))
+    return f'{{"parts": [{", ".join(_stored(part.code, part) for part in message.parts)}]}}'
+
+
+@lru_cache(maxsize=4096)
+def _stored(code: str, message: Message) -> str:
+    """Return a message with the code `code` as JSON. Equal messages differ at most in the code."""
+    return json.dumps(message.stored())
 
 
 def write_junit(file: TextIO, verdict: Verdict) -> None:
@@ -140,28 +212,30 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
 
 
 def _junit_lines(results: Results) -> Iterator[str]:
-    aggregates = results.aggregates
+    lines, aggregates = PlainLines(results), results.aggregates
     nodes = [_text(node) for node in aggregates.records.nodes]
-    pieces: dict[tuple[int, bool], list[str]] = {}
-    for figure, (simple, measurand, single, node) in enumerate(
-        zip(
-            results.like_peers_only.tolist(),
-            aggregates.measurand.tolist(),
-            aggregates.single_run.tolist(),
-            aggregates.node.tolist(),
-            strict=True,
-        )
-    ):
-        if not simple:
+    patterns: dict[object, list[str]] = {}
+    figures = zip(
+        results.plain.tolist(),
+        aggregates.node.tolist(),
+        aggregates.measurand.tolist(),
+        aggregates.single_run.tolist(),
+        results.verdict.tolist(),
+        strict=True,
+    )
+    for figure, (plain, node, *like) in enumerate(figures):
+        if not plain:
             yield _testcase(results[figure])
             continue
-        if (measurand, single) not in pieces:
-            marked = replace(results[figure].record, node=_MARK)
-            pieces[measurand, single] = _testcase(
-                replace(results[figure], record=marked, reason=Message("output", problem=_MARK))
-            ).split(_MARK)
-        head, middle, tail = pieces[measurand, single]
-        yield f"{head}{nodes[node]}{middle}{_text(results.fleet.reason_alike(figure))}{tail}"
+        key = (*like, lines.degraded(figure))
+        if key not in patterns:
+            made = results[figure]
+            output = Message("output", problem=_MARK)
+            marked = replace(made, record=replace(made.record, node=_MARK), reason=output)
+            patterns[key] = _testcase(marked).split(_MARK)
+        head, *middle, tail = patterns[key]
+        reason = f"{middle[0]}{_text(lines.reason(figure))}" if middle else ""
+        yield f"{head}{nodes[node]}{reason}{tail}"
 
 
 def _word(of: LimitOutcome) -> str:
@@ -212,7 +286,9 @@ def _text(value: str) -> str:
 
     Characters that XML does not allow become U+FFFD.
     """
-    return escape(one_line(_CONTROL.sub("\ufffd", value)), {'"': "&quot;"})
+    if not value.isprintable():  # a printable character is allowed
+        value = _CONTROL.sub("\ufffd", value)
+    return escape(one_line(value), {'"': "&quot;"})
 
 
 def figure_name(result: Result) -> str:

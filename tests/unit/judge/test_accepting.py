@@ -683,7 +683,7 @@ def test_repeats_are_paired_also_beside_other_references() -> None:
 def test_a_figure_without_a_judgement_has_no_answer() -> None:
     verdict = judged(stream(20e3, KERNELS[:3], parameters={"threads": 20}), suite="p2")
     assert verdict.results.answers == {}
-    assert verdict.results.like_peers_only.all()
+    assert verdict.results.plain.all()
 
 
 def test_a_figure_is_compared_with_one_of_another_case() -> None:

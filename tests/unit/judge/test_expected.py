@@ -264,7 +264,7 @@ def test_like_nodes_have_their_own_predictions(tmp_path: Path) -> None:
     """The lines of nodes that are like their peers are otherwise made from one of them."""
     alike = {f"n{number:02}": 100 + 0.01 * (number % 5) for number in range(12)}
     plain = fleet_run(tmp_path / "plain", alike, run_id="plain")
-    assert judge_run(plain).results.like_peers_only.all()
+    assert judge_run(plain).results.plain.all()
     figures = [predicted(50.0 + n, nodes=host) for n, host in enumerate(alike)]
     run = fleet_run(tmp_path / "shown", alike, run_id="shown", expected=expectations(*figures))
     judge_and_write(run)

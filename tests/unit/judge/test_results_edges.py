@@ -139,15 +139,22 @@ class TestResults:
         with pytest.raises(IndexError):
             made[4]
 
-    def test_only_peers_judge_a_figure_without_a_reference(self) -> None:
+    def test_a_plain_figure_is_undisturbed_and_does_not_fail(self) -> None:
+        records = [record(size) for size in (1, 2, 3, 4, 5)]
         made = results(
-            [record(size) for size in (1, 2, 3, 4, 5)],
+            [*records, invalid(6)],
             answers={1: (judgement("PASS"),)},
-            words=["UNJUDGED", "PASS", "FAIL", "UNJUDGED", "UNJUDGED"],
-            of=[0, 0, 0, -1, 1],
+            words=["UNJUDGED", "PASS", "FAIL", "UNJUDGED", "UNJUDGED", "INVALID"],
+            of=[0, 0, 0, 0, -1, -1],
             alike=[0, 1],
         )
-        assert made.like_peers_only.tolist() == [True, False, False, False, False]
+        disturbed = np.array([0, 0, 0, 0, 1, 0])
+        made = replace(
+            made,
+            aggregates=replace(made.aggregates, disturbed=disturbed),
+            fleet=replace(made.fleet, spiked=np.array([3])),
+        )
+        assert made.plain.tolist() == [True, True, False, False, False, False]
 
     def test_judgements_of_references_and_of_peers_are_counted(self) -> None:
         answers = {0: (judgement("PASS"), judgement("FAIL")), 2: (judgement("PASS"),)}

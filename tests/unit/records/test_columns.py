@@ -98,7 +98,7 @@ def test_lazily_made_results_agree_with_the_counts(tmp_path: Path) -> None:
 
 def test_result_lines_from_a_template_equal_lines_made_one_by_one(tmp_path: Path) -> None:
     _, _, verdict = judged(tmp_path)
-    assert verdict.results.like_peers_only.sum() > 20
+    assert verdict.results.plain.sum() > 20
     text = StringIO()
     write_verdict(text, verdict, [])
     written = json.loads(text.getvalue())

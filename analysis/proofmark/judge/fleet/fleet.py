@@ -88,9 +88,16 @@ class FleetFigure:
 
         It is like its peers only if a material change would be seen.
         """
-        if self.noise:
-            return self.reason("noisy", ratio, text=self.noise)
-        return self.reason("alike", ratio)
+        printed = f"{ratio:.3g}"
+        if printed not in self._alike:
+            end, more = ("noisy", {"text": self.noise}) if self.noise else ("alike", {})
+            self._alike[printed] = self.reason(end, ratio, **more)
+        return self._alike[printed]
+
+    @cached_property
+    def _alike(self) -> dict[str, Message]:
+        """The reasons of `reason_alike` by their printed ratio: thousands of nodes share few."""
+        return {}
 
     def reason(self, end: str, ratio: float, **more: str) -> Message:
         """Return the reason with the code `end`, for a value that is `ratio` × the median."""
