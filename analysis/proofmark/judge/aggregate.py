@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
-from proofmark.records.parquet_table import table
+from proofmark.records.parquet_table import COMPACT, table
 
 HALF = 0.5
 """Disturbed repeats are left out up to this share of the repeats. More are a property of the node:
@@ -155,7 +155,10 @@ class Aggregates:
             yield self.records[int(self.order[place])]
 
     def table(self) -> pl.DataFrame:
-        """Return the records of the valid figures, with the columns of records.parquet."""
+        """Return the records of the valid figures, with the columns of records.parquet.
+
+        Its texts have the type `COMPACT`.
+        """
         members = self.order[np.repeat(self.valid, self.count)]
         return table(
             replace(
@@ -165,7 +168,8 @@ class Aggregates:
                 node=self.records.node[members],
                 value=self.records.value[members],
                 reason=self.records.reason[members],
-            )
+            ),
+            COMPACT,
         )
 
     def record(self, figure: int) -> Record:

@@ -100,7 +100,7 @@ class ClaimSource(ABC):
         """Return the answer to every claim from the valid records of each origin.
 
         Args:
-            records: a table with the columns of records.parquet.
+            records: a table with the columns of records.parquet; its texts are Categorical.
             machines: the systems that a site declares; for others the plug-in has its own.
         """
 

@@ -9,7 +9,6 @@ from typing import TextIO
 
 from proofmark.common.files import replacing, write_whole, write_whole_bytes
 from proofmark.common.parallel import gc_paused, parallel_map
-from proofmark.common.parquet import parquet
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims_of_runs import answers_of
@@ -25,7 +24,8 @@ from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.records.columns import Records
-from proofmark.records.read import read_run, table
+from proofmark.records.parquet_table import parquet_of
+from proofmark.records.read import read_run
 from proofmark.runs.adopted import sources_of
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import stopped_jobs
@@ -78,7 +78,7 @@ def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFile
 
     for _ in parallel_map(write, files, large=len(verdict.results) > MANY):
         pass
-    write_whole_bytes(target.records, parquet(table(records)))
+    write_whole_bytes(target.records, parquet_of(records))
     facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
     write_whole(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
 

@@ -60,9 +60,8 @@ def answers(
     given: list[Answer] = []
     for origin in origins(records) or [""]:
         figures = Figures(records, origin)
-        measured = sorted(
-            records.filter(pl.col("origin") == origin).get_column("system").unique().to_list()
-        )
+        of_origin = records.lazy().filter(pl.col("origin") == origin)
+        measured = sorted(of_origin.select("system").unique().collect().to_series().to_list())
         given += [_answer(claim, figures, origin, measured, known) for claim in claims]
     return given
 

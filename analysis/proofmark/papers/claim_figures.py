@@ -55,18 +55,19 @@ class Figures:
         `records` has the columns of records.parquet. Values that are not positive and finite do not
         count.
         """
-        valid = records.filter(
+        valid = records.lazy().filter(
             pl.col("valid")
             & (pl.col("origin") == origin)
             & pl.col("value").is_finite()
             & (pl.col("value") > 0)
         )
         logarithm = pl.col("value").log()
-        figures = valid.group_by(LIKE, maintain_order=True).agg(
+        aggregated = valid.group_by(LIKE, maintain_order=True).agg(
             pl.col("value").median(),
             pl.len().alias("repeats"),
             (logarithm - logarithm.mean()).pow(2).sum().alias("squares"),
         )
+        figures = aggregated.collect()
         self._figures: dict[tuple[str, str, str], list[_Figure]] = {}
         for row in figures.iter_rows(named=True):
             traits = {
