@@ -185,7 +185,10 @@ def _package() -> Package:
 
 
 class Laps:
-    """Prints the time and the processor time of each part of this process."""
+    """Prints the time and the processor time of each part of this process and its children.
+
+    The peak is that of the largest process. A child has the memory of its parent when it starts.
+    """
 
     def __init__(self) -> None:
         self.last, self.spent = time.perf_counter(), _cpu_s()
@@ -193,7 +196,7 @@ class Laps:
     def lap(self, what: str) -> None:
         """Print what was used since the last part."""
         now, spent = time.perf_counter(), _cpu_s()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = max(each.ru_maxrss for each in _used()) / 1024
         print(
             f"  {what}: {now - self.last:.1f} s wall, {spent - self.spent:.1f} s processor; "
             f"peak {peak:.0f} MiB",
@@ -203,8 +206,11 @@ class Laps:
 
 
 def _cpu_s() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(each.ru_utime + each.ru_stime for each in _used())
+
+
+def _used() -> list[resource.struct_rusage]:
+    return [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 
 
 def measure(folder: Path) -> None:

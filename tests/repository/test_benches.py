@@ -6,7 +6,9 @@ import os
 import subprocess
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from tests.bench import __main__ as overview
@@ -14,10 +16,14 @@ from tests.bench import acceptance, bmc, claims, odd_answers, overhead, pairs, s
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
-from proofmark.judge.judging import read_and_judge
+from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.machine.bmc import client
 from proofmark.machine.schedulers import slurm
+from proofmark.report.write import write_report
+from proofmark.runs import checksums
 from proofmark.runs.run import open_run
+
+T = TypeVar("T")
 
 HERE = {
     *("__main__", "acceptance", "bmc", "claims", "odd_answers", "overhead", "pairs"),
@@ -116,28 +122,45 @@ def test_a_run_of_many_nodes(tmp_path: Path) -> None:
 
 
 def test_time_and_memory_grow_as_the_nodes(tmp_path: Path) -> None:
-    """Four times the nodes need at most five times the processor time, and keep five times as much.
+    """Four times the nodes need at most five times the processor time and the memory, in each part.
 
     The first run pays what only a process pays once: imports and simulated critical values.
     """
     _, small, large = (
-        cost_of(scale.make_run(tmp_path / f"{place}", nodes, repeats=1))
+        costs_of(scale.make_run(tmp_path / f"{place}", nodes, repeats=1))
         for place, nodes in enumerate((20, 20, 80))
     )
-    assert all(most <= 5 * few for few, most in zip(small, large, strict=True)), (small, large)
+    for part, few in small.items():
+        most = large[part]
+        assert most[0] <= 5 * few[0] and most[1] <= 5 * few[1], (part, few, most)
 
 
-def cost_of(folder: Path) -> tuple[float, int]:
-    """Return the processor time in s to judge a run, and the bytes that its verdict keeps."""
+def costs_of(folder: Path) -> dict[str, tuple[float, int]]:
+    """Return the processor time in s of each part of a report, and the traced memory in bytes.
+
+    The memory is what the verdict keeps, and what the writers need more at most. That of the page
+    is not traced.
+    """
+    costs: dict[str, tuple[float, int]] = {}
+
+    def cost(part: str, work: Callable[[], T]) -> T:
+        tracemalloc.reset_peak()
+        before, begin = tracemalloc.get_traced_memory()[0], time.process_time()
+        made = work()
+        kept, most = tracemalloc.get_traced_memory()
+        memory = kept if part == "verdict" else most
+        costs[part] = time.process_time() - begin, memory - before
+        return made
+
     tracemalloc.start()
-    begin = time.process_time()
     run = open_run(folder)
-    kept = read_and_judge(run)
-    seconds = time.process_time() - begin
-    size, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert kept[1].results
-    return seconds, size
+    records, verdict = cost("verdict", lambda: read_and_judge(run))
+    assert verdict.results
+    cost("its files", lambda: write_results(run, records, verdict))
+    cost("checksums", lambda: checksums.write_checksums(run.folder))
+    tracemalloc.stop()  # it doubles the time of the plots
+    cost("page", lambda: write_report(run, verdict))
+    return costs
 
 
 def test_steps_by_the_kit_and_by_hand(tmp_path: Path) -> None:

@@ -68,19 +68,21 @@ def write_results(
 def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFiles) -> None:
     claims = answers_of([(run, verdict)])
     files: dict[Path, Callable[[TextIO], None]] = {
-        target.verdict: lambda file: write_verdict(file, verdict, claims),
         target.junit: lambda file: write_junit(file, verdict),
+        target.verdict: lambda file: write_verdict(file, verdict, claims),
     }
 
     def write(path: Path) -> None:
         with replacing(path) as file:
             files[path](file)
 
-    for _ in parallel_map(write, files, large=len(verdict.results) > MANY):
-        pass
+    writing = parallel_map(write, files, large=len(verdict.results) > MANY)
+    next(writing)  # the verdict takes longer: its process still works
     write_whole_bytes(target.records, parquet_of(records))
     facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
     write_whole(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
+    for _ in writing:
+        pass
 
 
 def read_and_judge(run: Run) -> tuple[Records, Verdict]:

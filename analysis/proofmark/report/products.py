@@ -47,12 +47,13 @@ class Written:
     Attributes:
         run_data: what the report was written from.
         pages: the report, and the summary if it was written.
-        sums: the SHA-256 of each file of the run, by its path in the folder.
+        sums: the SHA-256 of each file of the run, by its path in the folder, if the summary was
+            written; else None.
     """
 
     run_data: RunData
     pages: tuple[Path, ...]
-    sums: Mapping[str, str]
+    sums: Mapping[str, str] | None = None
 
 
 def write_products(run: Run, *, summary: bool) -> Written:
@@ -92,14 +93,14 @@ def _write(
     records, verdict = read_and_judge(run)
     write_results(run, records, verdict, target)
     run_data = gather(run, verdict, written or _same_time(target, old))
-    pages = [write_page(run_data, target)]
+    page = write_page(run_data, target)
+    if not summary:
+        return Written(run_data, (page,))
     sums = checksums_of(run.folder)
     if target.folder != run.folder:
         sums = dict(sorted({**sums, **checksums_of(target.folder)}.items()))
-    if summary:
-        pages += write_summary(run_data, sums, target)
-        sums = with_summary(target.folder, sums)
-    return Written(run_data, tuple(pages), sums)
+    pages = page, *write_summary(run_data, sums, target)
+    return Written(run_data, pages, with_summary(target.folder, sums))
 
 
 def products_of(run: Run) -> Products:

@@ -82,11 +82,13 @@ def rerun_command(run_data: RunData, steps: Iterable[str]) -> str:
     If there are too many steps of single nodes, the whole steps are named: all nodes of them
     measure again.
     """
-    fixed = {step.id for step in run_data.run.plan.steps() if step.reads or step.kept}
+    if run_data.run.plan.imported:
+        return ""
+    fixed = run_data.fixed_steps
     named = list(dict.fromkeys(step for step in steps if step.partition("/")[0] not in fixed))
     if len(named) > MOST_STEPS:
         named = list(dict.fromkeys(step.partition("/")[0] for step in named))
-    if not named or len(named) > MOST_STEPS or run_data.run.plan.imported:
+    if not named or len(named) > MOST_STEPS:
         return ""
     run = shlex.quote(f"runs/{run_data.run.id}")
     return f"proofmark rerun {run} {shlex.join(named)}\nproofmark report {run} --summary"
