@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -75,7 +75,7 @@ def write_checksums(folder: Path, known: Mapping[str, str] | None = None) -> Pat
         known: the checksums of its files, if they were computed just now.
     """
     path = folder / NAME
-    parts = _parts(folder, _text) if known is None else [_text(known.items())]
+    parts = _parts(folder, _text) if known is None else _texts(known.items())
     with replacing(path) as file:
         file.buffer.writelines(parts)
     return path
@@ -85,7 +85,8 @@ def with_summary(folder: Path, sums: Mapping[str, str]) -> dict[str, str]:
     """Return `sums` of the run in `folder` with those of its summary, which was written after."""
     files = RunFiles(folder)
     of_summary = {path.name: sha256_of(path) for path in files.summary}
-    return dict(sorted({**sums, **of_summary}.items()))
+    added = of_summary.keys() - sums.keys()
+    return dict(sorted({**sums, **of_summary}.items())) if added else {**sums, **of_summary}
 
 
 def digest_of_evidence(sums: Mapping[str, str]) -> str:
@@ -94,8 +95,17 @@ def digest_of_evidence(sums: Mapping[str, str]) -> str:
     The summary contains this digest, so the digest cannot depend on the summary.
     """
     summary = {path.name for path in RunFiles(Path()).summary}
-    kept = {name: checksum for name, checksum in sums.items() if name not in summary}
-    return hashlib.sha256(_text(kept.items())).hexdigest()
+    digest = hashlib.sha256()
+    for text in _texts(item for item in sums.items() if item[0] not in summary):
+        digest.update(text)
+    return digest.hexdigest()
+
+
+def _texts(sums: Iterable[tuple[str, str]]) -> Iterator[bytes]:
+    """Yield the text of many files in parts, because the whole of a large run is 150 MB."""
+    items = iter(sums)
+    while some := list(islice(items, 10_000)):
+        yield _text(some)
 
 
 def _text(sums: Iterable[tuple[str, str]]) -> bytes:
