@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
-from proofmark.records.parquet_table import COMPACT, table
+from proofmark.records.parquet_table import table
 
 HALF = 0.5
 """Disturbed repeats are left out up to this share of the repeats. More are a property of the node:
@@ -157,7 +157,7 @@ class Aggregates:
     def table(self) -> pl.DataFrame:
         """Return the records of the valid figures, with the columns of records.parquet.
 
-        Its texts have the type `COMPACT`.
+        Its texts are Categorical, which takes less memory.
         """
         members = self.order[np.repeat(self.valid, self.count)]
         return table(
@@ -169,7 +169,7 @@ class Aggregates:
                 value=self.records.value[members],
                 reason=self.records.reason[members],
             ),
-            COMPACT,
+            pl.Categorical,
         )
 
     def record(self, figure: int) -> Record:

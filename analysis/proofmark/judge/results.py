@@ -130,9 +130,7 @@ class Results(Sequence[Result]):
         if not record.valid:
             result = Result(record, values, "INVALID", record.reason, (), None, False, steps, fewer)
             return replace(result, cause=invalid_cause(record.reason))
-        fleet = self.fleet.judge(figure)
-        accepted = self.baseline.judge(figure) if self.baseline else ()
-        answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []), *accepted)
+        answers = self.references(figure)
         expected = self.expected.of(figure) if self.expected else None
         bounds = interval(values)
         word = WORDS[int(self.verdict[figure])]
@@ -160,23 +158,22 @@ class Results(Sequence[Result]):
         """The number of valid figures that were measured once."""
         return int(self.aggregates.single_run.sum())
 
+    def references(self, figure: int) -> tuple[Judgement, ...]:
+        """Return the judgements of a valid figure: by references, by peers and by accepted runs."""
+        fleet = self.fleet.judge(figure)
+        accepted = self.baseline.judge(figure) if self.baseline else ()
+        return (*self.answers.get(figure, ()), *([fleet] if fleet else []), *accepted)
+
     @cached_property
     def plain(self) -> NDArray[np.bool_]:
-        """Mask of the valid results that do not fail, and that only references and peers judge.
+        """Mask of the valid results that do not fail, of undisturbed repeats, not predicted.
 
-        Results with disturbed repeats are left out, because their reasons have more words. So are
-        those that are off at single message sizes, and those with a prediction.
+        Their fields are those of `references`, and those that all valid results have.
         """
-        mask: NDArray[np.bool_] = ~np.isin(
-            self.verdict, [WORDS.index("FAIL"), WORDS.index("INVALID")]
-        )
+        failed, invalid = WORDS.index("FAIL"), WORDS.index("INVALID")
+        mask: NDArray[np.bool_] = ~np.isin(self.verdict, [failed, invalid])
         mask &= self.aggregates.disturbed == 0
-        mask[self.fleet.spiked] = False
-        if self.baseline:
-            mask[self.baseline.compared] = False
-        if self.expected:
-            mask &= ~self.expected.mask
-        return mask
+        return mask & ~self.expected.mask if self.expected else mask
 
     def judgements(self) -> int:
         """Return the number of judgements of all figures."""
@@ -248,22 +245,17 @@ def judgement_json(judgement: Judgement) -> dict[str, Any]:
     return {**fields, "reason_code": judgement.reason.main_code}
 
 
-def reason_of(verdict: str, reasons: Iterable[tuple[str, Message]]) -> Message:
-    """Return the reasons of the judgements that have the verdict as outcome; UNJUDGED: of all.
-
-    Args:
-        verdict: of the result.
-        reasons: the outcome of each judgement, with its reason.
-    """
+def reason_of(verdict: str, answers: Sequence[Judgement]) -> Message:
+    """Return the reasons of the judgements that have `verdict` as outcome; of UNJUDGED: of all."""
     if verdict == "UNJUDGED":
-        return joined(reason for _, reason in reasons) or Message("no-reference")
-    return joined(reason for outcome, reason in reasons if outcome == verdict)
+        return joined(answer.reason for answer in answers) or Message("no-reference")
+    return joined(answer.reason for answer in answers if answer.outcome == verdict)
 
 
 def _with_reason(result: Result) -> Result:
     """Return `result` with the reasons of the judgements that have its verdict as outcome."""
     answers, verdict = result.references, result.verdict
-    reason = reason_of(verdict, ((answer.outcome, answer.reason) for answer in answers))
+    reason = reason_of(verdict, answers)
     retest = verdict == "FAIL" and all(answer.within_noise(result.values) for answer in answers)
     return replace(result, reason=reason, retest=retest)
 

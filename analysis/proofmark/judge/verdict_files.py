@@ -14,11 +14,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
 from typing import Any, TextIO
 from xml.sax.saxutils import escape
 
-from proofmark.common.message import NOTHING, SEVERAL, Message, fields_json
+from proofmark.common.message import SEVERAL, Message, fields_json
 from proofmark.common.text import one_line
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.intervals import interval
@@ -38,7 +37,6 @@ _OF_RESULT = (
 """The keys of `result_json` whose values differ between plain results of a measurand, in order."""
 _OF_JUDGEMENT = ("reason", "value", "ratio", "ratios", "visible")
 """The keys of `judgement_json` whose values differ between nodes, in order."""
-_BETWEEN, _AT_ONCE = ",\n  ", 256
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -46,10 +44,10 @@ def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> N
     """Write ``verdict.json``; its key ``claims`` has the answers to the claims of the papers."""
     head = {**verdict.head(), "claims": [each.as_json() for each in claims]}
     file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
-    lines, between = _json_lines(verdict.results), "\n  "
-    while some := list(islice(lines, _AT_ONCE)):
-        file.write(f"{between}{_BETWEEN.join(some)}")
-        between = _BETWEEN
+    between = "\n  "
+    for line in _json_lines(verdict.results):
+        file.write(f"{between}{line}")
+        between = ",\n  "
     file.write("\n ]\n}\n")
 
 
@@ -60,106 +58,57 @@ def _json_lines(results: Results) -> Iterator[str]:
 
 
 class PlainLines:
-    """The lines of plain results (`Results.plain`), from what they share with other results."""
+    """The lines of plain results (`Results.plain`), from patterns that like results share."""
 
     def __init__(self, results: Results) -> None:
-        aggregates = results.aggregates
-        records = aggregates.records
-        self._results, self._fleet, self._executions = results, results.fleet, records.executions
-        self._nodes = [json.dumps(node) for node in records.nodes]
-        first = aggregates.order[aggregates.first]
-        # An item of a view is a number of Python; lists of all numbers would need more memory.
-        self._values = records.value[aggregates.order].data
-        self._execution = records.execution[first].data
-        self._first, self._count = aggregates.first.data, aggregates.count.data
-        self._median, self._node = aggregates.median.data, aggregates.node.data
-        self._verdict, self._of = results.verdict.data, results.fleet.of.data
-        self._measurand = aggregates.measurand.data
-        self._records: dict[int, str] = {}
-        self._judgements: dict[object, str] = {}
-        self._peers: dict[int, Judgement] = {}
+        self._results, self._aggregates = results, results.aggregates
+        self._nodes = [json.dumps(node) for node in results.aggregates.records.nodes]
+        # A slice of a view is numbers of Python; a list of all numbers would need more memory.
+        self._values = results.aggregates.records.value[results.aggregates.order].data
+        self._patterns: dict[object, str] = {}
 
     def line(self, figure: int) -> str:
         """Return the line of a result; "" if it has a value that is not finite."""
-        first, median = self._first[figure], self._median[figure]
-        values = self._values[first : first + self._count[figure]].tolist()
+        results, aggregates, records = self._results, self._aggregates, self._aggregates.records
+        first, median = int(aggregates.first[figure]), float(aggregates.median[figure])
+        values = self._values[first : first + int(aggregates.count[figure])].tolist()
         if not math.isfinite(median + sum(values)):
             return ""
-        execution = self._executions[self._execution[figure]]
-        bounds, reason = interval(values), self.reason(figure)
-        return self._record(figure) % (
+        measurand = int(aggregates.measurand[figure])
+        if measurand not in self._patterns:
+            self._patterns[measurand] = _pattern(result_json(results[figure]), _OF_RESULT)
+        execution = records.executions[records.execution[aggregates.order[first]]]
+        verdict, judgements = WORDS[results.verdict[figure]], results.references(figure)
+        bounds, reason = interval(values), reason_of(verdict, judgements)
+        return self._patterns[measurand] % (
             json.dumps(execution.step),
             execution.attempt,
-            self._nodes[self._node[figure]],
+            self._nodes[aggregates.node[figure]],
             median,
             execution.repeat,
             json.dumps(reason),
             values,
             "true" if len(values) == 1 else "false",
-            json.dumps(self.degraded(figure)),
+            json.dumps(results.degraded.get(execution.step, "")),
             f"[{bounds.low}, {bounds.high}]" if bounds else "null",
             bounds.confidence if bounds else "null",
-            json.dumps(WORDS[self._verdict[figure]]),
+            json.dumps(verdict),
             json.dumps(reason.main_code),
             _fields(reason),
-            f"[{', '.join(self._references(figure))}]",
+            f"[{', '.join(map(self._judgement, judgements))}]",
         )
 
-    def degraded(self, figure: int) -> Message:
-        """Return the label of a result of fewer nodes than intended; empty for all others."""
-        step = self._executions[self._execution[figure]].step
-        return self._results.degraded.get(step, NOTHING)
-
-    def reason(self, figure: int) -> Message:
-        """Return the reason of a result."""
-        reasons = [(each.outcome, each.reason) for each in self._results.answers.get(figure, ())]
-        if self._of[figure] >= 0:
-            reasons.append(("UNJUDGED", self._reason_of_peers(figure)))
-        return reason_of(WORDS[self._verdict[figure]], reasons)
-
-    def _references(self, figure: int) -> Iterator[str]:
-        for each in self._results.answers.get(figure, ()):
-            yield self._judgement(each) % (
-                json.dumps(each.reason),
-                _number(each.value),
-                _number(each.ratio),
-                json.dumps(each.ratios),
-                _number(each.visible),
-            )
-        if self._of[figure] >= 0:
-            peers, reason = self._of_peers(figure), json.dumps(self._reason_of_peers(figure))
-            compared = peers.evaluated and peers.value
-            ratio = self._median[figure] / compared if compared else None
-            values = reason, _number(peers.value), _number(ratio), "[]", "null"
-            yield self._judgement(peers) % values
-
-    def _reason_of_peers(self, figure: int) -> Message:
-        peers = self._of_peers(figure)
-        return self._fleet.reason_alike(figure) if peers.evaluated else peers.reason
-
-    def _of_peers(self, figure: int) -> Judgement:
-        """Return the judgement by peers of a result that differs at most in its ratio."""
-        place = self._of[figure]
-        if place not in self._peers:
-            judgement = self._fleet.judge(figure)
-            assert judgement
-            self._peers[place] = judgement
-        return self._peers[place]
-
-    def _judgement(self, judgement: Judgement) -> str:
-        """Return the JSON of a judgement with ``%s`` for the values of `_OF_JUDGEMENT`."""
-        limits = judgement.at_least, judgement.at_most
-        words = judgement.kind, judgement.source, judgement.outcome, judgement.reason.main_code
-        if (words, limits) not in self._judgements:
-            self._judgements[words, limits] = _pattern(judgement_json(judgement), _OF_JUDGEMENT)
-        return self._judgements[words, limits]
-
-    def _record(self, figure: int) -> str:
-        """Return the JSON of a result with ``%s`` for the values of `_OF_RESULT`."""
-        measurand = self._measurand[figure]
-        if measurand not in self._records:
-            self._records[measurand] = _pattern(result_json(self._results[figure]), _OF_RESULT)
-        return self._records[measurand]
+    def _judgement(self, of: Judgement) -> str:
+        key = of.kind, of.source, of.outcome, of.reason.main_code, of.at_least, of.at_most
+        if key not in self._patterns:
+            self._patterns[key] = _pattern(judgement_json(of), _OF_JUDGEMENT)
+        return self._patterns[key] % (
+            json.dumps(of.reason),
+            _number(of.value),
+            _number(of.ratio),
+            json.dumps(of.ratios) if of.ratios else "[]",
+            _number(of.visible),
+        )
 
 
 def _pattern(fields: dict[str, Any], differing: Sequence[str]) -> str:
@@ -212,30 +161,25 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
 
 
 def _junit_lines(results: Results) -> Iterator[str]:
-    lines, aggregates = PlainLines(results), results.aggregates
+    aggregates = results.aggregates
     nodes = [_text(node) for node in aggregates.records.nodes]
     patterns: dict[object, list[str]] = {}
-    figures = zip(
-        results.plain.tolist(),
-        aggregates.node.tolist(),
-        aggregates.measurand.tolist(),
-        aggregates.single_run.tolist(),
-        results.verdict.tolist(),
-        strict=True,
-    )
-    for figure, (plain, node, *like) in enumerate(figures):
+    columns = (results.verdict, aggregates.node, aggregates.measurand, aggregates.single_run)
+    for figure, plain in enumerate(results.plain.tolist()):
         if not plain:
             yield _testcase(results[figure])
             continue
-        key = (*like, lines.degraded(figure))
+        verdict, node, *like = (int(column[figure]) for column in columns)
+        step = aggregates.executions(figure)[0].step if results.degraded else ""
+        key = (verdict, *like, results.degraded.get(step))
         if key not in patterns:
             made = results[figure]
             output = Message("output", problem=_MARK)
             marked = replace(made, record=replace(made.record, node=_MARK), reason=output)
             patterns[key] = _testcase(marked).split(_MARK)
         head, *middle, tail = patterns[key]
-        reason = f"{middle[0]}{_text(lines.reason(figure))}" if middle else ""
-        yield f"{head}{nodes[node]}{reason}{tail}"
+        reason = reason_of(WORDS[verdict], results.references(figure)) if middle else ""
+        yield f"{head}{nodes[node]}{middle[0] if middle else ''}{_text(reason)}{tail}"
 
 
 def _word(of: LimitOutcome) -> str:

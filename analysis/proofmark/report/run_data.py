@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import read_bytes, read_json, text_or_empty
@@ -67,15 +66,10 @@ class RunData:
     twin: TwinFacts | None
     model_error: ModelError | None
 
-    @cached_property
+    @property
     def facts(self) -> list[NodeFacts]:
-        """The facts of each node at the start of its newest job."""
+        """Return the facts of each node at the start of its newest job."""
         return [facts_of(node) for node in self.nodes]
-
-    @cached_property
-    def fixed_steps(self) -> frozenset[str]:
-        """The steps that read or keep files: they cannot run again alone."""
-        return frozenset(step.id for step in self.run.plan.steps() if step.reads or step.kept)
 
 
 def facts_of(node: Node) -> NodeFacts:

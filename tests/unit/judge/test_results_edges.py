@@ -146,15 +146,10 @@ class TestResults:
             answers={1: (judgement("PASS"),)},
             words=["UNJUDGED", "PASS", "FAIL", "UNJUDGED", "UNJUDGED", "INVALID"],
             of=[0, 0, 0, 0, -1, -1],
-            alike=[0, 1],
         )
         disturbed = np.array([0, 0, 0, 0, 1, 0])
-        made = replace(
-            made,
-            aggregates=replace(made.aggregates, disturbed=disturbed),
-            fleet=replace(made.fleet, spiked=np.array([3])),
-        )
-        assert made.plain.tolist() == [True, True, False, False, False, False]
+        made = replace(made, aggregates=replace(made.aggregates, disturbed=disturbed))
+        assert made.plain.tolist() == [True, True, False, True, False, False]
 
     def test_judgements_of_references_and_of_peers_are_counted(self) -> None:
         answers = {0: (judgement("PASS"), judgement("FAIL")), 2: (judgement("PASS"),)}

@@ -167,13 +167,12 @@ class Fleet:
         place = int(self.of[result])
         if place < 0:
             return None
-        spiked = bool(np.isin(result, self.spiked))
-        return _judgement(self.figures[place], float(self.median[result]), spiked=spiked)
+        value = float(self.median[result])
+        return _judgement(self.figures[place], value, spiked=result in self._spiked)
 
-    def reason_alike(self, result: int) -> Message:
-        """Return the reason of a result in `alike`, without making its judgement."""
-        figure = self.figures[int(self.of[result])]
-        return figure.reason_alike(float(self.median[result]) / figure.fleet_limit.centre)
+    @cached_property
+    def _spiked(self) -> frozenset[int]:
+        return frozenset(self.spiked.tolist())
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""

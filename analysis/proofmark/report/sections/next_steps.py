@@ -84,7 +84,7 @@ def rerun_command(run_data: RunData, steps: Iterable[str]) -> str:
     """
     if run_data.run.plan.imported:
         return ""
-    fixed = run_data.fixed_steps
+    fixed = {step.id for step in run_data.run.plan.steps() if step.reads or step.kept}
     named = list(dict.fromkeys(step for step in steps if step.partition("/")[0] not in fixed))
     if len(named) > MOST_STEPS:
         named = list(dict.fromkeys(step.partition("/")[0] for step in named))
