@@ -55,28 +55,30 @@ class Figures:
         `records` has the columns of records.parquet. Values that are not positive and finite do not
         count.
         """
-        valid = records.lazy().filter(
+        counting = (
             pl.col("valid")
             & (pl.col("origin") == origin)
             & pl.col("value").is_finite()
             & (pl.col("value") > 0)
         )
         logarithm = pl.col("value").log()
-        aggregated = valid.group_by(LIKE, maintain_order=True).agg(
-            pl.col("value").median(),
-            pl.len().alias("repeats"),
-            (logarithm - logarithm.mean()).pow(2).sum().alias("squares"),
-        )
-        figures = aggregated.collect()
         self._figures: dict[tuple[str, str, str], list[_Figure]] = {}
-        for row in figures.iter_rows(named=True):
-            traits = {
-                **json.loads(row["parameters"]),
-                **{name: row[name] for name in ("benchmark", "metric", "mode", "placement")},
-            }
-            key = (row["system"], row["case"], row["unit"])
-            figure = _Figure(traits, row["value"], row["repeats"], row["squares"])
-            self._figures.setdefault(key, []).append(figure)
+        # Groups of all cases at once would need as much memory as the table.
+        for case in records.get_column("case").unique().to_list():
+            of_case = records.lazy().filter(counting & (pl.col("case") == case))
+            figures = of_case.group_by(LIKE, maintain_order=True).agg(
+                pl.col("value").median(),
+                pl.len().alias("repeats"),
+                (logarithm - logarithm.mean()).pow(2).sum().alias("squares"),
+            )
+            for row in figures.collect().iter_rows(named=True):
+                traits = {
+                    **json.loads(row["parameters"]),
+                    **{name: row[name] for name in ("benchmark", "metric", "mode", "placement")},
+                }
+                key = (row["system"], row["case"], row["unit"])
+                figure = _Figure(traits, row["value"], row["repeats"], row["squares"])
+                self._figures.setdefault(key, []).append(figure)
 
     def of(self, need: Need) -> Measured:
         """Return the figures of `need` by point, also at points that it does not name.
