@@ -22,7 +22,8 @@ from proofmark.report.run_data import RunData, gather
 from proofmark.report.write import Made, versions, write_page, write_summary
 from proofmark.runs.anchors import Compared
 from proofmark.runs.answer import answer
-from proofmark.runs.checksums import NOT_LISTED, checksums_of, with_summary
+from proofmark.runs.checksums import checksums_of, with_summary
+from proofmark.runs.folder_sums import NOT_LISTED
 from proofmark.runs.nodes import node_file, node_text, probed_nodes
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles

@@ -9,34 +9,25 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, replacing, sha256_of, write_whole_bytes
-from proofmark.common.parallel import parallel_map
 from proofmark.common.text import one_line
+from proofmark.runs.folder_sums import LINK, NAME, SIGNATURE, SPECIAL, sums_in_parts
 from proofmark.runs.format import run_id_of
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.ssh_keygen import keygen, run_keygen
 
-NAME, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 NAMESPACE = "proofmark-run"
 """Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
-NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
-"""Files without a checksum. The lock belongs to the process that works on the run."""
-_LINK = "a symbolic link"
-_SPECIAL = "not a file and not a folder"
 _ODD = re.compile(r"[\\\n\r]")
 _ESCAPED = {"\\": "\\", "n": "\n", "r": "\r"}
-_ONE_PROCESS = 2000
-"""Maximum number of folders that one process reads: the start of more takes longer."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +50,12 @@ class Checked:
 def checksums_of(folder: Path) -> dict[str, str]:
     """Return the SHA-256 (hexadecimal) of each file of the run in `folder`, by relative path.
 
-    A symbolic link has `_LINK` instead.
+    A symbolic link has `LINK` instead.
 
     Raises:
         BadInput: the folder contains something else than files, links and folders.
     """
-    return dict(chain.from_iterable(_parts(folder, list)))
+    return dict(chain.from_iterable(sums_in_parts(folder, list)))
 
 
 def write_checksums(folder: Path, known: Mapping[str, str] | None = None) -> Path:
@@ -75,7 +66,7 @@ def write_checksums(folder: Path, known: Mapping[str, str] | None = None) -> Pat
         known: the checksums of its files, if they were computed just now.
     """
     path = folder / NAME
-    parts = _parts(folder, _text) if known is None else _texts(known.items())
+    parts = sums_in_parts(folder, _text) if known is None else _texts(known.items())
     with replacing(path) as file:
         file.buffer.writelines(parts)
     return path
@@ -109,7 +100,7 @@ def _texts(sums: Iterable[tuple[str, str]]) -> Iterator[bytes]:
 
 
 def _text(sums: Iterable[tuple[str, str]]) -> bytes:
-    lines = (_line(name, checksum) for name, checksum in sums if checksum != _LINK)
+    lines = (_line(name, checksum) for name, checksum in sums if checksum != LINK)
     return os.fsencode("".join(lines))
 
 
@@ -138,61 +129,6 @@ def read_checksums(text: str) -> dict[str, str]:
     return sums
 
 
-Entries = list[tuple[str, str]]
-"""Files with their checksums. A folder that was not read ends with a slash, and has none."""
-Part = TypeVar("Part")
-
-
-def _parts(folder: Path, form: Callable[[Entries], Part]) -> Iterator[Part]:
-    """Return the files of `folder`, sorted by their paths, in parts that have the form `form`.
-
-    The files at the top are read before the first part is. Several processes read many folders.
-    """
-    root = os.fspath(folder)
-    top = _below(root, deepest=1)
-    deep = [name for name, checksum in top if not checksum]
-    # The number of links of a folder includes its sub-folders on most file systems.
-    large = sum(os.stat(f"{root}/{name}").st_nlink for name in deep) > _ONE_PROCESS  # noqa: PTH116
-    parts = parallel_map(lambda name: form(_below(root, name)), deep, large=large)
-    return (form([entry]) if entry[1] else next(parts) for entry in top)
-
-
-def _below(root: str, folder: str = "", deepest: int = sys.maxsize) -> Entries:
-    """Return the files below `folder`, sorted; no folder is read below the level `deepest`."""
-    entries: Entries = []
-    waiting = _listed(root, folder)
-    while waiting:
-        name, checksum = waiting.pop()
-        if checksum or name.count("/") > deepest:
-            entries.append((name, checksum))
-        else:
-            waiting += _listed(root, name)
-    return entries
-
-
-def _listed(root: str, folder: str) -> Entries:
-    """Return the files and folders in `folder`, the last one first, by their paths below `root`."""
-    entries: Entries = []
-    place = os.open(f"{root}/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with os.scandir(place) as found:
-            for each in found:
-                name = f"{folder}{each.name}"
-                if each.is_file(follow_symlinks=False):
-                    if name not in NOT_LISTED:
-                        entries.append((name, sha256_of(each.name, folder=place)))
-                elif each.is_symlink():
-                    entries.append((name, _LINK))
-                elif each.is_dir():
-                    entries.append((f"{name}/", ""))
-                elif name not in NOT_LISTED:
-                    entries.append((name, _SPECIAL))
-    finally:
-        os.close(place)
-    entries.sort(reverse=True)
-    return entries
-
-
 def whole_checksums(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of the run in `folder`, which can be signed.
 
@@ -201,7 +137,7 @@ def whole_checksums(folder: Path) -> dict[str, str]:
     """
     with as_owner(folder):
         sums = checksums_of(folder)
-    odd = {name: kind for name, kind in sums.items() if kind in (_LINK, _SPECIAL)}
+    odd = {name: kind for name, kind in sums.items() if kind in (LINK, SPECIAL)}
     if odd:
         accepted = "only files: the target of a link can change after the signature"
         raise BadInput(
@@ -272,8 +208,8 @@ def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
         return Checked(signer, (changed,), sha256)
     with as_owner(folder):
         present = checksums_of(folder)
-        wrong = [f"{_shown(name)}: {_LINK}" for name in present if present[name] == _LINK]
-        present = {name: checksum for name, checksum in present.items() if checksum != _LINK}
+        wrong = [f"{_shown(name)}: {LINK}" for name in present if present[name] == LINK]
+        present = {name: checksum for name, checksum in present.items() if checksum != LINK}
         try:
             listed = read_checksums(os.fsdecode(raw))
         except (ValueError, KeyError) as error:

@@ -20,7 +20,7 @@ from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.node_commands import run_commands
-from proofmark.runs.checksums import SIGNATURE
+from proofmark.runs.folder_sums import SIGNATURE
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site
 

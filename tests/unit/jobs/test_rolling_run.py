@@ -24,7 +24,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import rolling_plan
 from proofmark.report.products import write_products
 from proofmark.runs.anchors import anchor
-from proofmark.runs.checksums import SIGNATURE
+from proofmark.runs.folder_sums import SIGNATURE
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.run_names import names_of
 from proofmark.site.fabric import Fabric
