@@ -27,7 +27,7 @@ from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck
 from proofmark.records.columns import Record, Records
 from proofmark.records.parquet_table import table
-from proofmark.runs import checksums, nodes
+from proofmark.runs import checksums, folder_sums, nodes
 from proofmark.runs.nodes import Node, collect_nodes, node_file, nodes_of
 from proofmark.runs.run import Run
 
@@ -125,7 +125,7 @@ def test_several_processes_read_and_hash_the_same(
     one = checksums.checksums_of(run.folder)
     monkeypatch.setattr(records, "ONE_PROCESS", 0)
     monkeypatch.setattr(records, "SLICE", 7)
-    monkeypatch.setattr(checksums, "_ONE_PROCESS", 0)
+    monkeypatch.setattr(folder_sums, "_ONE_PROCESS", 0)
     together, _ = read_and_judge(run)
     assert list(together) == list(alone)
     assert checksums.checksums_of(run.folder) == one
