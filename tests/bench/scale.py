@@ -185,7 +185,7 @@ def _package() -> Package:
 
 
 class Laps:
-    """Prints the time and the processor time of each part of this process and its children.
+    """Prints the wall time and the processor time of each part, with those of child processes.
 
     The peak is that of the largest process. A child has the memory of its parent when it starts.
     """

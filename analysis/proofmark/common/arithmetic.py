@@ -38,7 +38,7 @@ class Arithmetic(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def arithmetic(expression: str) -> Arithmetic:
-    """Return `expression`, which has numbers, names, ``+ - * / **`` and parentheses only.
+    """Return the arithmetic in `expression`: numbers, names, ``+ - * / **`` and parentheses.
 
     Raises:
         ValueError: it has something else.

@@ -220,7 +220,7 @@ def _computed(expression: str, names: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=4096)
 def _parsed(expression: str) -> ast.stmt:
-    """Return the syntax tree of `expression`. A sweep evaluates the same text at each point.
+    """Return the syntax tree of `expression`. A cache keeps it, because a sweep reuses the text.
 
     Raises:
         InvalidExpression, SyntaxError, Warning: it is no single expression.

@@ -34,9 +34,9 @@ _OF_RESULT = (
     *("step", "attempt", "node", "value", "repeat", "reason", "values", "single_run", "degraded"),
     *("interval", "confidence", "verdict", "reason_code", "reason_fields", "references"),
 )
-"""The keys of `result_json` whose values differ between plain results of a measurand, in order."""
+"""The keys of `result_json` that differ between plain results of one measurand, in order."""
 _OF_JUDGEMENT = ("reason", "value", "ratio", "ratios", "visible")
-"""The keys of `judgement_json` whose values differ between nodes, in order."""
+"""The keys of `judgement_json` that differ between nodes, in order."""
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -63,7 +63,7 @@ class PlainLines:
     def __init__(self, results: Results) -> None:
         self._results, self._aggregates = results, results.aggregates
         self._nodes = [json.dumps(node) for node in results.aggregates.records.nodes]
-        # A slice of a view is numbers of Python; a list of all numbers would need more memory.
+        # Only one slice becomes a list of Python numbers: this saves memory.
         self._values = results.aggregates.records.value[results.aggregates.order].data
         self._patterns: dict[object, str] = {}
 
@@ -112,7 +112,7 @@ class PlainLines:
 
 
 def _pattern(fields: dict[str, Any], differing: Sequence[str]) -> str:
-    """Return the JSON of `fields`, with ``%s`` for the values of the keys `differing`."""
+    """Return `fields` as JSON. The value of each key in `differing` is ``%s``."""
     assert [name for name in fields if name in differing] == list(differing)
     marked = json.dumps({**fields, **dict.fromkeys(differing, _MARK)})
     return marked.replace("%", "%%").replace(f'"{_MARK}"', "%s")

@@ -54,7 +54,7 @@ def table(records: Records, texts: Any = pl.String) -> pl.DataFrame:
 
 
 def parquet_of(records: Records) -> bytes:
-    """Return the bytes of records.parquet. The same records give the same bytes."""
+    """Return records.parquet as bytes. Equal records give equal bytes."""
     parts = _parts(records, pl.String)
 
     def read(*_: object) -> Iterator[pl.DataFrame]:

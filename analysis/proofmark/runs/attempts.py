@@ -88,7 +88,7 @@ class Attempt:
 
     @cached_property
     def contents(self) -> ReadOnce:
-        """The contents of its files."""
+        """What the files of the execution contain."""
         return ReadOnce(self.path)
 
     @cached_property

@@ -12,7 +12,7 @@ from proofmark.common.input_limits import MAX_OUTPUT_BYTES
 
 
 class ReadOnce:
-    """Reads the files of a folder and keeps their contents.
+    """Reads files of a folder, and keeps what it read.
 
     A file that is not in the list of the folder costs no system call: most executions lack half of
     the files that an execution can have, and a run has 100,000 executions.
@@ -44,7 +44,7 @@ class ReadOnce:
             OSError: as `read_bytes`.
         """
         content = self._contents.get(name)
-        if content is None:
+        if content is None or len(content) > limit:  # a larger limit may have held before
             path = f"{self.folder}/{name}"
             if name not in self.names and "/" not in name:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

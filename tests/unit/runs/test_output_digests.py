@@ -108,6 +108,16 @@ def test_a_file_that_would_be_read_and_has_no_line_is_named(
     assert changed_output(ReadOnce(str(tmp_path))) == f"{name} appeared after the step ended"
 
 
+def test_a_content_is_empty_if_the_file_is_no_file_or_larger_than_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "large").write_bytes(b"12345")
+    contents = ReadOnce(str(tmp_path))
+    assert contents.content("folder") == contents.content("missing") == b""
+    assert contents.content("large", 4) == b""
+    assert contents.content("large", 5) == b"12345"
+    assert contents.content("large", 4) == b"", "also after it was read with a larger limit"
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-30])
 

@@ -258,7 +258,7 @@ def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
 def _halves(
     rule: Agreement, expression: Arithmetic, names: Mapping[str, Parameter]
 ) -> dict[str, float]:
-    """Return half of the last printed digit of each number that has one."""
+    """Return the rounding error of each rounded number: half of its last printed digit."""
     halves = {
         name: rule.rounded.get(name, getattr(names.get(name), "half", 0.0))
         for name in expression.names

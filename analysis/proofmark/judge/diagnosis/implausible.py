@@ -120,7 +120,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
 
     @cache
     def values_of(measurands: tuple[int, ...]) -> Floats:
-        """Return the values of each unlike output that has all `measurands`, in its row."""
+        """Return outputs × `measurands`: one row for each different output."""
         rows = np.full((len(records.executions), len(measurands)), np.nan)
         for column, measurand in enumerate(measurands):
             chosen = unlike[records.measurand[unlike] == measurand]

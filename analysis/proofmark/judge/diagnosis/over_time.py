@@ -193,7 +193,7 @@ def over_time(
 def _series(
     figures: Aggregates, chosen: NDArray[np.bool_], times: Floats
 ) -> Iterator[tuple[int, tuple[Floats, Floats]]]:
-    """Yield the number, times and values of the chosen figures; `times` is in the order of all."""
+    """Yield number, times and values of each chosen figure; `times` is in the order of all."""
     for number in np.flatnonzero(chosen).tolist():
         first, members = int(figures.first[number]), figures.members(number)
         own = times[first : first + len(members)]
