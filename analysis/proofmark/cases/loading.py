@@ -25,6 +25,7 @@ from proofmark.cases.vocabulary import (
 )
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
+from proofmark.common.files import paths_in
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.units import factor
 from proofmark.common.yaml_models import load
@@ -49,7 +50,7 @@ def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
         suites = load(folder / SUITES_FILE, Suites).suites
     except BadInput as error:
         mistakes += error.mistakes
-    for path in sorted(folder.glob("*.yml")):
+    for path in paths_in(folder, "*.yml"):
         if path.name == SUITES_FILE:
             continue
         try:

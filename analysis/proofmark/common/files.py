@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fnmatch
 import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import BinaryIO, TextIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from proofmark.common.archive import found_in
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
 from proofmark.common.text import size as size_text
@@ -171,6 +173,9 @@ def read_bytes(
     Raises:
         OSError: the file is missing, not regular or too large. ``strerror`` has the reason.
     """
+    if folder is None and (sealed := found_in(path)):
+        chain, name = sealed
+        return chain.read(name, limit, cut=cut)
     file, status = _open_regular(path, folder)
     try:
         if cut:
@@ -236,6 +241,8 @@ def sha256_of(path: Path | str, *, folder: int | None = None) -> str:
     Raises:
         OSError: the file is missing, a link or not regular.
     """
+    if folder is None and found_in(path):
+        return hashlib.sha256(read_bytes(path)).hexdigest()
     file, status = _open_regular(path, folder)
     try:
         content = os.read(file, _CHUNK)
@@ -274,10 +281,53 @@ def new_folder(path: Path) -> Iterator[None]:
 
 def is_regular(path: Path) -> bool:
     """Return whether `path` is a regular file, and no link to one."""
+    if sealed := found_in(path):
+        chain, name = sealed
+        return chain.is_file(name)
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
         return False
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether `path` is a folder, or a link to one."""
+    if sealed := found_in(path):
+        chain, name = sealed
+        return chain.is_folder(name)
+    return path.is_dir()
+
+
+def exists(path: Path) -> bool:
+    """Return whether there is a file, a folder, a link or something else at `path`."""
+    if sealed := found_in(path):
+        chain, name = sealed
+        return chain.exists(name)
+    return os.path.lexists(path)
+
+
+def names_in(folder: Path | str) -> Collection[str]:
+    """Return the names in a folder; nothing if there is no such folder.
+
+    Raises:
+        OSError: the folder cannot be listed.
+    """
+    try:
+        if sealed := found_in(folder):
+            chain, name = sealed
+            return chain.names(name)
+        return os.listdir(folder)  # noqa: PTH208 (a run has 100,000 folders)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+
+
+def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
+    """Return the sorted paths in a folder whose names match `pattern`, as `fnmatch` has it.
+
+    Raises:
+        OSError: the folder cannot be listed.
+    """
+    return [folder / name for name in sorted(fnmatch.filter(names_in(folder), pattern))]
 
 
 _REGULAR = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
@@ -289,7 +339,8 @@ def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.
         file = os.open(path, _REGULAR, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise _unusable(path, "a link; accepted is a regular file") from None
+            problem = "a link; accepted is a regular file"
+            raise OSError(errno.ELOOP, problem, os.fspath(path)) from None
         if error.errno == errno.ENXIO:
             raise _unusable(path, _NOT_REGULAR) from None
         raise
@@ -300,11 +351,21 @@ def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.
     return file, status
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; a link is refused.
+
+    Raises:
+        OSError: it is missing, a link or not regular.
+    """
+    return os.fdopen(_open_regular(path)[0], "rb")
+
+
 _NOT_REGULAR = "not a regular file"
 
 
 def _too_large(path: Path | str, count: int, limit: int) -> OSError:
-    return _unusable(path, f"{size_text(count)}, more than {size_text(limit)}")
+    problem = f"{size_text(count)}, more than {size_text(limit)}"
+    return OSError(errno.EFBIG, problem, os.fspath(path))
 
 
 def _unusable(path: Path | str, problem: str) -> OSError:

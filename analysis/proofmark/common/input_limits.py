@@ -56,3 +56,9 @@ MAX_COUNT = 1 << 60
 """Any other number of the inventory. A node has far less memory in bytes."""
 MAX_CPUS = 1 << 16
 """Largest number of a CPU, and CPUs in one list. Linux supports 8,192 CPUs on a node."""
+MAX_EVIDENCE_FILES = 10_000_000
+"""Files of a run that are sealed. A run of 8,437 nodes has 1.3 million."""
+MAX_EVIDENCE_BYTES = 64 << 30
+"""Bytes of a run that are sealed. A run of 8,437 nodes has 1 GB."""
+MAX_ARCHIVE_INDEX_BYTES = 256 << 20
+"""Bytes of the index of sealed evidence. That of 8,437 nodes and 152,000 executions has 20 MB."""

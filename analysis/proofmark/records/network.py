@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from proofmark.common.files import read_text
+from proofmark.common.files import names_in, read_text
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.text import one_line
@@ -131,10 +131,7 @@ def _other_network(
 
 
 def _listed(folder: Path) -> tuple[str, ...]:
-    try:
-        return tuple(sorted(path.name for path in folder.iterdir()))
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
+    return tuple(sorted(names_in(folder)))
 
 
 def _samples(folder: Path, host: str) -> tuple[list[Sample], Sample]:

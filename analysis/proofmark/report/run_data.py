@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.common.files import read_bytes, read_json, text_or_empty
+from proofmark.common.files import exists, read_bytes, read_json, text_or_empty
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.judge.claim_source import Answer
@@ -91,7 +91,7 @@ def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunDa
         for moment in _times(execution)
     ]
     path = run.files.software
-    software = read_json(path, Software) if path.exists() else None
+    software = read_json(path, Software) if exists(path) else None
     site, benchmarks = site_of(run), benchmarks_of(run)
     return RunData(
         run=run,
@@ -107,7 +107,7 @@ def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunDa
         ended=max(times, default=None),
         written=written or _now(),
         claims=answers_of([(run, verdict)]),
-        twin=read_json(run.files.twin, TwinFacts) if run.files.twin.exists() else None,
+        twin=read_json(run.files.twin, TwinFacts) if exists(run.files.twin) else None,
         model_error=error_of_results(run, verdict.results),
     )
 

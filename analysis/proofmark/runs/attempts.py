@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.files import text_or_empty
+from proofmark.common.files import exists, names_in, text_or_empty
 from proofmark.common.input_limits import MAX_BINDING_BYTES, MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
@@ -123,7 +123,7 @@ def finished_executions(step: StepFiles) -> list[StepFiles]:
     The job writes the result of a per-node step into the folder of the step itself.
     """
     paths = _finished(os.fspath(step.folder)).values()
-    own = [step] if not paths and step.exit_code.exists() else []
+    own = [step] if not paths and exists(step.exit_code) else []
     return [StepFiles(Path(path)) for path in paths] or own
 
 
@@ -152,16 +152,16 @@ def has_result(step: StepFiles) -> bool:
 
 def running_execution(step: StepFiles) -> StepFiles | None:
     """Return the files of the newest unfinished execution; None if no execution is unfinished."""
-    unfinished = numbered(_names(step.folder), "unfinished-")
+    unfinished = numbered(names_in(step.folder), "unfinished-")
     newest = max(unfinished, default=None)
     if newest is None:
-        return step if step.started.exists() and not step.exit_code.exists() else None
+        return step if exists(step.started) and not exists(step.exit_code) else None
     return StepFiles(step.folder / unfinished[newest])
 
 
 def interrupted(step: StepFiles) -> int:
     """Return the number of executions of a step that have not ended."""
-    return len(numbered(_names(step.folder), "unfinished-"))
+    return len(numbered(names_in(step.folder), "unfinished-"))
 
 
 def _is_foreign(started: Path) -> bool:
@@ -171,15 +171,8 @@ def _is_foreign(started: Path) -> bool:
 
 def _finished(step: str) -> dict[int, str]:
     """Return the folders of the finished executions of the step in `step`, by number, in order."""
-    finished = numbered(_names(step), "execution-")
+    finished = numbered(names_in(step), "execution-")
     return {number: f"{step}/{name}" for number, name in sorted(finished.items())}
-
-
-def _names(folder: Path | str) -> list[str]:
-    try:
-        return os.listdir(folder)  # noqa: PTH208 (fleets have 100,000 folders)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 _LIMITS = {

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from proofmark.common.files import text_or_empty
+from proofmark.common.files import exists, text_or_empty
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.plan.step import Step
 from proofmark.runs.attempts import has_result, results
@@ -52,7 +52,7 @@ class Repeat:
 
 def disturbed_executions(executions: Collection[StepFiles]) -> int:
     """Return the number of `executions` if all of them were disturbed, else 0."""
-    return len(executions) if all(each.disturbed.exists() for each in executions) else 0
+    return len(executions) if all(exists(each.disturbed) for each in executions) else 0
 
 
 def needs_execution(files: RunFiles, step: Step) -> bool:

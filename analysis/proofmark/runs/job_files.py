@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+
+from proofmark.common.files import names_in
 
 _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 
@@ -24,6 +27,8 @@ class JobFiles:
     """``jobs/<id>/``."""
 
     folder: Path
+    REWRITTEN: ClassVar = frozenset({"busy", "busy.new", "fail-fast", "repeats"})
+    """The notes of an attempt that its job script changes while it runs."""
 
     @property
     def script(self) -> Path:
@@ -61,5 +66,5 @@ class JobFiles:
 
     def attempts(self) -> list[Path]:
         """Return the folders of the attempts, in order."""
-        names = (path.name for path in self.folder.glob("attempt-*"))
-        return [self.folder / name for _, name in sorted(numbered(names, "attempt-").items())]
+        found = numbered(names_in(self.folder), "attempt-")
+        return [self.folder / name for _, name in sorted(found.items())]

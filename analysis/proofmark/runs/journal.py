@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_regular
+from proofmark.common.files import paths_in, read_regular
 from proofmark.common.json_text import parse_json
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.firmware import Scalar
@@ -201,7 +201,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
 
 def journals(run: Path) -> list[Journal]:
     """Return the journals of a run, by node."""
-    return [Journal(run, path.stem) for path in sorted(RunFiles(run).journal.glob("*.jsonl"))]
+    return [Journal(run, path.stem) for path in paths_in(RunFiles(run).journal, "*.jsonl")]
 
 
 def unverified(run: Path, nodes: Iterable[str], mode: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from proofmark.common.errors import BadInput
-from proofmark.common.files import read_text
+from proofmark.common.files import paths_in, read_text
 from proofmark.common.host_names import HostTable
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.nodesets import is_name
@@ -71,7 +71,7 @@ class _Attempt:
 
     def entries(self, following: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
         """Yield the attempt on each node; `following` is the folder of the next attempt, if any."""
-        hosts = {path.stem for end in _ENDS for path in self.folder.glob(f"*{end}")}
+        hosts = {path.stem for end in _ENDS for path in paths_in(self.folder, f"*{end}")}
         for host in sorted(filter(is_name, hosts)):
             for entry in self._on_node(host, following):
                 yield host, entry

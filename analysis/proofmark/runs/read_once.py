@@ -7,7 +7,7 @@ import os
 from collections.abc import Set
 from functools import cached_property
 
-from proofmark.common.files import read_bytes
+from proofmark.common.files import names_in, read_bytes
 from proofmark.common.input_limits import MAX_OUTPUT_BYTES
 
 
@@ -32,10 +32,7 @@ class ReadOnce:
         Raises:
             OSError: the folder cannot be listed.
         """
-        try:
-            return frozenset(os.listdir(self.folder))  # noqa: PTH208 (a run has 100,000 folders)
-        except (FileNotFoundError, NotADirectoryError):
-            return frozenset()
+        return frozenset(names_in(self.folder))
 
     def read(self, name: str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
         """Return the content of the file `name`, as `read_bytes`.

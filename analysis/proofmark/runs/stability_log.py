@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from proofmark.common.errors import BadInput
-from proofmark.common.files import open_to_append, read_bytes
+from proofmark.common.files import exists, open_to_append, read_bytes
 from proofmark.common.input_limits import MAX_HISTORY_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.plan.plan import Job
@@ -75,7 +75,7 @@ def _of(run: Run, job: Job) -> Iterator[JobRun]:
             parts.append([])
         parts[-1].append(line)
     for place, part in enumerate(parts):
-        still = place == len(parts) - 1 and folder.files.ticket.exists()
+        still = place == len(parts) - 1 and exists(folder.files.ticket)
         yield _job_run(job, part, still=still)
 
 

@@ -17,7 +17,7 @@ from pydantic import RootModel
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import ON, note_failed_nodes, take_failed_nodes
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import paths_in, read_json, write_whole
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
@@ -92,7 +92,7 @@ def read_stage_faults(run: Run) -> tuple[StageFault, ...]:
     Raises:
         BadInput: a file is damaged.
     """
-    paths = sorted(run.files.stage_faults.glob("*.json"))
+    paths = paths_in(run.files.stage_faults, "*.json")
     planned = run.plan.nodes() if paths else []
 
     def of_plan(fault: StageFault) -> StageFault:

@@ -88,7 +88,7 @@ def _unfinished(files: StepFiles, step: Step, active: bool) -> StepState:
         return StepState(step, "waiting")
     try:
         started = running.started.stat().st_mtime
-    except FileNotFoundError:  # it is being started, or it has just ended
+    except (FileNotFoundError, NotADirectoryError):  # it is being started, or it has just ended
         started = None
     return StepState(step, "running" if active else "interrupted", started=started)
 

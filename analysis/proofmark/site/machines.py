@@ -10,6 +10,7 @@ from typing import Any
 
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import ranks_inside
+from proofmark.common.files import is_regular
 from proofmark.site.discovery import discover
 from proofmark.site.hardware import Hardware
 from proofmark.site.inventory import Site
@@ -95,7 +96,7 @@ def _topology(folder: Path, declaration: str) -> Topology:
     """Read hwloc's synthetic notation, or the XML file in `folder` that `declaration` names."""
     if declaration.endswith(".xml"):
         path = folder / declaration
-        if not path.is_file():
+        if not is_regular(path):
             raise bad_input(path, "", "no such file", "hwloc's XML, named in the partition's facts")
         return Topology.from_file(path)
     return _synthetic(" ".join(declaration.split()))

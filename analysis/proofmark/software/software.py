@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from proofmark.common.files import read_json
+from proofmark.common.files import exists, read_json
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run import Run
@@ -199,7 +199,7 @@ def software_of(run: Run) -> Software:
     Raises:
         BadInput: the file of the run is damaged, or missing although a step was started.
     """
-    built = run.files.software.exists() or run.files.steps.exists()
+    built = exists(run.files.software) or exists(run.files.steps)
     if run.plan.imported or not built:
         return Software(packages={})
     return read_json(run.files.software, Software)

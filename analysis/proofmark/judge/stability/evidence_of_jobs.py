@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from proofmark.common.files import text_or_empty
+from proofmark.common.files import paths_in, text_or_empty
 from proofmark.judge.stability.job_causes import Shown, cause_of
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import attempts
@@ -52,7 +52,7 @@ def _shown(run: Run, each: JobRun, until: float, reasons: Reasons) -> Shown:
     step = each.job.steps[0].id
     folder = run.files.step(step).folder
     own = [one for one in attempts(folder) if each.submitted - 1 <= one.start_s < until]
-    places = [own[-1].files] if own else [*map(StepFiles, sorted(folder.glob("unfinished-*")))]
+    places = [own[-1].files] if own else [*map(StepFiles, paths_in(folder, "unfinished-*"))]
     outputs = [path for place in places for path in (place.stdout, place.stderr)]
     said = map(text_or_empty, [*outputs, run.files.job(each.job.id).messages])
     if not own:

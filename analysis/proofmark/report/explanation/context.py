@@ -11,7 +11,7 @@ from pathlib import Path
 from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
-from proofmark.common.files import read_json, text_or_empty
+from proofmark.common.files import exists, is_regular, read_json, text_or_empty
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.plan.plan import Job
 from proofmark.plan.step import Step
@@ -78,7 +78,7 @@ class Context:
         """The programs of the run; None if they are not installed or their file is damaged."""
         path = self.run.files.software
         try:
-            return read_json(path, Software) if path.exists() else None
+            return read_json(path, Software) if exists(path) else None
         except BadInput:
             return None
 
@@ -86,7 +86,7 @@ class Context:
     def script(self) -> Path:
         """The script that runs the program on the nodes of a measurement."""
         per_node = self.files.node_script
-        return per_node if per_node.is_file() else self.files.script
+        return per_node if is_regular(per_node) else self.files.script
 
     @cached_property
     def script_text(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
 from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.common.files import exists, is_folder
 from proofmark.common.message import Message
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.references.derived import Derived, derive
@@ -144,7 +145,7 @@ def _notes(reference: Reference, context: Context) -> Iterator[str]:
 
 def _baseline_rows(context: Context) -> list[Row]:
     folder = context.run.files.baseline
-    if not folder.is_dir():
+    if not is_folder(folder):
         return []
     try:
         found, _ = read_baseline(folder)
@@ -157,7 +158,7 @@ def _baseline_rows(context: Context) -> list[Row]:
 
 def _expected_rows(context: Context) -> list[Row]:
     path = context.run.files.expected
-    if not path.exists():
+    if not exists(path):
         return []
     try:
         found = read_expected(path)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 
+from proofmark.common.files import is_regular
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
 from proofmark.plan.step import SCRATCH
@@ -30,7 +31,7 @@ def command_rows(context: Context) -> list[Row]:
     rows = [Row("case", f"{step.case}: {context.case.title}", f"benchmarks/{step.case}.yml")]
     if step.copies > 1:
         rows.append(Row("copies", f"{step.copies}", "started at the same time"))
-    if script.is_file():
+    if is_regular(script):
         rows.append(Row("script", f"{script.relative_to(context.run.folder)}", "in the run"))
     else:
         rows.append(Row("script", "not written yet", "the run writes it before its first job"))

@@ -23,7 +23,7 @@ def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Pat
     for step, newest in sorted(valid.items()):
         files = run.files.step(step)
         execution = numbered_execution(files, newest)
-        if not (execution.folder / "HPL.dat").is_file():
+        if not is_regular(execution.folder / "HPL.dat"):
             continue
         target = folder / step
         target.mkdir(parents=True, exist_ok=True)

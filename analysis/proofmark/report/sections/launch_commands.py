@@ -78,7 +78,9 @@ def _fold(run_data: RunData, state: StepState) -> Fold:
             codes=(command,) if command else (),
             items=_digests(step_files, executions, step.output) if command else (),
             links=tuple(
-                Link(files.link(path), _name(step_files, path)) for path in paths if path.is_file()
+                Link(files.link(path), _name(step_files, path))
+                for path in paths
+                if is_regular(path)
             ),
         ),
         "command",

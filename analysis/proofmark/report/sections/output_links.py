@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proofmark.common.files import is_regular
 from proofmark.records.columns import Record
 from proofmark.report.page import Link
 from proofmark.report.run_data import RunData
@@ -18,4 +19,4 @@ def output_links(run_data: RunData, record: Record) -> tuple[Link, ...]:
         return (Link(files.link(files.node_states), files.node_states.name),)
     execution = numbered_execution(files.step(record.step), record.attempt)
     outputs = (execution.stdout, execution.stderr)
-    return tuple(Link(files.link(path), path.name) for path in outputs if path.is_file())
+    return tuple(Link(files.link(path), path.name) for path in outputs if is_regular(path))

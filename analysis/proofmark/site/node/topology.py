@@ -16,6 +16,7 @@ from pathlib import Path
 
 from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.errors import bad_input
+from proofmark.common.files import read_text
 from proofmark.site.node import hwloc
 
 FAST: tuple[MemoryKind, ...] = ("mcdram", "hbm")
@@ -131,7 +132,7 @@ class Topology:
     @classmethod
     def from_file(cls, path: Path) -> Topology:
         """Return the topology in a file of hwloc's XML."""
-        return cls.from_xml(path.read_text(encoding="utf-8"), str(path))
+        return cls.from_xml(read_text(path), str(path))
 
     @classmethod
     def from_lstopo(cls, synthetic: str | None = None) -> Topology:
