@@ -29,11 +29,10 @@ from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
-from proofmark.report.write import write_report
-from proofmark.runs import checksums
+from proofmark.runs.evidence import seal
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.nodes import Node
-from proofmark.runs.run import open_run, site_of
+from proofmark.runs.run import site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
@@ -220,15 +219,17 @@ def measure(folder: Path) -> None:
         SystemExit: the verdict is not that of the written outputs.
     """
     laps = Laps()
-    run = open_run(folder)
+    run = seal(folder).run()
+    laps.lap("evidence")
     records, verdict = read_and_judge(run)
     laps.lap("parse and verdict")
     write_results(run, records, verdict)
     laps.lap("records.parquet, verdict.json, junit.xml, rma.csv")
-    write_report(run, verdict)
+    run_data = gather(run, verdict)
+    write_page(run_data)
     laps.lap("report.html")
-    checksums.write_checksums(run.folder)
-    laps.lap("SHA256SUMS")
+    write_summary(run_data)
+    laps.lap("summary.html, summary.pdf")
     print(f"  {len(verdict.results)} results {verdict.counts}, {len(verdict.bad.nodes)} bad nodes")
     if mistake := _mistake(verdict, sorted(site_of(run).hosts)):
         raise SystemExit(f"{folder}: {mistake}")

@@ -20,8 +20,7 @@ from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.machine.bmc import client
 from proofmark.machine.schedulers import slurm
 from proofmark.report.write import write_report
-from proofmark.runs import checksums
-from proofmark.runs.run import open_run
+from proofmark.runs.evidence import seal
 
 T = TypeVar("T")
 
@@ -153,11 +152,10 @@ def costs_of(folder: Path) -> dict[str, tuple[float, int]]:
         return made
 
     tracemalloc.start()
-    run = open_run(folder)
+    run = cost("evidence", lambda: seal(folder)).run()
     records, verdict = cost("verdict", lambda: read_and_judge(run))
     assert verdict.results
     cost("its files", lambda: write_results(run, records, verdict))
-    cost("checksums", lambda: checksums.write_checksums(run.folder))
     tracemalloc.stop()  # it doubles the time of the plots
     cost("page", lambda: write_report(run, verdict))
     return costs

@@ -19,10 +19,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
-from proofmark.judge.judging import judge_and_write
 from proofmark.plan.expansion import make_plan
-from proofmark.runs.nodes import collect_nodes
-from proofmark.runs.run import open_run
 from proofmark.site.machine import Machine
 from proofmark.twin.smpi import unpack
 
@@ -64,8 +61,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("measured")
     unpack(RUN, runs)
     (run,) = runs.iterdir()
-    collect_nodes(open_run(run))
-    judge_and_write(open_run(run))
+    assert main(["report", f"{run}"]) == 0
     return run
 
 

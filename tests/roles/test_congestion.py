@@ -13,7 +13,6 @@ from tests.fixtures.kit import Kit, make_kit, steps_of
 
 from proofmark.judge.judging import judge_run
 from proofmark.judge.slowdown import Slowdown
-from proofmark.runs.nodes import collect_nodes
 
 pytestmark = pytest.mark.root
 
@@ -127,7 +126,6 @@ def measured(folder: Path, load: str) -> dict[str, Slowdown]:
     run = kit.run()
     for step in steps_of(run):
         subprocess.run(["sh", step / "run.sh"], check=True)
-    collect_nodes(run)
     slowdowns = {each.record.metric: each for each in judge_run(run).slowdowns}
     for metric, each in slowdowns.items():
         ratios = ", ".join(f"{ratio:.2f}" for ratio in each.ratios)

@@ -15,7 +15,6 @@ from tests.rehearsal.room import Room
 from proofmark.jobs.execute import execute
 from proofmark.jobs.scripts import PROBE
 from proofmark.judge.judging import judge_run
-from proofmark.runs.nodes import collect_nodes
 from proofmark.site.execution import Queue
 
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.soak]
@@ -67,7 +66,6 @@ def test_a_node_that_throttles_itself_is_named(
         thread.start()
         execute(run, "slurm", lambda line: None)
         thread.join()
-    collect_nodes(run)
     verdict = judge_run(run)
     rates = {result.record.node: result.record.value or 0.0 for result in verdict.results}
     slow = rates.pop(room.victim) / median(rates.values())

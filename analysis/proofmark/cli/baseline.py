@@ -9,12 +9,10 @@ from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.command_inputs import site_arguments, site_of_run
+from proofmark.cli.evidence import checked_acceptance
 from proofmark.cli.output import print_line, print_table
-from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.runs import checksums
-from proofmark.runs.anchors import compare_inputs
-from proofmark.runs.answer import answer
-from proofmark.runs.run_names import NamedRun, open_names
+from proofmark.common.errors import bad_input
+from proofmark.runs.run_names import open_names
 from proofmark.site.accepted_baseline import (
     ACCEPTED,
     STATE,
@@ -53,7 +51,6 @@ def _accept(options: Namespace) -> None:
     # scipy takes a quarter of a second; other uses of this module do not need it.
     from proofmark.judge.accepting import (
         Acceptance,
-        JudgedFigures,
         accepted_baseline,
         extended,
         judged_figures,
@@ -61,37 +58,26 @@ def _accept(options: Namespace) -> None:
 
     run = open_names(options.folder)
     site = site_of_run(options, run)
-    signed = _signed(run, options.signers or site.inventory / SIGNERS)
-    judged = answer(run.folder, judged_figures, JudgedFigures)
-    stated = Acceptance(
-        options.name,
-        datetime.now(UTC),
-        signed.signer,
-        signed.sha256,
-        options.reason,
-        options.label,
-    )
-    made, figures = accepted_baseline(run.id, judged, site, stated)
+    signers = options.signers or site.inventory / SIGNERS
+    with checked_acceptance(options.folder, signers) as (signed, sealed):
+        if sealed.id != run.id:
+            raise bad_input("RUN", "", f"signed evidence of {sealed.id}", f"that of {run.id}")
+        signer = ", ".join(signed.signers)
+        stated = Acceptance(
+            options.name,
+            datetime.now(UTC),
+            signer,
+            signed.sha256,
+            options.reason,
+            options.label,
+        )
+        made, figures = accepted_baseline(run.id, judged_figures(sealed), site, stated)
     folder = baseline_folder(site.inventory, site.partition_name, made.name)
     if (folder / STATE).exists() and not options.replace:
         made, figures = extended(*read_baseline(folder), made, figures)
     write_baseline(folder, made, figures)
-    print_line(f"accepted: {run.id}, signed by {signed.signer}, {made.runs[-1].verdict}")
+    print_line(f"accepted: {run.id}, signed by {signer}, {made.runs[-1].verdict}")
     print_line(f"baseline {made.name}: {len(made.runs)} runs in {folder}")
-
-
-def _signed(run: NamedRun, signers: Path) -> checksums.Checked:
-    """Return the signer and the checksums of `run`.
-
-    Raises:
-        BadInput: the run is not signed by one of `signers`, or differs from what was signed.
-    """
-    checked = checksums.verify(run.folder, signers)
-    wrong = checked.wrong or compare_inputs(run.folder, checked.sums).wrong
-    if wrong:
-        accepted = f"as signed by {checked.signer}"
-        raise BadInput(*(InputError(str(run.folder), "", line, accepted) for line in wrong))
-    return checked
 
 
 def _show(options: Namespace) -> None:

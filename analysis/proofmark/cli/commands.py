@@ -77,8 +77,11 @@ GROUPS: Mapping[str, Lines] = {
         "io500": ("cli.io500_command", "compute the scores of submissions to IO500 again"),
     },
     "keep": {
-        "sign": ("cli.sign", "write the checksums of a run and sign them with an ssh key"),
-        "verify": ("cli.sign", "check a run against its signed checksums"),
+        "sign": (
+            "cli.sign",
+            "sign the evidence, the verdict and the page of a run with an ssh key",
+        ),
+        "verify": ("cli.sign", "check a signed acceptance, and judge its evidence again"),
         "baseline": ("cli.baseline", "accept a signed run as the reference of later runs"),
         "tune": ("cli.tune", "accept the best values of a search as facts of the partition"),
         "export": ("cli.report", "write a run in the format of another program"),
@@ -111,12 +114,11 @@ GROUPS: Mapping[str, Lines] = {
 STAGE = "stage"
 """The command that has the commands of playbooks; ``--help`` does not have it."""
 STAGES: Lines = {
-    "stage keep-inputs": ("cli.run_command", "keep the digests of the inputs of a run"),
     "stage record-software": ("cli.run_command", "record the programs of a run"),
     "stage check-programs": ("cli.program_check", "check the programs on the nodes of a run"),
     "stage build-program": ("cli.software_command", "compile a program of the kit"),
     "stage execute": ("cli.run_command", "run the jobs of a run and wait for their end"),
-    "stage collect": ("cli.run_command", "write the facts of the nodes of a run"),
+    "stage collect": ("cli.run_command", "seal what is new in a run as its evidence"),
     "stage gate-decide": ("cli.gate", "decide which nodes of a run return to service"),
 }
 """The commands of playbooks."""

@@ -8,16 +8,17 @@ from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, Words, complete, verb_argument
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
+from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line, print_table
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.text import one_line
+from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.plan.planned_items import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
-from proofmark.runs.checksums import is_signed
-from proofmark.runs.owner import as_owner
-from proofmark.runs.run_files import RunFiles
-from proofmark.runs.waivers import Waiver, add_waiver, check, signed
+from proofmark.runs.run import site_of
+from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
 from proofmark.site.contract_document import CONTRACT, Contract, ContractItem, read_contract
 from proofmark.site.inventory import Inventory
 
@@ -27,7 +28,8 @@ def arguments(parser: ArgumentParser) -> None:
     verb_argument(parser, VERBS)
     site_argument(parser, "the site")
     limit_argument(parser, "a partition (default: all)", default="compute")
-    run = parser.add_argument("--run", type=Path, metavar="RUN", help="waive: the run's folder")
+    note = "waive: the run's folder"
+    run = parser.add_argument("--run", dest="waived_run", type=Path, metavar="RUN", help=note)
     complete(run, Words.RUN)
     parser.add_argument("--item", default="", help="waive: the number of the item")
     parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
@@ -94,24 +96,48 @@ def _show(_: Namespace, __: Inventory, document: Contract) -> None:
 
 
 def _waive(options: Namespace, _: Inventory, document: Contract) -> None:
-    """Waive an item for a run, with the signature of a signer of the contract."""
-    if not options.run or not options.key:
-        raise bad_input(
-            "waive", "", "no --run or no --key", "--run RUN --item N --by NAME --key FILE"
-        )
-    folder = options.run.resolve()
-    with as_owner(folder):
-        closed = is_signed(folder)
-    if closed:
-        raise bad_input("--run", "", f"{folder.name}: signed", "a run that is not signed yet")
-    stated = {"item": options.item, "by": options.by, "reason": options.reason}
+    """Waive an item that a run misses, with the signature of a signer of the contract."""
+    from proofmark.judge.judging import judge_run  # it judges; the other verbs need it not
+
+    if not options.waived_run or not options.key:
+        accepted = "--run RUN --item N --by NAME --key FILE"
+        raise bad_input("waive", "", "no --run or no --key", accepted)
+    stated = {"item": options.item, "by": options.by, "reason": one_line(options.reason)}
     if empty := [name for name, text in stated.items() if not text.strip()]:
         raise bad_input(f"--{empty[0]}", "", "nothing", "a text")
-    waiver = signed(Waiver(**stated, date=datetime.now(UTC).date()), folder.name, options.key)
-    check(waiver, folder.name, document, "--item, --by and --key")
-    with as_owner(folder):
-        add_waiver(RunFiles(folder), waiver)
-    print_line(f"waived: item {waiver.item} by {waiver.by} on {waiver.date}: {waiver.reason}")
+    numbers = [item.number for item in document.items]
+    if options.item not in numbers:
+        raise bad_input("--item", "", options.item, f"an item: {', '.join(numbers)}")
+    run = evidence_of(options.waived_run)
+    contract, seal = site_of(run).contract, run.seal
+    if contract is None or seal is None or digest_of(contract) != digest_of(document):
+        found = "another contract than that of the run, which was sealed at its start"
+        raise bad_input("-i", CONTRACT, found, "the site with the contract of the run")
+    verdict = judge_run(run)
+    outcome = next((each for each in verdict.limits if _is_item(each, options.item)), None)
+    if outcome is None or outcome.outcome == "PASS" or outcome.waiver:
+        found = outcome.outcome if outcome and not outcome.waiver else "waived, or not of this run"
+        raise bad_input("--item", "", f"{options.item}: {found}", "an item that the run misses")
+    waiver = Waiver(
+        **stated,
+        run=run.id,
+        contract=digest_of(contract),
+        evidence=seal.digest,
+        outcome=outcome.outcome,
+        worst=outcome.worst.value if outcome.worst else None,
+        date=datetime.now(UTC).date(),
+    )
+    waiver = signed(waiver, options.key)
+    check(waiver, document, "--by and --key")
+    add_waiver(run.products, waiver)
+    print_line(
+        f"waived: item {waiver.item}, {waiver.outcome}, by {waiver.by} on {waiver.date}: "
+        f"{waiver.reason}"
+    )
+
+
+def _is_item(outcome: LimitOutcome, number: str) -> bool:
+    return outcome.item is not None and outcome.item.number == number
 
 
 def limit_text(item: ContractItem) -> str:

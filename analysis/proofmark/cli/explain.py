@@ -12,8 +12,8 @@ from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.newest import with_link
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.report.explanation.explanation import explain as explain_step
+from proofmark.runs.evidence import open_newest
 from proofmark.runs.latest import newest_run
-from proofmark.runs.run import open_run
 
 RUNS = Path("runs")
 STEPS = "steps"
@@ -62,7 +62,7 @@ def explain(options: Namespace) -> int:
     """Print the sections of the explanation of a step."""
     from proofmark.cli.preview import unwritten  # it imports all plug-ins
 
-    run = open_run(options.folder or with_link(newest_run(RUNS)))
+    run = open_newest(options.folder or with_link(newest_run(RUNS)))
     found = explain_step(run, options.step, partial(unwritten, run))
     if options.json:
         print_json(found.as_json())

@@ -15,6 +15,7 @@ from pydantic import AfterValidator
 from proofmark.cli.amounts import above_zero
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.command_inputs import runs_folder_argument, site_arguments, suite_argument
+from proofmark.cli.evidence import evidence_of
 from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
@@ -38,7 +39,7 @@ from proofmark.machine.scheduler import reserving, user_name
 from proofmark.runs.checks import Check, last_checks, read_checks, vendor_file
 from proofmark.runs.gates import GateState, begin_gate, gates, open_gate, unnamed_gate
 from proofmark.runs.nodes import nodes_of
-from proofmark.runs.run import benchmarks_of, open_run
+from proofmark.runs.run import benchmarks_of
 from proofmark.runs.run_lock import is_lock_held
 from proofmark.runs.state import site_folder
 from proofmark.site.inventory import Site, load_site
@@ -250,7 +251,7 @@ def _decide_arguments(parser: ArgumentParser) -> None:
 
 def decide_nodes(options: Namespace) -> int:
     """Print the decision about each node of a run as JSON."""
-    opened = open_run(options.folder)
+    opened = evidence_of(options.folder)
     verdict = judge_run(opened)
     accept, benchmarks = options.accept_unjudged, benchmarks_of(opened)
     decisions = decisions_of(verdict, opened.plan, benchmarks, accept_unjudged=accept)
@@ -344,6 +345,10 @@ COMMANDS = {
         traced=False,
     ),
     "stage gate-decide": Command(
-        decide_nodes, "stage gate-decide runs/latest-local", _decide_arguments
+        decide_nodes,
+        "stage gate-decide runs/latest-local",
+        _decide_arguments,
+        rights=Rights.OF_ROOT,
+        traced=False,
     ),
 }

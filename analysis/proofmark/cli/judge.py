@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from proofmark.cli.command import Command, language_argument, run_argument, runs_argument
+from proofmark.cli.evidence import run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
 from proofmark.common.sentences import localized
@@ -24,7 +25,7 @@ from proofmark.judge.shared_traits import differences, software_traits
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.adopted import files_of_executions
-from proofmark.runs.run import Run, benchmarks_of, open_run
+from proofmark.runs.run import Run, benchmarks_of
 from proofmark.software.software import software_of
 
 
@@ -38,7 +39,7 @@ def _verdict_arguments(parser: ArgumentParser) -> None:
 def verdict(options: Namespace) -> int:
     """Judge a run and print the verdict."""
     with in_language(options.language):
-        run = open_run(options.folder)
+        run = run_to_show(options.folder)
         answer = judge_run(run)
         if options.json:
             write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
@@ -114,7 +115,7 @@ def _claims_arguments(parser: ArgumentParser) -> None:
 
 def claims(options: Namespace) -> int:
     """Print whether the claims of the papers hold in runs. This is information: exit code 0."""
-    runs = [open_run(folder) for folder in options.folders]
+    runs = [run_to_show(folder) for folder in options.folders]
     answers = answers_of((run, judge_run(run)) for run in runs)
     if options.json:
         print_json([answer.as_json() for answer in answers])
@@ -134,7 +135,7 @@ def _compare_arguments(parser: ArgumentParser) -> None:
 
 def compare(options: Namespace) -> int:
     """Compare later runs with the first one."""
-    runs = [open_run(folder) for folder in options.folders]
+    runs = [run_to_show(folder) for folder in options.folders]
     if len({run.folder for run in runs}) < max(2, len(runs)):
         named = ", ".join(run.id for run in runs)
         raise bad_input("RUN", "", named, "two or more different runs")

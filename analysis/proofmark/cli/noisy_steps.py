@@ -13,7 +13,6 @@ from proofmark.plan.step import Step
 from proofmark.runs.attempts import has_result
 from proofmark.runs.decisions import add_decisions, read_decisions
 from proofmark.runs.journal import unverified
-from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.state import proofs_of
 
@@ -34,7 +33,6 @@ def repeat_noisy_steps(run: Run, say: Callable[[str], None]) -> None:
     """
     steps = _repeatable(run)
     while True:
-        collect_nodes(run)
         evidence = evidence_of(run)
         known = read_decisions(run.files).more
         spent = sum(count * steps[name].wall_s for name, count in known.items() if name in steps)

@@ -6,7 +6,8 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.command import Command, complete, language_argument, run_argument
+from proofmark.cli.command import Command, Rights, complete, language_argument, run_argument
+from proofmark.cli.evidence import evidence_of, run_to_show
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.failed_nodes import note_failed_nodes
@@ -19,8 +20,6 @@ from proofmark.report.exports.formats import FORMATS
 from proofmark.report.exports.formats import export as export_run
 from proofmark.report.products import write_products
 from proofmark.runs.asked import acceptance_command
-from proofmark.runs.checksums import write_checksums
-from proofmark.runs.run import open_run
 
 
 def _report_arguments(parser: ArgumentParser) -> None:
@@ -48,10 +47,9 @@ def report(options: Namespace) -> int:
 
 
 def _report(options: Namespace) -> int:
-    run = open_run(options.folder)
+    run = evidence_of(options.folder)
     written = write_products(run, summary=options.summary)
-    answer, path = written.run_data.verdict, written.pages[0]
-    write_checksums(run.folder, written.sums)
+    answer, path = written.verdict, written.pages[0]
     if not options.json:
         print(*written.pages, sep="\n")
         return 0
@@ -59,7 +57,7 @@ def _report(options: Namespace) -> int:
     if code:
         note_failed_nodes(failed_nodes(answer, run.plan))
     again = "" if run.plan.imported else acceptance_command(run, written.run_data.site)
-    here = _from_here(run.folder)
+    here = _from_here(options.folder.resolve())
     lines = ending(answer, f"{path}", here, again=again, strict=options.strict)
     meaning = answer.headline(strict=options.strict).word
     print_json(
@@ -95,7 +93,7 @@ def export(options: Namespace) -> int:
     if options.format not in FORMATS:
         found = f"{options.format!r}{nearest(options.format, FORMATS)}"
         raise bad_input("--format", "", found, ", ".join(sorted(FORMATS)))
-    run = open_run(options.folder)
+    run = run_to_show(options.folder)
     records, answer = read_and_judge(run)
     written = export_run(options.format, run, records, answer, options.output)
     for path in written:
@@ -111,6 +109,8 @@ def export(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "report": Command(report, "report runs/latest-local --summary", _report_arguments),
+    "report": Command(
+        report, "report runs/latest-local --summary", _report_arguments, rights=Rights.OF_ROOT
+    ),
     "export": Command(export, "export runs/latest-local --format nhc -o nhc", _export_arguments),
 }

@@ -9,8 +9,9 @@ from functools import partial
 
 from proofmark.cli.amounts import above_zero
 from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.evidence import COLLECT
 from proofmark.cli.input import read_stdin
-from proofmark.cli.output import print_line
+from proofmark.cli.output import print_json, print_line
 from proofmark.cli.site import node_names
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.files import read_json
@@ -29,9 +30,9 @@ from proofmark.jobs.step_programs import repeated_commands, unselected_rails
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
-from proofmark.runs.anchors import anchor
 from proofmark.runs.cost_history import measured_cost
-from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.evidence import acceptance_folder, read_evidence, seal
+from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import (
     Run,
     benchmarks_of,
@@ -71,15 +72,17 @@ def rerun(options: Namespace) -> int:
     refuse_imported(run)
     refuse_unseen(site_of(run), run.folder)
     rerun_steps(run, pick(run, options.steps), say, options.replaces)
-    collect_nodes(run)
+    _seal_own(run)
     return 0
 
 
-def keep_inputs(options: Namespace) -> int:
-    """Keep the digests of the inputs of a run in the state of its site."""
-    if anchor(options.folder) is None:
-        say("the digests of the inputs are not kept: the state or the run is in a folder of others")
-    return 0
+def _seal_own(run: Run) -> None:
+    """Seal what is new in `run`, unless another user seals it."""
+    folder = acceptance_folder(run.folder)
+    if folder == run.folder:
+        seal(run.folder)
+    else:
+        say(f"{run.id}: {folder} has the evidence; its user takes up what is new: {COLLECT}")
 
 
 def _record_arguments(parser: ArgumentParser) -> None:
@@ -178,13 +181,20 @@ def _causes(run: Run, jobs: Sequence[JobRun]) -> Sequence[JobCause | None]:
 
 
 def collect(options: Namespace) -> int:
-    """Write ``nodes/*.json`` and print the paths; return 1 if a node did not prove its state."""
-    run = open_run(options.folder)
-    paths = collect_nodes(run)
-    for path in paths:
-        print_line(f"{path}")
-    if not paths:
-        print_line(f"{run.id}: no job has left a report of a node")
+    """Seal what is new in a run; return 1 if a node did not prove its state."""
+    known = read_evidence(acceptance_folder(options.folder))
+    evidence = seal(options.folder)
+    run = evidence.run()
+    print_json(
+        {
+            "folder": f"{evidence.folder}",
+            "number": evidence.newest.number,
+            "sha256": evidence.digest,
+            "changed": known is None or known.digest != evidence.digest,
+        }
+    )
+    for path, change in evidence.newest_changes.items():
+        say(f"{path}: {change} after it was sealed; the sealed content counts")
     unproven = {
         host: "; ".join(probe.reason for probe in node.damaged)
         for host, node in nodes_of(run).items()
@@ -207,8 +217,7 @@ COMMANDS = {
     "stage execute": Command(
         execute, "stage execute runs/latest-local", _execute_arguments, rights=Rights.NONE
     ),
-    "stage keep-inputs": Command(
-        keep_inputs, "stage keep-inputs runs/latest-local", rights=Rights.OF_ROOT, traced=False
+    "stage collect": Command(
+        collect, "stage collect runs/latest-local", rights=Rights.OF_ROOT, traced=False
     ),
-    "stage collect": Command(collect, "stage collect runs/latest-local"),
 }

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.evidence import ChangedAcceptance, checked_acceptance, evidence_of
 from proofmark.cli.output import print_line
-from proofmark.common.errors import BadInput, InputError
+from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.files import read_regular
 from proofmark.common.progress_lines import say
-from proofmark.judge.written import WrittenVerdict, read_written
-from proofmark.report.products import compare_products
-from proofmark.runs import checksums
-from proofmark.runs.anchors import compare_inputs
-from proofmark.runs.owner import as_owner
+from proofmark.judge.written import WrittenVerdict, read_written, refuse_unfinished
+from proofmark.report.products import differences, differing, made_of, other_versions, write_again
+from proofmark.runs import acceptance
+from proofmark.runs.evidence import read_evidence
+from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 
 
@@ -24,22 +27,70 @@ def _sign_arguments(parser: ArgumentParser) -> None:
 
 
 def sign(options: Namespace) -> int:
-    """Write the products of a run again, compare, write its checksums and sign them.
+    """Sign the evidence of a run with what is made from it, or add a signature to such a folder.
 
     Raises:
-        BadInput: a product is not that of the raw outputs, an input is not that of the start, or
-            the run cannot be signed.
+        BadInput: the run is unfinished, a product is not that of the evidence, or ssh-keygen
+            refuses.
     """
     folder = options.folder.resolve()
-    sums = checksums.whole_checksums(folder)
-    products, inputs = compare_products(folder, sums), compare_inputs(folder, sums)
-    if wrong := [*filter(None, (products.unknown,)), *products.wrong, *inputs.wrong]:
-        accepted = f"what `proofmark report {folder}` writes; nodes/: `proofmark stage collect`"
-        raise BadInput(*(InputError(f"{folder}", "", line, accepted) for line in wrong))
-    for line in (*products.notes, *filter(None, (inputs.unknown,))):
-        say(f"not checked: {line}")
-    print_line(f"{checksums.sign(folder, options.key, sums)}")
+    if (folder / acceptance.SUMS).exists():
+        content = _listed_again(folder)
+        print_line(f"{acceptance.sign(folder, options.key, content)}")
+        return 0
+    run = evidence_of(folder)
+    made = made_of(run.products)
+    if other := other_versions(made):
+        found = f"written by other versions: {other}"
+        raise bad_input(run.products.made, "", found, "a new report: proofmark report RUN")
+    assert run.seal is not None
+    with acceptance.new_signed(run.seal.folder) as new:
+        written = write_again(run, made, RunFiles(new))
+        refuse_unfinished(run, written.verdict)
+        if wrong := [*differing(new, run.products)]:
+            accepted = f"what `proofmark report {folder}` writes"
+            raise BadInput(
+                *(InputError(f"{run.seal.folder}", "", each, accepted) for each in wrong)
+            )
+        content = acceptance.sums_of(new)
+        same = _signed_before(run.seal.folder, content)
+        signature = acceptance.sign(same or new, options.key, content)
+        if same:
+            shutil.rmtree(new)
+    newest = same or acceptance.signed_folders(run.seal.folder)[0]
+    print_line(f"{newest / signature.name}")
     return 0
+
+
+def _signed_before(folder: Path, content: bytes) -> Path | None:
+    """Return the newest signed folder of an acceptance if it has this list; else None."""
+    for newest in acceptance.signed_folders(folder)[:1]:
+        if read_regular(newest / acceptance.SUMS) == content:
+            return newest
+    return None
+
+
+def _listed_again(folder: Path) -> bytes:
+    """Return the list of a signed folder, if its files are those that its evidence gives.
+
+    Raises:
+        BadInput: they are not, or they were written by other versions.
+    """
+    with acceptance.private_copy(folder) as place:
+        content = read_regular(place / acceptance.SUMS)
+        wrong = [*acceptance.differences(place, content)]
+        evidence = None if wrong else read_evidence(place)
+        if evidence:
+            run = evidence.run()
+            made = made_of(run.products)
+            if other := other_versions(made):
+                found = f"written by other versions: {other}"
+                raise bad_input(folder, "", found, "the versions that wrote it")
+            wrong += differences(run, made)
+        if wrong:
+            accepted = "what was signed, made from its evidence"
+            raise BadInput(*(InputError(f"{folder}", "", each, accepted) for each in wrong))
+    return content
 
 
 def _verify_arguments(parser: ArgumentParser) -> None:
@@ -60,40 +111,55 @@ def _verify_arguments(parser: ArgumentParser) -> None:
 
 
 def verify(options: Namespace) -> int:
-    """Check a run against its signed checksums and its raw outputs; print the signed verdict last.
+    """Check a signed acceptance, judge its evidence again, and print the signed verdict last.
 
     Returns:
-        0, or 1 if a file differs, a link leaves the run, the run was renamed or is unfinished.
+        0, or 1 if a file is not as it was signed, or is not what the evidence gives.
     """
-    folder = options.folder.resolve()
-    checked = checksums.verify(folder, options.signers, options.revoked)
-    with as_owner(folder):
-        verdict = read_written(RunFiles(folder).verdict)
-    wrong = [*checked.wrong, *_unfit(folder.name, verdict)]
-    if not wrong:  # else the files are not those that were signed
-        compared = compare_products(folder, checked.sums), compare_inputs(folder, checked.sums)
-        wrong += [line for each in compared for line in each.wrong]
-        for line in (line for each in compared for line in (*each.notes, each.unknown) if line):
-            say(f"not checked: {line}")
-    for line in wrong:
-        print_line(line)
-    if wrong or verdict is None:
-        print_line(f"{folder.name}: {len(wrong)} differences from what {checked.signer} signed")
+    name = options.folder.name
+    try:
+        with checked_acceptance(options.folder, options.signers, options.revoked) as checked:
+            signed, run = checked
+            verdict = _written_verdict(run)
+            wrong = [*_judged_again(run, verdict)]
+            line = verdict.line
+    except ChangedAcceptance as error:
+        signed, wrong, line = error.checked, list(error.checked.wrong), None
+    for each in signed.others:
+        say(f"not accepted: {each}")
+    for each in wrong:
+        print_line(each)
+    signers = ", ".join(signed.signers)
+    if wrong or line is None:
+        print_line(f"{name}: {len(wrong)} differences from what {signers} signed")
         return 1
-    print_line(f"{folder.name}: as signed by {checked.signer}")
-    print_line(verdict.line)
+    print_line(f"{name}: as signed by {signers}")
+    print_line(line)
     return 0
 
 
-def _unfit(name: str, verdict: WrittenVerdict | None) -> Iterator[str]:
-    """Yield why the verdict is not that of the finished run `name`."""
-    if verdict is None:
-        yield "verdict.json: no verdict"
-        return
-    if verdict.run != name:
-        yield f"verdict.json: of the run {verdict.run}"
+def _judged_again(run: Run, verdict: WrittenVerdict) -> Iterator[str]:
+    """Yield each product that is not what the evidence gives, if these versions wrote it."""
     if verdict.missing:
         yield f"unfinished: {verdict.missing} of {verdict.coverage.expected} steps are missing"
+    made = made_of(run.products)
+    if other := other_versions(made):
+        say(f"not judged again here: judged by {other}")
+        return
+    yield from differences(run, made)
+
+
+def _written_verdict(run: Run) -> WrittenVerdict:
+    """Return the verdict of a signed acceptance.
+
+    Raises:
+        BadInput: it has no verdict.
+    """
+    verdict = read_written(run.products.verdict)
+    if verdict is None or verdict.run != run.id:
+        found = "no verdict of this run"
+        raise bad_input(run.products.verdict, "", found, f"the verdict of {run.id}")
+    return verdict
 
 
 COMMANDS = {

@@ -16,7 +16,6 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import open_to_append
 from proofmark.common.processes import TRACE
 from proofmark.common.progress_lines import say
-from proofmark.runs.checksums import is_signed
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_files import RunFiles
 
@@ -49,7 +48,7 @@ def start_trace(run: Path | None) -> None:
 
 def _may_have_trace(run: Path) -> bool:
     """Return whether a trace may be written into the folder `run`."""
-    return RunFiles(run).plan.is_file() and not is_signed(run)
+    return RunFiles(run).plan.is_file()
 
 
 def report_crash(error: Exception, run: object, *, verbose: bool) -> None:

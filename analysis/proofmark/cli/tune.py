@@ -9,12 +9,12 @@ from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.command_inputs import kit_benchmarks, site_arguments, site_of_run
+from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.files import text_or_empty, write_whole
 from proofmark.common.yaml_models import load
-from proofmark.judge.tuning import TunedFacts, tuned_facts
-from proofmark.runs.answer import answer
+from proofmark.judge.tuning import tuned_facts
 from proofmark.runs.run_names import open_names
 from proofmark.site.literals import literal_yaml
 from proofmark.site.tuned import FILE, TUNED, Tuned, TunedFile
@@ -44,7 +44,7 @@ def tune(options: Namespace) -> int:
 def _accept(options: Namespace) -> None:
     """Write the best values of the searches of a run into the facts of its partition."""
     site = site_of_run(options, open_names(options.folder))
-    accepted = answer(options.folder, tuned_facts, TunedFacts).cases
+    accepted = tuned_facts(evidence_of(options.folder)).cases
     _refuse_other_facts(accepted)
     path = site.facts / FILE
     before = text_or_empty(path)

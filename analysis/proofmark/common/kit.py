@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from proofmark import __version__
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.home import ansible_constants, expanded
 
 VARIABLE = "PROOFMARK_KIT"
@@ -45,6 +46,16 @@ def kit_folder(environment: Mapping[str, str] = os.environ) -> Path:
         f"ANSIBLE_COLLECTIONS_PATH, or one of both in {VARIABLE}"
     )
     raise bad_input("the kit", "", f"no folder with {SUITES}", accepted)
+
+
+def kit_commit() -> str:
+    """Return the commit of the checkout of the kit; empty if it is no checkout, or without git."""
+    try:
+        command = ["git", "-C", f"{kit_folder()}", "rev-parse", "HEAD"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except (BadInput, OSError):
+        return ""
+    return done.stdout.strip() if not done.returncode else ""
 
 
 def _has_cases(folder: Path) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from proofmark.common.files import replacing, write_whole, write_whole_bytes
+from proofmark.common.files import exists, is_folder, replacing, write_whole, write_whole_bytes
+from proofmark.common.nodesets import folded
 from proofmark.common.parallel import gc_paused, parallel_map
+from proofmark.common.text import one_line
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims_of_runs import answers_of
@@ -23,6 +25,7 @@ from proofmark.judge.stability.sampling import items_of
 from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
+from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_run
@@ -33,8 +36,8 @@ from proofmark.runs.nodes import nodes_of
 from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.stage_faults import read_stage_faults
-from proofmark.runs.waivers import read_waivers
+from proofmark.runs.stage_faults import StageFault, read_stage_faults
+from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.installed_parts import declared_parts
 from proofmark.software.software import software_of
 
@@ -59,10 +62,10 @@ def write_results(
 ) -> None:
     """Write records.parquet, verdict.json, junit.xml and rma.csv.
 
-    They are written into the folder of `target`; None: of the run.
+    They are written into the folder of `target`; None: where the products of the run are.
     """
     with gc_paused():
-        _write_results(run, records, verdict, target or run.files)
+        _write_results(run, records, verdict, target or run.products)
 
 
 def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFiles) -> None:
@@ -113,6 +116,9 @@ def evidence_of(run: Run) -> Evidence:
     hosts = site.partition_hosts or site.hosts
     decisions = read_decisions(files)
     circumstances = Circumstances(site, facts, software)
+    waived = read_waivers(run, site.contract)
+    accepted = is_folder(files.baseline)
+    baseline = BaselineOfRun(files.baseline, circumstances) if accepted else None
     return Evidence(
         run=run.id,
         plan=run.plan,
@@ -136,11 +142,37 @@ def evidence_of(run: Run) -> Evidence:
         network=partition.fabric.network is not None,
         scratch=partition.scratch.path,
         looks=() if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
-        baseline=BaselineOfRun(files.baseline, circumstances) if files.baseline.is_dir() else None,
-        expected=read_expected(files.expected) if files.expected.exists() else None,
+        baseline=baseline,
+        expected=read_expected(files.expected) if exists(files.expected) else None,
         more=decisions.more,
         set_aside=decisions.set_aside,
         sources=sources_of(run),
-        stage_faults=tuple(read_stage_faults(run)),
-        waivers=read_waivers(files, run.id, site.contract),
+        stage_faults=(*read_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
+        waivers=waived.items,
     )
+
+
+def _changes(run: Run) -> Iterator[StageFault]:
+    """Yield a fault for each sealed file that was changed later, on the nodes of its step."""
+    for path, change in (run.seal.changes if run.seal else {}).items():
+        text = f"{one_line(path)}: {change} after it was sealed; the sealed content counts"
+        nodes = folded(_nodes_of_file(run.plan, path))
+        yield StageFault(stage="collect", nodes=nodes, code="CHANGED", text=text)
+
+
+def _nodes_of_file(plan: Plan, path: str) -> Sequence[str]:
+    """Return the nodes of the step of a file of the run; all nodes if it is of no step."""
+    kind, *names = path.split("/")
+    for step in plan.steps() if kind == "steps" and names else ():
+        if step.id == names[0]:
+            return step.instances().get(names[1], step.nodes)
+    return plan.nodes()
+
+
+def _other_waivers(run: Run, waived: Waived) -> Iterator[StageFault]:
+    """Yield a fault for each waiver that is for other evidence and replaced by no newer one."""
+    for each in waived.others:
+        if each.item not in waived.items:
+            text = f"item {each.item}, waived by {each.by} on {each.date}, for other evidence"
+            nodes = folded(run.plan.nodes())
+            yield StageFault(stage="waive", nodes=nodes, code="OUTDATED", text=one_line(text))

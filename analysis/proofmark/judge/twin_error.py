@@ -8,14 +8,15 @@ from pathlib import Path
 from statistics import median
 
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_json
+from proofmark.common.files import exists, read_json
 from proofmark.common.nodesets import unfold
 from proofmark.judge.counterparts import fields_of
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Result
 from proofmark.plan.plan import Step
 from proofmark.runs.attempts import has_result
-from proofmark.runs.run import Run, open_run, site_of
+from proofmark.runs.evidence import open_newest
+from proofmark.runs.run import Run, site_of
 from proofmark.runs.twin_files import (
     Distance,
     ErrorRow,
@@ -39,8 +40,8 @@ def model_error_of(folder: Path) -> ModelError | None:
     Raises:
         BadInput: `folder` is not a run, or a file in it is damaged.
     """
-    run = open_run(folder)
-    return error_of_results(run, judge_run(run).results) if run.files.measured.exists() else None
+    run = open_newest(folder)
+    return error_of_results(run, judge_run(run).results) if exists(run.files.measured) else None
 
 
 def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:
@@ -49,7 +50,7 @@ def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:
     Raises:
         BadInput: an input of the run is damaged.
     """
-    if not run.files.measured.exists():
+    if not exists(run.files.measured):
         return None
     measured = read_json(run.files.measured, Measured)
     fit = read_json(run.files.twin, TwinFacts).fit
@@ -68,7 +69,7 @@ def measured_by(folder: Path, site: Site, topology: Topology) -> Measured:
         BadInput: `folder` is not a run, or a run of another partition, a simulated one, or an
             unfinished one.
     """
-    run = open_run(folder)
+    run = open_newest(folder)
     of_run = site_of(run)
     wanted = f"{site.partition_name} of the site {site.name}"
     if (of_run.name, of_run.partition_name) != (site.name, site.partition_name):

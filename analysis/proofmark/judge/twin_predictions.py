@@ -14,9 +14,10 @@ from proofmark.judge.counterparts import fields_of
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import has_result
+from proofmark.runs.evidence import open_newest
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.predicted import Expected, PredictedFigure
-from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
+from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.twin_files import TwinFacts
 from proofmark.site.inventory import Site
@@ -45,7 +46,7 @@ def expected_of(folder: Path, site: Site) -> Expected:
         raise bad_input(KEY, "", found, "a partition of the origin measured")
     if not RunFiles(folder).plan.is_file():
         raise bad_input(KEY, "", f"{folder}: not a run", TWIN_RUN)
-    run = open_run(folder)
+    run = open_newest(folder)
     simulated = site_of(run)
     if run.plan.imported or simulated.partition.origin != PREDICTED:
         found = "imported" if run.plan.imported else simulated.partition.origin

@@ -1,44 +1,26 @@
-"""The files that the kit writes from the raw outputs of a run, and their comparison with new ones.
+"""The files that the kit makes from the evidence of a run, and their comparison with new ones.
 
-People read these files, so a signature must be of the files that the raw outputs give. The same
-run, time, language and versions give the same bytes.
+People read these files, so a signature must be of the files that the evidence gives. The same
+evidence, time, language and versions give the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from proofmark.common.files import read_json, sha256_of
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.errors import bad_input
+from proofmark.common.files import copy_whole, is_regular, read_json, sha256_of
 from proofmark.common.translation import in_language, language
 from proofmark.judge.judging import read_and_judge, write_results
-from proofmark.judge.written import refuse_unfinished
+from proofmark.judge.verdict import Verdict
 from proofmark.report.run_data import RunData, gather
 from proofmark.report.write import Made, versions, write_page, write_summary
-from proofmark.runs.anchors import Compared
-from proofmark.runs.answer import answer
-from proofmark.runs.checksums import checksums_of, with_summary
-from proofmark.runs.folder_sums import NOT_LISTED
-from proofmark.runs.nodes import node_file, node_text, probed_nodes
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-
-
-class Products(StrictModel):
-    """The answer about the products of a run, as its raw outputs give them now.
-
-    Attributes:
-        digests: the SHA-256 of each product, by its path in the folder of the run.
-        unknown: why they cannot be written again; empty if they can.
-    """
-
-    digests: dict[str, str] = {}
-    unknown: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,17 +30,19 @@ class Written:
     Attributes:
         run_data: what the report was written from.
         pages: the report, and the summary if it was written.
-        sums: the SHA-256 of each file of the run, by its path in the folder, if the summary was
-            written; else None.
     """
 
     run_data: RunData
     pages: tuple[Path, ...]
-    sums: Mapping[str, str] | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the run."""
+        return self.run_data.verdict
 
 
 def write_products(run: Run, *, summary: bool) -> Written:
-    """Write all products of `run` into its folder, in the current language.
+    """Write all products of `run` into its acceptance folder, in the current language.
 
     An old summary is replaced too: it would state another verdict than the new report. A rolling
     run is reported many times: its report keeps its time until the verdict differs.
@@ -70,9 +54,59 @@ def write_products(run: Run, *, summary: bool) -> Written:
     Raises:
         BadInput: a file of the run is damaged, or a product cannot be written.
     """
-    files = run.files
+    files = run.products
     old = sha256_of(files.verdict) if run.plan.rolling and files.verdict.is_file() else ""
     return _write(run, files, summary=summary or _has_summary(files), old=old)
+
+
+def write_again(run: Run, made: Made, target: RunFiles) -> Written:
+    """Write the products of `run` as `made` states into the folder of `target`."""
+    copied = run.products.waivers
+    if is_regular(copied) and target.folder != copied.parent:
+        copy_whole(copied, target.waivers)
+    with in_language(made.language):
+        return _write(run, target, made.written, summary=_has_summary(run.products))
+
+
+def made_of(files: RunFiles) -> Made:
+    """Return how the products in a folder were written.
+
+    Raises:
+        BadInput: there is no report, or the file is damaged.
+    """
+    if not files.made.is_file():
+        raise bad_input(files.made, "", "no such file", "a run with a report: proofmark report RUN")
+    return read_json(files.made, Made)
+
+
+def other_versions(made: Made) -> str:
+    """Return with which versions other than those here products were written; may be empty."""
+    here = versions()
+    names = sorted({*made.versions, *here})
+    other = [name for name in names if made.versions.get(name) != here.get(name)]
+    return ", ".join(f"{name} {made.versions.get(name, '–')}" for name in other)
+
+
+def differences(run: Run, made: Made) -> Iterator[str]:
+    """Yield a line for each product of `run` that is not what its evidence gives."""
+    with TemporaryDirectory(prefix="proofmark-") as folder:
+        target = RunFiles(Path(folder).resolve())
+        write_again(run, made, target)
+        yield from differing(target.folder, run.products)
+
+
+def differing(folder: Path, products: RunFiles) -> Iterator[str]:
+    """Yield a line for each product that differs from the one in `folder`, written just now."""
+    written = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    for name in sorted(written):
+        path = products.folder / name
+        if not is_regular(path):
+            yield f"{name}: missing"
+        elif sha256_of(path) != sha256_of(folder / name):
+            yield f"{name}: another content than that of the evidence"
+    for path in sorted(products.plots.glob("*")):
+        if path.relative_to(products.folder) not in written:
+            yield f"{path.relative_to(products.folder)}: no such file is made from the evidence"
 
 
 def _same_time(files: RunFiles, old: str) -> datetime | None:
@@ -94,76 +128,7 @@ def _write(
     records, verdict = read_and_judge(run)
     write_results(run, records, verdict, target)
     run_data = gather(run, verdict, written or _same_time(target, old))
-    page = write_page(run_data, target)
-    if not summary:
-        return Written(run_data, (page,))
-    sums = checksums_of(run.folder)
-    if target.folder != run.folder:
-        sums = dict(sorted({**sums, **checksums_of(target.folder)}.items()))
-    pages = page, *write_summary(run_data, sums, target)
-    return Written(run_data, pages, with_summary(target.folder, sums))
-
-
-def products_of(run: Run) -> Products:
-    """Return the products of `run`, written again in another folder from its raw outputs.
-
-    Raises:
-        BadInput: the run is unfinished, or a file of it is damaged.
-    """
-    if not run.files.made.is_file():
-        return Products(unknown=f"{run.files.made.name}: no such file")
-    made, here = read_json(run.files.made, Made), versions()
-    other = [f"{name} {each}" for name, each in made.versions.items() if here.get(name) != each]
-    if other or made.versions.keys() != here.keys():
-        mine = ", ".join(f"{name} {each}" for name, each in here.items())
-        return Products(unknown=f"written by {', '.join(other)}; here are {mine}")
-    with TemporaryDirectory(prefix="proofmark-") as folder, in_language(made.language):
-        target = RunFiles(Path(folder).resolve())
-        again = _write(run, target, made.written, summary=_has_summary(run.files))
-        refuse_unfinished(run, again.run_data.verdict)
-        written = {path for path in target.folder.rglob("*") if path.is_file()}
-        digests = {target.link(path): sha256_of(path) for path in sorted(written)}
-    for host, node in probed_nodes(run).items():
-        name = run.files.link(node_file(run, host))
-        digests[name] = sha256(node_text(node).encode()).hexdigest()
-    return Products(digests=digests)
-
-
-def compare_products(folder: Path, sums: Mapping[str, str]) -> Compared:
-    """Compare the products in `folder` with those that its raw outputs give.
-
-    A process of the owner writes them again, without the rights of root.
-
-    Args:
-        folder: the run, an absolute path without links.
-        sums: the SHA-256 of each file of the run, by its path in the folder.
-
-    Raises:
-        BadInput: the run is unfinished, or damaged.
-    """
-    made = answer(folder, products_of, Products)
-    if made.unknown:
-        return Compared(unknown=f"the report and its files: not written again: {made.unknown}")
-    notes = (f"{name}: not compared, because the kit does not write it" for name in _others(sums))
-    return Compared(tuple(_differing(made.digests, sums)), tuple(notes))
-
-
-def _differing(made: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each product that is not what the raw outputs give."""
-    files = RunFiles(Path())
-    folders = (files.plots.name, files.nodes.name)
-    for name, digest in made.items():
-        if name not in present:
-            yield f"{name}: missing"
-        elif present[name] != digest:
-            yield f"{name}: another content than that of the outputs of the run"
-    for name in present:
-        if name not in made and name.partition("/")[0] in folders:
-            yield f"{name}: no such file is made from the outputs of the run"
-
-
-def _others(present: Mapping[str, str]) -> Iterator[str]:
-    """Yield the files and folders at the top of the run that are none of the kit."""
-    known = RunFiles(Path()).top_names() | NOT_LISTED
-    tops = dict.fromkeys(name.partition("/")[0] for name in present)
-    yield from (each for each in tops if each not in known)
+    pages: tuple[Path, ...] = (write_page(run_data, target),)
+    if summary:
+        pages += write_summary(run_data, target)
+    return Written(run_data, pages)

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 
 from proofmark.common.translation import _, counted
+from proofmark.runs.run import Seal
 
 LONGEST = 2000
 """The largest number of characters of one foreign text that a report shows."""
@@ -85,3 +86,12 @@ def sentence(parts: Iterable[str], between: str = "; ") -> str:
     """Return the parts that are not empty as one sentence with a full stop."""
     text = between.join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def sealing(seal: Seal) -> str:
+    """Return who sealed the evidence, and whether that is the user who ran the jobs."""
+    if seal.by == seal.run_by:
+        text = _("sealed {time} by {user}, the user who ran it")
+    else:
+        text = _("sealed {time} by {user}; {owner} ran it")
+    return text.format(time=f"{seal.time:%Y-%m-%d %H:%M UTC}", user=seal.by, owner=seal.run_by)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -64,7 +64,7 @@ def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
 
     They are written into the folder of `target`; None: of the run.
     """
-    files = target or run_data.run.files
+    files = target or run_data.run.products
     content = view(run_data)
     write_plot_files(files.plots, content.plot_files)
     claims = [answer.as_json() for answer in run_data.claims]
@@ -78,16 +78,13 @@ def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
 MOST_PAGES = 2
 
 
-def write_summary(
-    run_data: RunData, sums: Mapping[str, str], target: RunFiles | None = None
-) -> tuple[Path, Path]:
+def write_summary(run_data: RunData, target: RunFiles | None = None) -> tuple[Path, Path]:
     """Write ``summary.html`` and ``summary.pdf`` into the folder of a run; return their paths.
 
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
 
     Args:
         run_data: the run.
-        sums: the SHA-256 of each file of the run by its name.
         target: the files to write; None: those of the run.
 
     Raises:
@@ -96,12 +93,14 @@ def write_summary(
     # fpdf2 takes half a second to import: only a command that writes a summary needs it.
     from proofmark.report.short.summary_pdf import pdf
 
+    files = target or run_data.run.products
+
     def made(allowance: Allowance) -> tuple[Sheet, bytes, int]:
-        content = sheet(run_data, sums, allowance)
+        content = sheet(run_data, files, allowance)
         return content, *pdf(content, run_data.written)
 
     content, document = fitted(made)
-    page, printed = (target or run_data.run.files).summary
+    page, printed = files.summary
     write_whole_bytes(page, render_summary(content).encode())
     write_whole_bytes(printed, document)
     return page, printed

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import RootModel
 
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import exists, read_json, write_whole
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.inventory import Site
@@ -64,4 +64,4 @@ def _play(playbook: str, site: Site, variables: Mapping[str, str]) -> str:
 
 
 def _read(files: RunFiles) -> dict[str, str]:
-    return read_json(files.asked, _Variables).root if files.asked.exists() else {}
+    return read_json(files.asked, _Variables).root if exists(files.asked) else {}

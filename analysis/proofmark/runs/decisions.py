@@ -6,13 +6,12 @@ is written when the decision is made, and stays: the figures that it rests on do
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import exists, read_json, write_whole
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run_files import RunFiles
@@ -59,7 +58,19 @@ def read_decisions(files: RunFiles) -> Decisions:
         BadInput: the file cannot be read, or it is damaged.
     """
     path = files.decisions
-    return read_json(path, Decisions) if os.path.lexists(path) else Decisions()
+    return read_json(path, Decisions) if exists(path) else Decisions()
+
+
+def extends(old: bytes, new: bytes) -> bool:
+    """Return whether the file `new` has all decisions of the file `old`, and perhaps more."""
+    try:
+        before, after = (Decisions.model_validate_json(each) for each in (old, new))
+    except ValidationError:
+        return False
+    if any(count > after.more.get(step, 0) for step, count in before.more.items()):
+        return False
+    kinds = ("searches", "not_needed", "not_run", "set_aside")
+    return all(getattr(before, kind).items() <= getattr(after, kind).items() for kind in kinds)
 
 
 def add_decisions(

@@ -1,8 +1,7 @@
 """``run.json``: the id of a run, the format of its folder, and the digests of its inputs.
 
-Its inputs are the plan, all files of ``inputs/``, ``software.json``, and what joined a rolling run.
-The file has a digest of itself. There is one format of the folder of a run. A run without a whole
-``run.json`` is refused.
+Its inputs are the plan, all files of ``inputs/`` and ``software.json``. The file has a digest of
+itself. There is one format of the folder of a run. A run without a whole ``run.json`` is refused.
 """
 
 from __future__ import annotations
@@ -104,8 +103,7 @@ def is_input(name: str) -> bool:
     files, path = RunFiles(Path()), Path(name)
     if path.parent == files.benchmarks:
         return path.suffix == ".yml"
-    joined = path in (files.plan, files.software) or files.is_growth(path)
-    return joined or path.is_relative_to(files.inputs)
+    return path in (files.plan, files.software) or path.is_relative_to(files.inputs)
 
 
 def _digest(path: Path) -> str:

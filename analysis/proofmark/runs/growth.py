@@ -1,20 +1,19 @@
 """``growth/<n>.json``: what joined a rolling run after its start (`proofmark.plan.rolling`).
 
-No file of the run is changed when nodes join. ``run.json`` gets the digest of the new file, and a
-file that it does not list was cut short: it is ignored, and written again.
+No file of the run is changed when nodes join. A file has jobs and nodes only: the limits, the
+contract and everything else that judges are those of the start.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import paths_in, read_json, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.rolling import grown
 from proofmark.plan.search import Search
 from proofmark.plan.stability_plan import with_round
-from proofmark.runs.format import add_input, identity_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.access import Access
 from proofmark.site.inventory import Site
@@ -24,19 +23,23 @@ class Growth(StrictModel):
     """Jobs that joined a run.
 
     Attributes:
-        site: the site with all nodes of the run.
+        hosts: the nodes that joined.
+        partition_hosts: the nodes of the partition at that time.
+        aliases: the further names of these nodes.
+        ssh: how the inventory reaches them; None: as before.
     """
 
     groups: list[Group]
     searches: list[Search] = []
-    site: Site
+    hosts: list[str]
+    partition_hosts: list[str]
+    aliases: dict[str, list[str]]
+    ssh: Access | None
 
 
 def _growths(folder: Path) -> list[Growth]:
     """Return what joined the run in `folder`, the oldest first."""
-    files = RunFiles(folder)
-    names = (name for name in identity_of(folder).inputs if files.is_growth(Path(name)))
-    return [read_json(folder / name, Growth) for name in sorted(names)]
+    return [read_json(path, Growth) for path in paths_in(RunFiles(folder).growth, "*.json")]
 
 
 def with_growth(folder: Path, plan: Plan) -> Plan:
@@ -52,8 +55,10 @@ def with_growth(folder: Path, plan: Plan) -> Plan:
 
 def site_now(folder: Path) -> Site:
     """Return the site of the run in `folder`: its partition at the start, with all nodes."""
-    added = _growths(folder)
-    return added[-1].site if added else read_json(RunFiles(folder).site, Site)
+    site = read_json(RunFiles(folder).site, Site)
+    for each in _growths(folder):
+        site = _joined(site, each)
+    return site
 
 
 def add_round(folder: Path, plan: Plan, jobs: list[Job], site: Site) -> Plan:
@@ -73,16 +78,22 @@ def add_growth(folder: Path, groups: list[Group], searches: list[Search], joinin
     Raises:
         BadInput: the file cannot be written.
     """
-    files, site = RunFiles(folder), _joined(site_now(folder), joining)
-    path = files.growth / f"{len(_growths(folder)) + 1:04d}.json"
-    path.parent.mkdir(exist_ok=True)
-    made = Growth(groups=groups, searches=searches, site=site)
+    growth = RunFiles(folder).growth
+    path = growth / f"{len(_growths(folder)) + 1:04d}.json"
+    growth.mkdir(exist_ok=True)
+    made = Growth(
+        groups=groups,
+        searches=searches,
+        hosts=list(joining.hosts),
+        partition_hosts=list(joining.partition_hosts),
+        aliases=joining.aliases,
+        ssh=joining.ssh,
+    )
     write_whole(path, made.model_dump_json(indent=1) + "\n")
-    add_input(folder, path)
 
 
-def _joined(site: Site, joining: Site) -> Site:
-    """Return `site` with the hosts of `joining`, as the inventory reaches them now."""
+def _joined(site: Site, joining: Growth) -> Site:
+    """Return `site` with the hosts of `joining`, as the inventory reached them at that time."""
     access = site.ssh
     if access is not None and joining.ssh is not None:
         hosts = {host: joining.ssh.of(host) for host in joining.hosts}

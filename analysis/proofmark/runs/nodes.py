@@ -1,4 +1,7 @@
-"""Collects the probes of the nodes before and after each job: ``runs/<id>/nodes/<host>.json``."""
+"""The nodes of a run, from their probes before and after each job.
+
+The evidence of a run has them as ``nodes/<host>.json``, made from the probes that it has.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from proofmark.common.archive import found_in
 from proofmark.common.errors import BadInput
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import paths_in, read_json
 from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
 from proofmark.common.parallel import parallel_map
@@ -60,26 +64,9 @@ class Node(StrictModel):
         return self.jobs[-1].provenance.facts
 
 
-def collect_nodes(run: Run) -> list[Path]:
-    """Write one file per node from the probes of its jobs; return the paths.
-
-    A probe that is damaged or missing is listed in the file of its node.
-
-    Raises:
-        BadInput: a file cannot be written.
-    """
-    run.files.nodes.mkdir(exist_ok=True)
-    written = []
-    for host, node in probed_nodes(run).items():
-        path = node_file(run, host)
-        write_whole(path, node_text(node))
-        written.append(path)
-    return written
-
-
-def node_file(run: Run, host: str) -> Path:
-    """Return the file of a node."""
-    return run.files.nodes / f"{host}.json"
+def node_name(host: str) -> str:
+    """Return the name of the file of a node in ``nodes/`` of the evidence."""
+    return f"{host}.json"
 
 
 def node_text(node: Node) -> str:
@@ -103,17 +90,16 @@ def probed_nodes(run: Run) -> dict[str, Node]:
 
 
 def nodes_of(run: Run) -> dict[str, Node]:
-    """Return the nodes that were collected, by host name; before that, those of the probes.
+    """Return the nodes of ``nodes/`` by host name; those of the probes if nothing was sealed.
 
     A node whose file is damaged has no jobs, and all steps in its `Node.damaged`.
     """
-    paths = sorted(path for path in run.files.nodes.glob("*.json") if is_name(path.stem))
+    paths = tuple(path for path in paths_in(run.files.nodes, "*.json") if is_name(path.stem))
     if not paths:
         return probed_nodes(run)
-    stats = [path.lstat() for path in paths]
-    state = tuple((each.st_mtime_ns, each.st_size, each.st_mode) for each in stats)
-    steps = tuple(step.id for step in run.plan.steps())
-    return _nodes(tuple(paths), steps, state)
+    sealed = found_in(run.folder)
+    state = sealed[0] if sealed else tuple(path.lstat().st_mtime_ns for path in paths)
+    return _nodes(paths, tuple(step.id for step in run.plan.steps()), state)
 
 
 @lru_cache(maxsize=1)

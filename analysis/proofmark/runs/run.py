@@ -6,14 +6,16 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import RootModel
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.archive import found_in
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_json, read_text, text_or_empty, write_whole
+from proofmark.common.files import exists, read_json, read_text, text_or_empty, write_whole
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
 from proofmark.plan.plan import Plan
@@ -27,11 +29,47 @@ from proofmark.site.inventory import Site
 
 
 @dataclass(frozen=True)
+class Seal:
+    """What the evidence of a run states about itself.
+
+    Attributes:
+        folder: the acceptance folder, which has the archives, the verdict and the page.
+        number: of the newest archive.
+        digest: its SHA-256.
+        time: when it was sealed, UTC.
+        by: the user who sealed it.
+        run_by: the user who owns the folder of the run.
+        changes: the sealed files that were changed in the folder of the run later, with the kind
+            of the change. Their sealed content counts.
+    """
+
+    folder: Path
+    number: int
+    digest: str
+    time: datetime
+    by: str
+    run_by: str
+    changes: Mapping[str, str]
+
+    @property
+    def archive(self) -> str:
+        """The path of the newest archive in the acceptance folder."""
+        return f"evidence/{self.number:04d}.tar"
+
+
+@dataclass(frozen=True)
 class Run:
-    """The folder of a run, and its plan."""
+    """A run: its folder, or its evidence.
+
+    Attributes:
+        folder: the folder. That of sealed evidence is read from archives and exists on no disk.
+        plan: the plan, with all that joined it.
+        seal: of the evidence; None: this is the folder in which jobs work.
+    """
 
     folder: Path
     plan: Plan
+    seal: Seal | None = None
 
     @property
     def id(self) -> str:
@@ -45,8 +83,13 @@ class Run:
 
     @property
     def files(self) -> RunFiles:
-        """The files in the folder."""
+        """The files of the run."""
         return RunFiles(self.folder)
+
+    @property
+    def products(self) -> RunFiles:
+        """What is made from the run: verdict, page, figures."""
+        return RunFiles(self.seal.folder if self.seal else self.folder)
 
 
 def open_run(folder: Path) -> Run:
@@ -65,12 +108,26 @@ def open_run(folder: Path) -> Run:
     if not files.plan.is_file():
         raise bad_input("RUN", "", f"{folder}: not a run", runs_below(folder.parent))
     check_inputs(resolved)
-    plan = with_growth(resolved, read_json(files.plan, Plan))
+    return _opened(resolved)
+
+
+def sealed_run(place: Path, seal: Seal | None = None) -> Run:
+    """Return the run whose evidence is mounted at `place`.
+
+    Raises:
+        BadInput: its plan is missing or damaged.
+    """
+    return replace(_opened(place), seal=seal)
+
+
+def _opened(folder: Path) -> Run:
+    files = RunFiles(folder)
+    plan = with_growth(folder, read_json(files.plan, Plan))
     entered = _entered(files)
     for mode in _ran_in(files, plan) - {plan.current_mode, *entered}:
         found = f"no line {mode!r}, but jobs of this mode ran"
         raise bad_input(files.entered, "", found, "the modes that the run entered")
-    return Run(resolved, plan.model_copy(update={"allowed_modes": entered, **_left_out(files)}))
+    return Run(folder, plan.model_copy(update={"allowed_modes": entered, **_left_out(files)}))
 
 
 def _ran_in(files: RunFiles, plan: Plan) -> set[str]:
@@ -79,7 +136,7 @@ def _ran_in(files: RunFiles, plan: Plan) -> set[str]:
         group.mode
         for group in plan.groups
         if group.mode != plan.current_mode
-        and any((files.job(job.id).folder / "attempt-1").exists() for job in group.jobs)
+        and any(exists(files.job(job.id).folder / "attempt-1") for job in group.jobs)
     }
 
 
@@ -118,7 +175,7 @@ def leave_out(run: Run, not_needed: Mapping[str, Message]) -> Run:
 def _left_out(files: RunFiles) -> dict[str, dict[str, Message]]:
     """Return the fields `Plan.repeated` and `Plan.not_needed` of a run."""
     path = files.not_needed
-    repeated = read_json(path, _Reasons).root if os.path.lexists(path) else {}
+    repeated = read_json(path, _Reasons).root if exists(path) else {}
     return {
         "repeated": repeated,
         "not_needed": {**repeated, **read_decisions(files).left_out()},
@@ -150,7 +207,8 @@ def benchmarks_in(folder: Path) -> Benchmarks:
     Raises:
         BadInput: the cases are wrong; or this is root, and another user owns the run.
     """
-    refuse_root(folder)
+    if not found_in(folder):
+        refuse_root(folder)
     return load_benchmarks(RunFiles(folder).benchmarks, recorded=True)
 
 

@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from proofmark.common.files import names_in, paths_in
 from proofmark.runs.job_files import JobFiles
 from proofmark.runs.step_files import StepFiles
+
+NOT_SEALED = frozenset(
+    {
+        *("claims.json", "figures", "junit.xml", "records.parquet", "report.html", "report.json"),
+        *("rma.csv", "summary.html", "summary.pdf", "verdict.json", "waivers.json"),
+        *("evidence", "lock", "nodes", "signed", "trace.log"),
+    }
+)
+"""What is at the top of the folder of a run or an acceptance beside the evidence: what is made from
+it, and the files of the process that works on the run."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +39,19 @@ class RunFiles:
         """Return the files of a job."""
         return JobFiles(self.folder / "jobs" / name)
 
-    def files_reports(self, step: str, attempt: str = "*/attempt-*") -> list[list[Path]]:
+    def files_reports(self, step: str, attempt: str = "") -> list[list[Path]]:
         """Return the reports of nodes that tried the scratch folder after a failure of `step`.
 
-        There is one list for each attempt of a job, ``<job>/attempt-<n>``.
+        There is one list for each attempt of a job, or only for `attempt`, ``<job>/attempt-<n>``.
         """
-        places = sorted(self.folder.glob(f"jobs/{attempt}/files/{step}"))
-        return [sorted(path for path in place.iterdir() if not path.suffix) for place in places]
+        jobs = self.folder / "jobs"
+        if attempt:
+            folders = [jobs / attempt]
+        else:
+            folders = [each for job in names_in(jobs) for each in JobFiles(jobs / job).attempts()]
+        places = sorted(folder / "files" / step for folder in folders)
+        found = ([path for path in paths_in(place) if not path.suffix] for place in places)
+        return [paths for paths in found if paths]
 
     def link(self, path: Path) -> str:
         """Return the path of a file relative to the run: the target of a link in the report."""
@@ -106,10 +123,6 @@ class RunFiles:
     def growth(self) -> Path:
         """What joined a rolling run, or a stability run, after its start."""
         return self.folder / "growth"
-
-    def is_growth(self, path: Path) -> bool:
-        """Return whether a path relative to the folder is a file of `growth`."""
-        return path.parent.name == self.growth.name and len(path.parts) == 2
 
     @property
     def inventory(self) -> Path:

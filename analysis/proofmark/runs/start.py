@@ -20,8 +20,8 @@ from proofmark.common.files import new_folder, write_whole
 from proofmark.common.progress_lines import say
 from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import growth, rolling_digest, steps_of_several
+from proofmark.runs.acceptance import is_signed
 from proofmark.runs.attempts import has_result
-from proofmark.runs.checksums import is_signed
 from proofmark.runs.disturbed_steps import pending, repeats_of_job
 from proofmark.runs.format import write_identity
 from proofmark.runs.growth import add_growth
@@ -131,7 +131,7 @@ def _join(run: Run, plan: Plan, site: Site) -> Run | None:
     """Return a rolling run with what `plan` adds to it; None if the plan is that of another run.
 
     Raises:
-        BadInput: another process works on the run, or it is signed.
+        BadInput: another process works on the run.
     """
     unit = run.plan.rolling
     digest = plan.digest if plan.rolling or not unit else rolling_digest(plan, site, unit)
@@ -142,8 +142,6 @@ def _join(run: Run, plan: Plan, site: Site) -> Run | None:
         part = growth(run.plan, plan) if plan.rolling else steps_of_several(run.plan, plan)
         if not any(group.jobs for group in part[0]):
             return run
-        if is_signed(run.folder):
-            raise bad_input("run_id", "", f"{run.id}: signed, so that nothing joins", "a new run")
         add_growth(run.folder, *part, site)
         return open_run(run.folder)
 

@@ -132,7 +132,7 @@ def state_lock(path: Path, name: str) -> Iterator[None]:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        found = f"{name}: in use by another command that changes nodes"
+        found = f"{name}: in use by another command"
         raise bad_input("run_id", "", found, "one process at a time") from None
     finally:
         os.close(number)
@@ -223,6 +223,20 @@ def proofs_of(run: Run) -> Path:
         except BadInput:
             continue  # the state of another run
     return own / "runs" / run.id
+
+
+def journals_of(run: Path) -> Path | None:
+    """Return the folder with the journals of the run in the folder `run`; None if it has none.
+
+    They are in the state of root, or else in that of this user.
+    """
+    name = word(run.name, "the run id")
+    for base in dict.fromkeys((state_of_root(), state_of_user())):
+        for begun in sorted(Path(os.path.realpath(base)).glob(f"*/runs/{name}/run.json")):
+            check_safe(begun.parent)
+            if read_json(begun, Begun).folder == f"{run}":
+                return RunFiles(begun.parent).journal
+    return None
 
 
 def _known(site: Path, run: Path, *, replace: bool = False) -> RunState | None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NOISE, TELEMETRY = "noise.json", "telemetry.jsonl"
+DISTURBED = "disturbed"
+"""The job writes this file into an execution after its end, to plan repeats."""
 _LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 
 
@@ -69,7 +71,7 @@ class StepFiles:
     @property
     def disturbed(self) -> Path:
         """The disturbed nodes of an execution; missing if there are none."""
-        return self.folder / "disturbed"
+        return self.folder / DISTURBED
 
     @property
     def telemetry(self) -> Path:

@@ -1,108 +1,147 @@
-"""``waivers.json``: the items of the contract that a party waived for a run, each signed."""
+"""``waivers.json`` of an acceptance: items of the contract that a party waived, each signed.
+
+A waiver is for one evidence and one contract, both by their digests, and for the outcome that the
+party saw. After a rerun, or with another contract, it waives nothing, and the verdict names it.
+"""
 
 from __future__ import annotations
 
-import os
+import hashlib
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from pydantic import Field
+
 from proofmark.cases.vocabulary import Text
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import exists, read_json, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
+from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.ssh_keygen import keygen, run_keygen
 from proofmark.site.contract_document import Contract
 
 NAMESPACE = "proofmark-waiver"
 """Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
+_MOST = 10_000
+"""The largest number of waivers."""
 
 
 class Waiver(StrictModel):
     """A party accepts that a run misses an item of the contract.
 
     Attributes:
+        run: the id of the run.
         item: the number of the item.
+        contract: the SHA-256 of the contract (`digest_of`).
+        evidence: the SHA-256 of the newest archive of the run.
+        outcome: the outcome of the item that is waived.
+        worst: the worst value of its figures; None if it has none.
         by: the principal of the signer (ssh-keygen(1), ALLOWED SIGNERS).
         signature: of `line`, as ssh-keygen writes it.
     """
 
+    run: Text
     item: Text
+    contract: str = Field(pattern="^[0-9a-f]{64}$")
+    evidence: str = Field(pattern="^[0-9a-f]{64}$")
+    outcome: Text
+    worst: float | None
     by: Text
     date: date
     reason: Text
-    signature: str = ""
+    signature: str = Field(default="", pattern=r"^[^\x00]*$", max_length=10_000)
 
-    def line(self, run: str) -> bytes:
-        """Return the signed line: it is for one run, item, person, date and reason."""
-        unsigned = self.model_copy(update={"reason": one_line(self.reason), "signature": ""})
-        return f"{run} {unsigned.model_dump_json()}\n".encode()
+    @property
+    def line(self) -> bytes:
+        """The signed line: all fields but the signature."""
+        return f"{self.model_dump_json(exclude={'signature'})}\n".encode()
 
 
 class Waivers(StrictModel):
-    """The waivers of a run, by the number of the item."""
+    """The content of ``waivers.json``, the oldest first."""
 
-    items: dict[str, Waiver] = {}
+    waivers: list[Waiver] = Field(default=[], max_length=_MOST)
 
 
-def signed(waiver: Waiver, run: str, key: Path) -> Waiver:
+@dataclass(frozen=True)
+class Waived:
+    """The waivers of an acceptance.
+
+    Attributes:
+        items: those that apply, by the number of the item.
+        others: those for other evidence or another contract, which waive nothing.
+    """
+
+    items: Mapping[str, Waiver]
+    others: tuple[Waiver, ...]
+
+
+def digest_of(contract: Contract) -> str:
+    """Return the SHA-256 of a contract in hexadecimal digits."""
+    return hashlib.sha256(contract.model_dump_json().encode()).hexdigest()
+
+
+def signed(waiver: Waiver, key: Path) -> Waiver:
     """Return `waiver` with the signature by the private ssh key in the file `key`.
 
     Raises:
         BadInput: ssh-keygen refuses, or is not there.
     """
     words = ("-f", str(key), "-n", NAMESPACE)
-    signature = keygen("sign", *words, place="--key", content=waiver.line(run))
+    signature = keygen("sign", *words, place="--key", content=waiver.line)
     return waiver.model_copy(update={"signature": signature})
 
 
-def read_waivers(files: RunFiles, run: str, contract: Contract | None) -> Mapping[str, Waiver]:
-    """Return the waivers of a run by the number of the item; a run without the file has none.
+def read_waivers(run: Run, contract: Contract | None) -> Waived:
+    """Return the waivers of the acceptance of `run`.
 
     Raises:
         BadInput: the file is damaged, or a waiver is not signed by one of the contract's signers.
     """
-    path = files.waivers
-    if contract is None or not os.path.lexists(path):
-        return {}
-    waivers = read_json(path, Waivers).items
-    for waiver in waivers.values():
-        check(waiver, run, contract, str(path))
-    return waivers
+    path = run.products.waivers
+    items: dict[str, Waiver] = {}
+    others = []
+    if run.seal and contract and exists(path):
+        about = (run.id, digest_of(contract), run.seal.digest)
+        for waiver in read_json(path, Waivers).waivers:
+            check(waiver, contract, str(path))
+            if (waiver.run, waiver.contract, waiver.evidence) == about:
+                items[waiver.item] = waiver
+            else:
+                others.append(waiver)
+    return Waived(items, tuple(others))
 
 
 def add_waiver(files: RunFiles, waiver: Waiver) -> None:
-    """Add a waiver to those of a run.
+    """Add a waiver to those of an acceptance.
 
     Raises:
         BadInput: the file cannot be read or written.
     """
     path = files.waivers
-    known = read_json(path, Waivers).items if os.path.lexists(path) else {}
-    changed = Waivers(items={**known, waiver.item: waiver})
+    known = read_json(path, Waivers).waivers if exists(path) else []
+    changed = Waivers(waivers=[*known, waiver])
     write_whole(path, changed.model_dump_json(indent=1) + "\n")
 
 
-def check(waiver: Waiver, run: str, contract: Contract, place: str) -> None:
-    """Refuse a waiver of an unknown item, or without the signature of one of the signers.
+def check(waiver: Waiver, contract: Contract, place: str) -> None:
+    """Refuse a waiver without the signature of one of the signers of the contract.
 
     Raises:
         BadInput: see above; `place` is the file or option that it names.
     """
-    numbers = [item.number for item in contract.items]
-    if waiver.item not in numbers:
-        raise bad_input(place, "item", waiver.item, f"an item: {', '.join(numbers)}")
     with tempfile.TemporaryDirectory() as folder:
         signers, signature = Path(folder, "signers"), Path(folder, "signature")
         signers.write_text("".join(f"{one_line(each)}\n" for each in contract.signers), "utf-8")
         signature.write_text(waiver.signature, "utf-8")
         names = ("-f", str(signers), "-I", waiver.by, "-n", NAMESPACE, "-s", str(signature))
-        done = run_keygen("verify", *names, content=waiver.line(run))
+        done = run_keygen("verify", *names, content=waiver.line)
     if done.returncode:
         found = f"{waiver.item}: {one_line(done.stderr or done.stdout)}"
-        raise bad_input(
-            place, "signature", found, f"signed by {waiver.by}, a signer in contract.yml"
-        )
+        accepted = f"signed by {waiver.by}, a signer in contract.yml"
+        raise bad_input(place, "signature", found, accepted)

@@ -28,8 +28,8 @@ from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
 from proofmark.plan.expansion import content_digest, make_plan
 from proofmark.plan.plan import Plan
+from proofmark.runs.evidence import seal
 from proofmark.runs.latest import Link
-from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.discovery import probe_here
@@ -135,7 +135,7 @@ def twin(options: Namespace) -> int:
     _provide(run, kit, options)
     run = stage(run, site_of(run))
     execute(run, site.partition.scheduler, say)
-    collect_nodes(run)
+    seal(run.folder)
     print_line(summary(run))
     print_line(f"next: proofmark report {run.folder}")
     return 0

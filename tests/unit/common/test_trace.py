@@ -20,7 +20,6 @@ from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.node_commands import run_commands
-from proofmark.runs.folder_sums import SIGNATURE
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site
 
@@ -132,10 +131,3 @@ def test_control_characters_of_a_command_do_not_reach_the_trace(
         run_command(["sh", "-c", ":", "n1\n2026-01-01 ssh n2: exit code 0\x1b[2J"])
     (line,) = caplog.messages
     assert line.isprintable()
-
-
-def test_a_signed_run_gets_no_trace(tmp_path: Path) -> None:
-    run = make_kit(tmp_path).run(site=load_site(ROOT / "inventory/local", "local"))
-    (run.folder / SIGNATURE).write_text("signature\n")
-    assert main(["-v", "stage", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
-    assert not run.files.trace.exists()

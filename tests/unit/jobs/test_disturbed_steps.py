@@ -21,7 +21,6 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.job_script import Manner
 from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.runs.disturbed_steps import LEFT, RUNNING, Repeat, disturbers, repeats_of_job
-from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
@@ -139,7 +138,6 @@ def test_a_stop_during_a_repetition_is_no_end(kit: Kit, capsys: pytest.CaptureFi
     current = now(run)
     assert not current.complete
     assert current.line().endswith("left · nothing runs: the same command continues it")
-    collect_nodes(run)
     judge_and_write(run)
     again = kit.run()
     assert again.folder == run.folder, "a run with a verdict is continued if a step waits"

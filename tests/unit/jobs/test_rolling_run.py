@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,8 +24,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import rolling_plan
 from proofmark.report.products import write_products
-from proofmark.runs.anchors import anchor
-from proofmark.runs.folder_sums import SIGNATURE
+from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.run_names import names_of
 from proofmark.site.fabric import Fabric
@@ -117,7 +117,7 @@ def test_nodes_wait_return_join_and_fail(fleet: Fleet) -> None:
     assert [*failed_nodes(verdict, run.plan)] == ["n3"], "a node that waits is no failure"
     assert names_of(run).due() == ["n2"]
     assert present(names_of(run), fleet.site(ALL), ["n1", "n2"]) == ["n1"]
-    anchor(run.folder)
+    seal(run.folder)
 
     # A second call without a change runs nothing, and changes no file of the plan.
     assert fleet.call(ALL[:4]).id == run.id
@@ -134,15 +134,29 @@ def test_nodes_wait_return_join_and_fail(fleet: Fleet) -> None:
     fleet.call(ALL[:4])
     assert standings(run) == accepted | {"n3": "failed", "n6": "waiting"}
     assert {node.node: node.rack for node in judge_run(grown).rolling.nodes}["n4"] == "rack-002"  # type: ignore[union-attr]
-    assert anchor(run.folder) is not None, "the kept digests agree, with the growth"
+    sealed = seal(run.folder)
+    assert (sealed.newest.number, sealed.changes) == (2, {}), "the second archive has the growth"
 
-    # The growth is an input: a change of it is seen.
+    # The growth is an input: what was sealed counts.
     (growth,) = run.folder.glob("growth/*.json")
-    text = growth.read_text()
-    growth.write_text(text.replace('"n6"', '"n7"'))
-    with pytest.raises(BadInput, match=r"0001\.json: found changed after the start"):
+    growth.write_text(growth.read_text().replace('"n6"', '"n7"'))
+    again = seal(run.folder)
+    assert again.changes == {"growth/0001.json": "changed"}
+    assert site_of(again.run()).hosts == (*ALL[:4], "n5", "n6")
+
+
+@pytest.mark.fault("growth-forged")
+def test_a_growth_has_no_limit_and_no_contract(fleet: Fleet) -> None:
+    """The control is the growth that the kit writes, in `test_nodes_wait_return_join_and_fail`."""
+    fleet.call(ALL[:2])
+    run = fleet.call(ALL[:4])
+    (growth,) = run.folder.glob("growth/*.json")
+    content = json.loads(growth.read_text())
+    assert content.keys() == {"groups", "searches", "hosts", "partition_hosts", "aliases", "ssh"}
+    site = json.loads((run.folder / "inputs/site.json").read_text())
+    growth.write_text(json.dumps({**content, "site": site}))
+    with pytest.raises(BadInput, match="site"):
         open_run(run.folder)
-    growth.write_text(text)
 
 
 def test_peers_judge_from_the_time_of_the_fourth_node(fleet: Fleet) -> None:
@@ -154,7 +168,7 @@ def test_peers_judge_from_the_time_of_the_fourth_node(fleet: Fleet) -> None:
     (peers,) = judge_run(run).rolling.peers  # type: ignore[union-attr]
     assert (peers.figure, peers.nodes, peers.needed) == ("fake rate nodes=1 size=1", 6, 4)
     assert start - 1 <= peers.since <= time.time()
-    page = write_products(open_run(run.folder), summary=False).pages[0].read_text()
+    page = write_products(seal(run.folder).run(), summary=False).pages[0].read_text()
     for words in ("Rolling acceptance", "rack-002", "Comparison with like nodes", peers.time):
         assert words in page
 
@@ -171,18 +185,17 @@ def test_a_normal_acceptance_adds_the_steps_of_several_nodes(fleet: Fleet) -> No
 
 
 def test_a_growth_that_was_cut_is_written_again(fleet: Fleet) -> None:
-    """The controller dies between the file and its digest in ``run.json``."""
+    """The controller dies before it renames the new file."""
     run = fleet.call(["n1"])
     (run.folder / "growth").mkdir()
-    (run.folder / "growth/0001.json").write_text("{")
+    (run.folder / "growth/0001.json.new").write_text("{")
     assert open_run(run.folder).plan.nodes() == ["n1"]
     assert fleet.call(["n2"]).plan.nodes() == ["n1", "n2"]
 
 
-def test_a_signed_run_does_not_grow(fleet: Fleet) -> None:
+def test_a_signed_run_grows_only_by_its_id(fleet: Fleet) -> None:
     run = fleet.call(["n1"])
-    (run.folder / SIGNATURE).touch()
-    with pytest.raises(BadInput, match="signed, so that nothing joins"):
-        fleet.call(["n2"], run_id=run.id)
+    (run.folder / "signed/0001").mkdir(parents=True)
+    assert fleet.call(["n2"], run_id=run.id).plan.nodes() == ["n1", "n2"]
     time.sleep(1)  # the id of a run has its second
     assert fleet.call(["n2"]).id != run.id

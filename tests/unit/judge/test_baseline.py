@@ -25,12 +25,12 @@ from proofmark.common.files import sha256_of
 from proofmark.judge.baseline.comparison import LEAST_CHANGE
 from proofmark.judge.gate.gate_decisions import decide
 from proofmark.judge.gate.gate_evidence import evidence_of
-from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
+from proofmark.report.products import write_products
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
-from proofmark.report.write import write_report
-from proofmark.runs.checksums import write_checksums
+from proofmark.runs.evidence import seal
 from proofmark.runs.format import write_identity
 from proofmark.runs.run import Run, open_run
 from proofmark.site.accepted_baseline import (
@@ -72,14 +72,18 @@ def run_of(
     baseline: Path | None = None,
     **more: Any,
 ) -> Run:
-    """Return a finished run with a verdict, a report and checksums."""
+    """Return a finished run with a verdict and a report."""
     partition = {"limits": [LIMIT], **more.pop("partition", {})}
     run = fleet_run(
         folder / name, measured, run_id=name, baseline=baseline, partition=partition, **more
     )
-    write_report(run, judge_and_write(run))
-    write_checksums(run.folder)
+    report_on(run)
     return run
+
+
+def report_on(run: Run) -> None:
+    """Seal a run, and write its verdict and its report."""
+    write_products(seal(run.folder).run(), summary=False)
 
 
 @pytest.fixture(scope="module")
@@ -278,12 +282,12 @@ class TestAccepting:
         run = run_of(site, "first", rates(1))
         signers = ["--signers", f"{keys / 'signers'}"]
         assert main(["baseline", "accept", f"{run.folder}", *HERE, *signers]) == 3
-        assert "unsigned" in capsys.readouterr().err
+        assert "nothing is signed" in capsys.readouterr().err
         assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
-        output = next(run.folder.glob("steps/*/n03/execution-1/stdout"))
-        output.write_text(output.read_text().replace("rate 1", "rate 2"))
+        table = next(run.folder.glob("signed/0001/records.parquet"))
+        table.write_bytes(table.read_bytes() + b" ")
         assert main(["baseline", "accept", f"{run.folder}", *HERE, *signers]) == 3
-        assert "stdout" in capsys.readouterr().err
+        assert "records.parquet: changed" in capsys.readouterr().err
         assert not Path("inventory/here/baselines").exists()
 
     def test_a_failed_run_is_refused(
@@ -333,8 +337,8 @@ class TestCopiedRun:
         old = json.loads(run.files.site.read_text())
         run.files.site.write_text(json.dumps({**old, "inventory": f"{made[0]}/inventory/here"}))
         write_identity(run.folder)
-        write_report(run, judge_and_write(open_run(run.folder)))
-        write_checksums(run.folder)
+        shutil.rmtree(run.folder / "evidence")  # nothing was sealed yet
+        report_on(run)
         assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
         for folder in made:
             shutil.copytree(run.folder, folder / "runs/first")

@@ -20,14 +20,15 @@ from tests.unit.judge.test_verdict import record
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.judge.judging import judge_and_write
+from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record
 from proofmark.report.run_data import gather
 from proofmark.report.short.sheet import ALLOWANCES
 from proofmark.report.short.sheet_limits import limit_rows, limits_part
-from proofmark.runs.run import Run
-from proofmark.runs.waivers import Waiver, add_waiver, read_waivers, signed
+from proofmark.runs.evidence import seal
+from proofmark.runs.run import Run, site_of
+from proofmark.runs.waivers import Waiver, add_waiver, digest_of, read_waivers, signed
 from proofmark.site.contract_document import Contract, ContractItem
 
 Known = tuple[Plan, Benchmarks]
@@ -133,14 +134,36 @@ def twenty(signers: list[str]) -> Contract:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return key(tmp_path_factory.mktemp("keys"), "ida")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, private: Path) -> Run:
     folder = tmp_path_factory.mktemp("run")
-    private = key(folder, "ida")
     public = private.with_suffix(".pub").read_text(encoding="utf-8")
     made = made_run(folder, contract=twenty([f"ida {public.strip()}"]))
-    waiver = Waiver(item="4.19", by="ida", date=date(2026, 11, 26), reason="a cable is ordered")
-    add_waiver(made.files, signed(waiver, made.id, private))
-    return made
+    sealed = seal(made.folder).run()
+    add_waiver(sealed.products, signed(waiver_of(sealed, "4.19"), private))
+    return sealed
+
+
+def waiver_of(made: Run, number: str, **changes: Any) -> Waiver:
+    """Return an unsigned waiver of an item that the run `made` misses."""
+    contract = site_of(made).contract
+    assert contract is not None and made.seal is not None
+    stated = Waiver(
+        run=made.id,
+        item=number,
+        contract=digest_of(contract),
+        evidence=made.seal.digest,
+        outcome="FAIL",
+        worst=None,
+        by="ida",
+        date=date(2026, 11, 26),
+        reason="a cable is ordered",
+    )
+    return stated.model_copy(update=changes)
 
 
 @pytest.mark.fault("contract-items")
@@ -158,7 +181,7 @@ def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[s
     assert answer.counts["FAIL"] == 3
     assert len(answer.unmet) == 1 and "4.20" in answer.unmet[0]
 
-    suite = ElementTree.parse(run.files.junit).getroot()
+    suite = ElementTree.parse(run.products.junit).getroot()
     cases = [each for each in suite if each.get("classname") == "contract"]
     kinds = [child.tag for each in cases for child in each]
     assert (len(cases), kinds.count("failure"), kinds.count("skipped")) == (20, 3, 2)
@@ -168,7 +191,7 @@ def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[s
         assert int(suite.get(attribute) or -1) == len(suite.findall(f"testcase/{tag}"))
     assert int(suite.get("tests") or 0) == len(suite.findall("testcase"))
 
-    written = json.loads(run.files.verdict.read_text(encoding="utf-8"))
+    written = json.loads(run.products.verdict.read_text(encoding="utf-8"))
     rows = {each["number"]: each for each in written["limits"]}
     assert rows["4.19"]["waiver"]["by"] == "ida" and rows["4.16"]["outcome"] == "FAIL"
     page = page_of(run, answer)
@@ -183,19 +206,60 @@ def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[s
 def test_a_waiver_needs_the_signature_of_a_signer(run: Run, tmp_path: Path) -> None:
     contract = twenty([])
     with pytest.raises(BadInput, match=r"signature: found 4\.19"):
-        read_waivers(run.files, run.id, contract)
+        read_waivers(run, contract)
     other = key(tmp_path, "other")
     owned = twenty([f"ida {other.with_suffix('.pub').read_text(encoding='utf-8').strip()}"])
     with pytest.raises(BadInput, match="signature"):
-        read_waivers(run.files, run.id, owned)
-    waiver = Waiver(item="4.16", by="ida", date=date(2026, 11, 26), reason="r")
-    stolen = signed(waiver, "another-run", other)
-    add_waiver(run.files, stolen)
+        read_waivers(run, owned)
+
+
+@pytest.mark.fault("waiver-forged")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"item": "4.18"},
+        {"reason": "another"},
+        {"outcome": "UNJUDGED"},
+        {"worst": 1.0},
+        {"evidence": "0" * 64},
+        {"contract": "0" * 64},
+        {"run": "another"},
+        {"by": "bob"},
+        {"signature": "\x00"},
+    ],
+)
+def test_each_field_of_a_waiver_is_signed(run: Run, change: dict[str, Any]) -> None:
+    """The control is the fixture, whose waiver is accepted."""
+    contract, path = site_of(run).contract, run.products.waivers
+    kept = path.read_bytes()
+    content = json.loads(kept)
+    content["waivers"][0] |= change
+    path.write_text(json.dumps(content))
     try:
-        with pytest.raises(BadInput, match="signature"):
-            read_waivers(run.files, run.id, owned)
+        with pytest.raises(BadInput):
+            read_waivers(run, contract)
     finally:
-        run.files.waivers.unlink()
+        path.write_bytes(kept)
+
+
+@pytest.mark.fault("waiver-outdated")
+@pytest.mark.parametrize("change", [{"evidence": "0" * 64}, {"contract": "1" * 64}, {"run": "r"}])
+def test_a_waiver_of_other_evidence_waives_nothing_and_is_named(
+    run: Run, private: Path, change: dict[str, Any]
+) -> None:
+    path = run.products.waivers
+    kept = path.read_bytes()
+    path.unlink()
+    add_waiver(run.products, signed(waiver_of(run, "4.19", **change), private))
+    try:
+        answer = judge_run(run)
+        (fault,) = answer.stage_faults
+        assert (fault.stage, fault.code) == ("waive", "OUTDATED")
+        outcomes = {each.item.number: each for each in answer.contract if each.item}
+        assert outcomes["4.19"].waiver is None
+        assert answer.counts["FAIL"] == 4
+    finally:
+        path.write_bytes(kept)
 
 
 CONTRACT = """\

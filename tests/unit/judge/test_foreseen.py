@@ -16,7 +16,6 @@ from proofmark.judge.foreseen import LIMITS, Unjudged, refusals, unjudged_of
 from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.time_limit import LEAST_S, MARGIN, endless_steps, requested_s, within_limit
-from proofmark.runs.nodes import collect_nodes
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
@@ -75,7 +74,6 @@ def test_what_is_foreseen_is_what_the_verdict_says_later(
     assert all(each.key == key for each in found)
     run = kit.run(site=site)
     execute(run, "none", lambda line: None)
-    collect_nodes(run)
     verdict = judge_run(run)
     required = [each for each in verdict.required if each.code == "required-open"]
     assert bool(required) == bool(code)

@@ -27,8 +27,9 @@ from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck
 from proofmark.records.columns import Record, Records
 from proofmark.records.parquet_table import table
-from proofmark.runs import checksums, folder_sums, nodes
-from proofmark.runs.nodes import Node, collect_nodes, node_file, nodes_of
+from proofmark.runs import nodes
+from proofmark.runs.evidence import seal
+from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run
 
 WORDS_OF_NODES = ["n1", "n2", 'n"<3>', "n\x01\\u", "@n4"]
@@ -118,17 +119,12 @@ def test_junit_from_a_template_equals_test_cases_made_one_by_one(tmp_path: Path)
     assert len(ElementTree.fromstring(one.getvalue().encode())) == 30 + faults
 
 
-def test_several_processes_read_and_hash_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, alone, _ = judged(tmp_path)
-    one = checksums.checksums_of(run.folder)
     monkeypatch.setattr(records, "ONE_PROCESS", 0)
     monkeypatch.setattr(records, "SLICE", 7)
-    monkeypatch.setattr(folder_sums, "_ONE_PROCESS", 0)
     together, _ = read_and_judge(run)
     assert list(together) == list(alone)
-    assert checksums.checksums_of(run.folder) == one
 
 
 def test_parallel_tasks_run_in_other_processes_and_return_in_order() -> None:
@@ -149,9 +145,10 @@ def test_a_worker_starts_no_workers() -> None:
 def test_nodes_that_several_processes_read_are_those_in_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, _, _ = judged(tmp_path)
-    collect_nodes(run)
-    written = {host: read_json(node_file(run, host), Node) for host in nodes_of(run)}
+    made, _, _ = judged(tmp_path)
+    run = seal(made.folder).run()
+    paths = {host: run.files.nodes / f"{host}.json" for host in nodes_of(made)}
+    written = {host: read_json(path, Node) for host, path in paths.items()}
     assert len(written) > 2
     shared = [node.newest.features for node in nodes_of(run).values()]
     assert all(features is shared[0] for features in shared)

@@ -19,7 +19,7 @@ from proofmark.records.conditions import Conditions
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.journal import Journal
-from proofmark.runs.nodes import Node, collect_nodes, nodes_of
+from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machine import Machine
@@ -146,7 +146,6 @@ def test_an_error_of_any_node_of_a_step_makes_it_invalid(tmp_path: Path, injecte
         if injected and host == "n2":
             after = before.replace("edac/mc0/ue_count: 0", "edac/mc0/ue_count: 1")
         write_probes(run, plan.groups[0].jobs[0].id, host, before, after)
-    collect_nodes(run)
     (result,) = judge_run(run).results
     assert result.record.node == "n[1-2]"
     assert result.record.valid is not injected

@@ -25,7 +25,6 @@ from proofmark.plan.step import Step, WrittenFiles
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.records.scratch_files import mount_of, read_scratch_files, scratch_error
-from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run
 from proofmark.site.node.parts import Mount, read_mounts
 from proofmark.site.partition import Partition
@@ -191,7 +190,6 @@ class TestIntendedFileSystem:
         command = ["unshare", "--mount", "dash", f"{job}/job.sh"]
         environment = {**os.environ, "PROBE_SKIP_S": "1"}
         subprocess.run(command, check=True, timeout=300, env=environment, stdin=subprocess.DEVNULL)
-        collect_nodes(run)
         (result,) = judged(run).results
         assert result.verdict == ("UNJUDGED" if how == "control" else "INVALID")
         if how == "control":

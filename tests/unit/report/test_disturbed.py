@@ -15,7 +15,6 @@ from proofmark.judge.judging import judge_run
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.view import view
-from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run
 
 NODE = {
@@ -26,7 +25,6 @@ NODE = {
 
 
 def text_of(run: Run) -> str:
-    collect_nodes(run)
     page = view(gather(run, judged(run)))
     return re.sub(r"\s+", " ", json.dumps(page, default=str))
 

@@ -176,7 +176,7 @@ def test_each_verdict_has_its_korean_and_its_english_word(korean: dict[str, str]
 
 def test_the_summary_has_no_english_text(run: tuple[Run, Verdict]) -> None:
     with in_language("ko"):
-        page, printed = write_summary(gather(*run), {})
+        page, printed = write_summary(gather(*run))
     text = page.read_text(encoding="utf-8")
     assert Texts(text).language == "ko"
     assert english(text, data_of(*run)) == []
@@ -189,7 +189,7 @@ def test_the_summary_has_no_english_text(run: tuple[Run, Verdict]) -> None:
 def test_a_backslash_is_no_won_sign_in_the_summary(run: tuple[Run, Verdict]) -> None:
     """NanumGothic draws a won sign for it; the command with the digest would be wrong on paper."""
     with in_language("ko"):
-        _, printed = write_summary(gather(*run), {})
+        _, printed = write_summary(gather(*run))
     fonts: set[str] = set()
 
     def visit(text: str, _page: object, _place: object, font: dict[str, str], _size: float) -> None:
@@ -209,7 +209,7 @@ def test_a_bad_node_has_its_next_step_in_korean(tmp_path: Path) -> None:
     (step,) = next_steps(data)
     with in_language("ko"):
         (in_korean,) = next_steps(data)
-        page, _ = write_summary(data, {})
+        page, _ = write_summary(data)
     assert (step.word, step.nodes, step.command) == ("FAIL", "n07", in_korean.command)
     assert in_korean.action == "rma.csv를 공급사에 보내고, 수리 후 다시 측정하십시오."
     assert english(page.read_text(encoding="utf-8"), data_of(data.run, data.verdict)) == []

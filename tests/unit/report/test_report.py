@@ -31,7 +31,7 @@ from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import gather
 from proofmark.report.short.summary import headline, overall
 from proofmark.report.view import view
-from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of
 
 SECTIONS = [
@@ -227,7 +227,6 @@ def test_machine_check_exceptions_are_marked_as_invalid(tmp_path: Path) -> None:
     run = made_run(tmp_path, after=after)
     probe = run.folder / "jobs" / "00-0001" / "attempt-1" / "vm.before"
     probe.write_text(before(after(probe.read_text())))
-    collect_nodes(run)
     _, text = reported(run)
     words = section(text, "attention")
     assert "INVALID machine check exceptions vm interrupts/MCE – 0 3" in words

@@ -22,7 +22,7 @@ from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.job_state import JobStatus, State
-from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.nodes import node_text, nodes_of, probed_nodes
 from proofmark.runs.run import Run
 
 START, END = "2026-11-21T10:18:00Z", "2026-11-21T10:19:00Z"
@@ -198,8 +198,10 @@ def test_a_byte_that_is_not_utf8_in_a_probe_is_replaced(run: Run) -> None:
 def test_a_damaged_file_of_a_node_makes_its_steps_invalid(
     run: Run, change: dict[str, Any] | None
 ) -> None:
-    (path,) = collect_nodes(run)
-    content = json.loads(path.read_text())
+    made = probed_nodes(run)[HOST]
+    run.files.nodes.mkdir()
+    path = run.files.nodes / f"{HOST}.json"
+    content = json.loads(node_text(made))
     content["jobs"][0]["provenance"]["facts"] |= change or {}
     path.write_text(json.dumps(content) if change else "[" * 200_000)
     with limited():

@@ -14,8 +14,10 @@ from tests.fixtures.kit import execution, make_kit, steps_of
 from tests.unit.common.test_files import special
 
 from proofmark.cli.main import main
+from proofmark.common.files import read_text
 from proofmark.judge.judging import judge_run
-from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.evidence import seal
+from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run
 from proofmark.site.partition import PREDICTED
 
@@ -42,7 +44,6 @@ def job_of(run: Run) -> Path:
 
 def reasons(run: Run) -> dict[str, str]:
     """Collect and judge; return the reasons of the INVALID figures by node."""
-    collect_nodes(run)
     return {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
 
 
@@ -103,12 +104,11 @@ def test_a_node_without_a_whole_probe_has_invalid_steps(
 
 
 @pytest.mark.fault("probe-missing")
-@pytest.mark.parametrize("collected", [False, True])
-def test_a_run_without_any_report_has_no_valid_step(run: Run, collected: bool) -> None:
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_run_without_any_report_has_no_valid_step(run: Run, sealed: bool) -> None:
     shutil.rmtree(run.folder / "jobs")
-    shutil.rmtree(run.files.nodes)
-    if collected:
-        collect_nodes(run)
+    if sealed:
+        run = seal(run.folder).run()
     wrong = {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
     assert list(wrong) == [*RATES]
     assert wrong["n1"].startswith("the state of n1 is not proven: nodes/n1.json is missing")
@@ -181,7 +181,6 @@ def test_a_node_that_measured_nothing_needs_no_probe(run: Run) -> None:
     shutil.rmtree(step / "n2")
     for end in ("before", "after"):
         (job_of(run) / "attempt-1" / f"n2.{end}").unlink()
-    (run.files.nodes / "n2.json").unlink()
     assert main(["stage", "collect", f"{run.folder}"]) == 0
     assert reasons(run) == {}
     assert judge_run(run).coverage.missing
@@ -223,25 +222,22 @@ def pair_run(folder: Path) -> Run:
 def test_a_running_job_has_no_last_probe_yet(run: Run) -> None:
     """A search reads the figures of finished steps before the job has ended."""
     (job_of(run) / "attempt-1" / "n2.after").unlink()
-    collect_nodes(run)
     node = nodes_of(run)["n2"]
     assert [probe.code for probe in node.damaged] == ["missing"]
     assert node.while_running().damaged == ()
     empty(job_of(run) / "attempt-1" / "n2.before")
-    collect_nodes(run)
     assert [probe.code for probe in nodes_of(run)["n2"].while_running().damaged] == ["empty"]
 
 
 def test_a_model_of_a_machine_has_no_nodes(tmp_path: Path) -> None:
     run = fleet_run(tmp_path, RATES, partition={"origin": PREDICTED}, executions=RECORDED)
-    shutil.rmtree(run.files.nodes)
     shutil.rmtree(run.files.job(job_of(run).name).folder / "attempt-1")
     assert reasons(run) == {}
 
 
 def test_the_file_of_a_node_has_the_code_of_each_missing_probe(run: Run) -> None:
     (job_of(run) / "attempt-1" / "n2.after").unlink()
-    collect_nodes(run)
-    (entry,) = json.loads((run.files.nodes / "n2.json").read_text(encoding="utf-8"))["damaged"]
+    sealed = seal(run.folder).run()
+    (entry,) = json.loads(read_text(sealed.files.nodes / "n2.json"))["damaged"]
     assert (entry["code"], entry["attempt"], entry["awaited"]) == ("missing", 1, True)
     assert execution(steps_of(run)[0] / "n2").is_dir()

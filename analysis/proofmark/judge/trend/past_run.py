@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,17 +19,16 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proofmark.common.errors import BadInput, ProofmarkError
-from proofmark.common.files import read_json, read_regular
+from proofmark.common.files import paths_in, read_json, read_regular
 from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
-from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.judge.fleet.like_figures import hardware_kind
 from proofmark.judge.shared_traits import machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers, Scalar
+from proofmark.runs.evidence import FOLDER, acceptance_folder, read_evidence
 from proofmark.runs.nodes import Node
-from proofmark.runs.owner import refuse_root
 from proofmark.runs.run_files import RunFiles
 from proofmark.software.software import Software
 
@@ -171,11 +170,14 @@ def _is_run(folder: Path) -> bool:
 
 def read_past_run(folder: Path) -> PastRun | LeftOut:
     """Return the run in `folder`, or why it is left out."""
-    files = RunFiles(folder)
+    files = RunFiles(acceptance_folder(folder))
     try:
-        refuse_root(folder)
         content = read_regular(files.verdict, MAX_VERDICT_BYTES)
-        return _past_run(folder, content)
+        evidence = read_evidence(files.folder)
+        if evidence is None:
+            return LeftOut(folder, Message("past-unfinished", file=FOLDER))
+        with evidence.mounted() as sealed:
+            return _past_run(folder, content, RunFiles(sealed))
     except FileNotFoundError:
         return LeftOut(folder, Message("past-unfinished", file=files.verdict.name))
     except BadInput as error:
@@ -192,7 +194,7 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
     return LeftOut(folder, Message("past-damaged", file=files.verdict.name, problem=problem))
 
 
-def _past_run(folder: Path, content: bytes) -> PastRun:
+def _past_run(folder: Path, content: bytes, files: RunFiles) -> PastRun:
     head, found, rest = content.partition(_RESULTS)
     if not found or not rest.endswith(_END):
         raise _DamagedVerdict("past-cut")
@@ -205,7 +207,6 @@ def _past_run(folder: Path, content: bytes) -> PastRun:
         raise _DamagedVerdict("past-empty")
     if len({each.origin for each in columns.figures}) > 1:
         raise _DamagedVerdict("past-origins")
-    files = RunFiles(folder)
     hosts, dates, notes = _hosts(files)
     started = _started(written.run, dates)
     software, damaged = _software(files)
@@ -290,7 +291,7 @@ def _hosts(files: RunFiles) -> tuple[dict[str, PastNode], list[str], list[Messag
     dates: list[str] = []
     notes: list[Message] = []
     known: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
-    for path in _node_files(files):
+    for path in paths_in(files.nodes, "*.json"):
         try:
             node = read_json(path, Node)
         except BadInput:
@@ -302,10 +303,6 @@ def _hosts(files: RunFiles) -> tuple[dict[str, PastNode], list[str], list[Messag
             hosts[node.host] = PastNode(hardware_kind(node.newest), same)
             dates.append(node.jobs[0].provenance.facts.date)
     return hosts, dates, notes
-
-
-def _node_files(files: RunFiles) -> Iterator[Path]:
-    yield from (path for path in sorted(files.nodes.glob("*.json")) if is_name(path.stem))
 
 
 def _software(files: RunFiles) -> tuple[dict[str, PackageTraits], list[Message]]:

@@ -15,7 +15,7 @@ from proofmark.report import predictions
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import limit_table as limits
-from proofmark.report.words import count, number, pairs
+from proofmark.report.words import count, number, pairs, sealing
 
 NUMBER = "number"
 REST = N_("The complete list is in records.parquet.")
@@ -208,7 +208,15 @@ def all_section(run_data: RunData) -> Section:
         Link("verdict.json", "verdict.json"),
         Link("junit.xml", "junit.xml"),
     )
-    checksums = _("SHA256SUMS contains the SHA-256 of every file of the run, raw outputs included.")
+    sealed = run_data.run.seal
+    evidence = _(
+        "{archive} has all inputs and outputs of the run, {sealing}. Its SHA-256 is {digest}."
+    )
+    text = (
+        evidence.format(archive=sealed.archive, sealing=sealing(sealed), digest=sealed.digest)
+        if sealed
+        else _("The run was not sealed: its folder was read.")
+    )
     return Section(
-        "all", _("All figures"), (Block(paragraphs=(noise, checksums), folds=(fold,), links=links),)
+        "all", _("All figures"), (Block(paragraphs=(noise, text), folds=(fold,), links=links),)
     )

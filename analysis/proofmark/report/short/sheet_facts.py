@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from proofmark import __version__
+from proofmark.common.files import is_regular, sha256_of
 from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.translation import _, translated
@@ -16,8 +17,8 @@ from proofmark.report.short.sheet_exceptions import exceptions_part, nodes_part
 from proofmark.report.short.sheet_key_figures import key_part
 from proofmark.report.short.sheet_limits import limits_part
 from proofmark.report.short.summary import headline, origin_of, overall, title, when
-from proofmark.report.words import grouped, size_4_digits
-from proofmark.runs.checksums import digest_of_evidence
+from proofmark.report.words import grouped, sealing, size_4_digits
+from proofmark.runs.run_files import RunFiles
 
 MOST_KINDS = 3
 """The largest number of kinds of nodes, processors or ports that are named."""
@@ -41,6 +42,7 @@ def facts(run_data: RunData) -> tuple[tuple[str, str], ...]:
         (_("Coverage"), _coverage(run_data)),
         (_("Measured"), when(run_data)),
         (_("Origin"), translated(origin_of(run_data))),
+        *(((_("Evidence"), sealing(run_data.run.seal)),) if run_data.run.seal else ()),
         (_("Written"), f"{run_data.written:%Y-%m-%d %H:%M UTC}, Proofmark {__version__}"),
     )
     return tuple((name, clipped(value, LONGEST)) for name, value in rows)
@@ -117,49 +119,41 @@ def _coverage(run_data: RunData) -> str:
     return text + _(", {left} of other modes NOT RUN").format(left=left)
 
 
-def digests_part(run_data: RunData, sums: Mapping[str, str]) -> Part:
-    """Return the digests of what the summary is made of.
-
-    Args:
-        run_data: the run.
-        sums: the SHA-256 of each file of the run by its name, as in ``SHA256SUMS``.
-    """
-    files = run_data.run.files
-    names = (files.verdict, files.records, files.plan, files.site, files.report)
+def digests_part(run_data: RunData, products: RunFiles) -> Part:
+    """Return the digests of the evidence and of what was made from it in `products`."""
+    files, seal = run_data.run.files, run_data.run.seal
     software = run_data.software
+    written = (products.verdict, products.records, products.report)
     rows: Iterable[tuple[str, str]] = (
-        (_("All files of the run"), digest_of_evidence(sums)),
-        *((files.link(path), sums[files.link(path)]) for path in names if files.link(path) in sums),
+        *(((seal.archive, seal.digest),) if seal else ()),
+        *((products.link(path), sha256_of(path)) for path in written if is_regular(path)),
+        *((files.link(path), sha256_of(path)) for path in (files.plan, files.site)),
         (_("Steps of the plan"), run_data.run.plan.digest),
         (_("Programs"), software.environment_hash if software else _("not recorded")),
     )
     note = _(
-        "A file cannot contain its own digest. The first digest is that of SHA256SUMS without the "
-        "lines of summary.html and summary.pdf. This command prints it: {command}"
+        "The first file has all inputs and outputs of the run, and the digest of the archive "
+        "before it. sha256sum prints its digest."
     )
     return Part(
         "digests",
         _("Digests (SHA-256)"),
         (SheetColumn("", 24), SheetColumn("", 76, "code")),
         tuple(rows),
-        notes=(note.format(command=COMMAND),),
+        notes=(note,),
     )
-
-
-COMMAND = r"grep -vE '^\S+  summary\.(html|pdf)$' SHA256SUMS | sha256sum"
-"""The command that prints the first digest."""
 
 
 LONGEST_SENTENCE = 320
 LONGEST_TITLE = 70
 
 
-def sheet(run_data: RunData, sums: Mapping[str, str], allowance: Allowance) -> Sheet:
+def sheet(run_data: RunData, products: RunFiles, allowance: Allowance) -> Sheet:
     """Return the summary of a run.
 
     Args:
         run_data: the run.
-        sums: the SHA-256 of each file of the run by its name, as in ``SHA256SUMS``.
+        products: the files that were made from the run.
         allowance: the largest number of rows of the parts that can be long.
     """
     verdict = run_data.verdict
@@ -176,7 +170,7 @@ def sheet(run_data: RunData, sums: Mapping[str, str], allowance: Allowance) -> S
             limits_part(run_data, allowance),
             exceptions_part(run_data, allowance),
             nodes_part(run_data, allowance),
-            digests_part(run_data, sums),
+            digests_part(run_data, products),
         ),
         signature=_("Signatures") if verdict.contract else _("No signatures"),
         declaration=_("Without a limit of a contract there is nothing to accept and to sign.")

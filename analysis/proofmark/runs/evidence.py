@@ -1,0 +1,544 @@
+"""The evidence of a run: sealed archives, from which everything after the run is made.
+
+A run is a folder in which jobs work. Its user can write every file of it. `seal` reads each file
+once, copies what it read, and writes the copy into ``evidence/<n>.tar`` of the acceptance folder.
+Nothing that judges, shows or signs reads the folder of the run after that. An archive is never
+changed: what is new since the archives before is the next one, which has the digest of the one
+before it. A sealed measurement that was changed later keeps its sealed content, and the change is a
+finding (`Change`).
+
+The acceptance folder is the folder of the run itself, or, if root seals the run of another user,
+``acceptances/<run>-<digest of its path>/`` in the state of root, where that user cannot write.
+``sha256sum --check SHA256SUMS`` in ``evidence/`` checks the archives without the kit.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import Field, ValidationError
+
+from proofmark import __version__
+from proofmark.common.archive import Archive, ArchiveWriter, Chain, mount, mounted, read_archive
+from proofmark.common.errors import bad_input
+from proofmark.common.files import open_regular, read_bytes, read_regular, write_whole
+from proofmark.common.input_limits import (
+    MAX_EVIDENCE_BYTES,
+    MAX_EVIDENCE_FILES,
+    MAX_OUTPUT_BYTES,
+    MAX_SMALL_BYTES,
+)
+from proofmark.common.kit import kit_commit
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.text import size
+from proofmark.runs.decisions import extends
+from proofmark.runs.job_files import JobFiles
+from proofmark.runs.nodes import node_name, node_text, probed_nodes
+from proofmark.runs.owner import as_owner, foreign_owner, user_name
+from proofmark.runs.run import Run, Seal, open_run, sealed_run
+from proofmark.runs.run_files import NOT_SEALED, RunFiles
+from proofmark.runs.state import journals_of, made, state_lock, state_of_root, word
+from proofmark.runs.step_files import DISTURBED
+
+FOLDER, SUMS = "evidence", "SHA256SUMS"
+OF_ROOT = "acceptances"
+"""The folder of the acceptances of root's state."""
+FORMAT = 1
+_ARCHIVE = re.compile(r"([0-9a-f]{64})  (\d{4})\.tar", re.ASCII)
+
+
+class Change(StrEnum):
+    """What happened to a sealed file of the run; its sealed content counts."""
+
+    CHANGED = "changed"
+    REMOVED = "removed"
+    ADDED = "added"
+    """The file appeared in a finished execution."""
+
+
+class Kit(StrictModel):
+    """The kit that sealed an archive: its version, and the commit of its checkout, if known."""
+
+    version: str
+    commit: str
+
+
+class Head(StrictModel):
+    """What the first member of an archive states.
+
+    Attributes:
+        format: of the archive.
+        run: the id of the run.
+        number: of the archive in its chain; the first one has 1.
+        before: the SHA-256 of the archive before it; empty for the first one.
+        sealed: the time, UTC.
+        sealed_by: the user who sealed it.
+        run_by: the user who owns the folder of the run.
+        kit: the kit that wrote it.
+        index: the place of the index in the archive.
+    """
+
+    format: int
+    run: str
+    number: int
+    before: str = Field(pattern="^([0-9a-f]{64})?$")
+    sealed: datetime
+    sealed_by: str
+    run_by: str
+    kit: Kit
+    index: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The sealed archives of a run.
+
+    Attributes:
+        folder: the acceptance folder.
+        heads: what each archive states, the oldest first.
+        digests: the SHA-256 of each archive.
+        chain: their content.
+    """
+
+    folder: Path
+    heads: Sequence[Head]
+    digests: Sequence[str]
+    chain: Chain
+
+    @property
+    def newest(self) -> Head:
+        """What the newest archive states."""
+        return self.heads[-1]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the newest archive, which has those of all others in it."""
+        return self.digests[-1]
+
+    @property
+    def changes(self) -> dict[str, Change]:
+        """The sealed files of the run that were changed later, with the kind of the change."""
+        found: dict[str, Change] = {}
+        for archive in self.chain.archives:
+            found |= {name: Change(kind) for name, kind in archive.index.kept.items()}
+        return found
+
+    @property
+    def newest_changes(self) -> Mapping[str, str]:
+        """The changes that the newest archive states."""
+        return self.chain.archives[-1].index.kept
+
+    @property
+    def _place(self) -> Path:
+        return self.folder / FOLDER / self.newest.run
+
+    @contextmanager
+    def mounted(self) -> Iterator[Path]:
+        """Yield the folder as which the files of the run are read in the block."""
+        with mounted(self._place, self.chain):
+            yield self._place
+
+    def run(self) -> Run:
+        """Return the run as it was sealed. Its files are read from the archives.
+
+        Raises:
+            BadInput: its plan is damaged.
+        """
+        place = self._place
+        mount(place, self.chain)
+        head = self.newest
+        seal = Seal(
+            folder=self.folder,
+            number=head.number,
+            digest=self.digest,
+            time=head.sealed,
+            by=head.sealed_by,
+            run_by=head.run_by,
+            changes=self.changes,
+        )
+        return sealed_run(place, seal)
+
+
+def evidence_files(folder: Path) -> list[Path]:
+    """Return the archives of the acceptance in `folder`, the oldest first, and their list."""
+    archives = [_path(folder, number) for number in range(1, len(_listed(folder)) + 1)]
+    return [*archives, folder / FOLDER / SUMS]
+
+
+def acceptance_folder(folder: Path) -> Path:
+    """Return the acceptance folder of the run in `folder`, which may be one itself.
+
+    The acceptance that root sealed has priority: its user cannot write there.
+    """
+    resolved = folder.resolve()
+    of_root = Path(os.path.realpath(state_of_root())) / OF_ROOT / _name(resolved)
+    if foreign_owner(resolved) is not None or of_root.is_dir():
+        return of_root
+    return resolved
+
+
+def _name(folder: Path) -> str:
+    return f"{word(folder.name, 'the run id')}-{sha256(os.fsencode(folder)).hexdigest()[:16]}"
+
+
+def read_evidence(folder: Path) -> Evidence | None:
+    """Return the evidence in the acceptance folder `folder`; None if nothing was sealed.
+
+    Raises:
+        BadInput: an archive is missing or damaged, or is not the one that was sealed.
+    """
+    archives, heads, listed = [], list[Head](), _listed(folder)
+    for number, digest in enumerate(listed, 1):
+        path = _path(folder, number)
+        try:
+            with open_regular(path) as file:
+                if (found := _sha256(file)) != digest:
+                    accepted = f"{digest}, as {SUMS} has it"
+                    raise bad_input(path, "", f"SHA-256 {found}", accepted)
+                archive = read_archive(file, str(path))
+        except OSError as error:
+            raise bad_input(path, "", f"{error.strerror}", "the archive that was sealed") from None
+        heads.append(_head(archive, path, number, listed[number - 2] if number > 1 else ""))
+        archives.append(archive)
+    if not archives:
+        return None
+    if len({head.run for head in heads}) > 1:
+        found = ", ".join(dict.fromkeys(head.run for head in heads))
+        raise bad_input(folder / FOLDER, "run", found, "archives of one run")
+    return Evidence(folder, heads, listed, Chain(archives))
+
+
+def _sha256(file: BinaryIO) -> str:
+    """Return the SHA-256 of an open file in hexadecimal digits."""
+    digest = sha256()
+    file.seek(0)
+    while content := file.read(1 << 20):
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _head(archive: Archive, path: Path, number: int, before: str) -> Head:
+    """Return the head of an archive, which must be the `number`-th, after the one of `before`."""
+    try:
+        head = Head.model_validate_json(json.dumps(archive.head))
+    except ValidationError as error:
+        raise bad_input(path, "", f"unreadable: {error}", "a tar that proofmark sealed") from None
+    if head.format != FORMAT:
+        found = f"{head.format}, written by proofmark {head.kit.version} ({head.kit.commit})"
+        raise bad_input(path, "format", found, f"{FORMAT}, or that version of the kit")
+    if (head.number, head.before) != (number, before):
+        found = f"number {head.number} after {head.before or 'nothing'}"
+        raise bad_input(path, "before", found, f"number {number} after {before or 'nothing'}")
+    word(head.run, "the run id")
+    return head
+
+
+def _listed(folder: Path) -> list[str]:
+    """Return the digests of the archives in ``evidence/SHA256SUMS``, by their number.
+
+    An archive without a line was not finished.
+
+    Raises:
+        BadInput: the list is damaged.
+    """
+    path = folder / FOLDER / SUMS
+    try:
+        lines = read_regular(path, MAX_SMALL_BYTES).decode("ascii", "replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    digests = []
+    for number, line in enumerate(lines, 1):
+        match = _ARCHIVE.fullmatch(line)
+        if match is None or int(match[2]) != number:
+            accepted = f"the line of sha256sum of {number:04d}.tar"
+            raise bad_input(f"{path}:{number}", "", repr(line[:80]), accepted)
+        digests.append(match[1])
+    return digests
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / FOLDER / f"{number:04d}.tar"
+
+
+def open_evidence(folder: Path) -> Run | None:
+    """Return the sealed run of `folder`, a run or an acceptance; None if nothing was sealed.
+
+    Raises:
+        BadInput: the evidence is damaged.
+    """
+    evidence = read_evidence(acceptance_folder(folder))
+    return evidence.run() if evidence else None
+
+
+def open_newest(folder: Path) -> Run:
+    """Return the sealed run of `folder`; before anything is sealed, the run in its folder.
+
+    Raises:
+        BadInput: as `open_evidence` and `open_run`.
+    """
+    return open_evidence(folder) or open_run(folder)
+
+
+def seal(folder: Path) -> Evidence:
+    """Seal what is new in the run in `folder`, and return all of its evidence.
+
+    A second call without a change makes no archive. After a kill, the next call makes the archive.
+
+    Raises:
+        BadInput: the folder is no run or cannot be read, an archive cannot be written, a limit of
+            size is exceeded, or another process seals this run.
+    """
+    resolved = folder.resolve()
+    target = acceptance_folder(resolved)
+    if target == resolved:
+        (target / FOLDER).mkdir(exist_ok=True)
+    else:
+        made(target / FOLDER)
+    with state_lock(target / FOLDER / "lock", resolved.name):
+        known = read_evidence(target)
+        number = len(known.digests) + 1 if known else 1
+        new = _path(target, number).with_suffix(".new")
+        try:
+            new.unlink(missing_ok=True)  # left by a kill
+            with new.open("x+b") as file:
+                if not _write(file, resolved, known) and known:
+                    return known
+                digest = _sha256(file)
+            new.chmod(0o444)
+            new.rename(_path(target, number))
+        except OSError as error:
+            found = f"cannot be written: {error.strerror}"
+            raise bad_input(new, "", found, "a folder with free space") from None
+        finally:
+            new.unlink(missing_ok=True)
+        digests = [*(known.digests if known else ()), digest]
+        lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(digests, 1))
+        write_whole(target / FOLDER / SUMS, "".join(lines))
+        sealed = read_evidence(target)
+        assert sealed is not None
+        return sealed
+
+
+def _write(file: BinaryIO, folder: Path, known: Evidence | None) -> bool:
+    """Write the next archive of the run in `folder`; return whether there is something new."""
+    writer = ArchiveWriter(file, int(time.time()))
+    with as_owner(folder):
+        _Sealing(folder, writer, known.chain if known else Chain([])).all()
+    if writer.empty:
+        return False
+    _add_nodes(writer, Chain([*(known.chain.archives if known else ()), writer.archive()]), folder)
+    head = Head(
+        format=FORMAT,
+        run=folder.name,
+        number=len(known.digests) + 1 if known else 1,
+        before=known.digest if known else "",
+        sealed=datetime.now(UTC).replace(microsecond=0),
+        sealed_by=user_name(os.geteuid()),
+        run_by=user_name(folder.stat().st_uid),
+        kit=Kit(version=__version__, commit=kit_commit()),
+        index=(0, 0),
+    )
+    writer.finish(head.model_dump(mode="json"))
+    return True
+
+
+def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:
+    """Add the state of each node, from the probes that were sealed."""
+    place = folder / FOLDER / folder.name
+    with mounted(place, chain):
+        run = sealed_run(place)
+        files: dict[str, bytes] = {}
+        for host, node in probed_nodes(run).items():
+            name, content = node_name(host), node_text(node).encode()
+            path = f"{run.files.nodes.name}/{name}"
+            if not chain.is_file(path) or chain.read(path, len(content) + 1, cut=True) != content:
+                files[name] = content
+            if len(files) >= _MANY:
+                writer.add(run.files.nodes.name, files, {})
+                files = {}
+        if files:
+            writer.add(run.files.nodes.name, files, {})
+
+
+_MANY = 500
+"""The number of nodes that are written together."""
+
+
+class _Sealing:
+    """Adds what is new in the folder of a run to an archive.
+
+    Args:
+        folder: of the run.
+        writer: of the archive.
+        known: what was sealed before.
+    """
+
+    def __init__(self, folder: Path, writer: ArchiveWriter, known: Chain) -> None:
+        self._root, self._writer, self._known = folder, writer, known
+        self._journals = journals_of(folder)
+        self._files = self._bytes = 0
+        # A change is stated once, by the first archive after it.
+        self._stated = {name for each in known.archives for name in each.index.kept}
+        self._folders = dict.fromkeys(known.folders())
+
+    def all(self) -> None:
+        """Add the new files of all folders, and find those that were removed.
+
+        Raises:
+            BadInput: the run exceeds a limit of size, or a folder cannot be listed.
+        """
+        waiting, seen = [""], {RunFiles(Path()).nodes.name}
+        while waiting:
+            folder = waiting.pop()
+            seen.add(folder)
+            names = _listing(self._place(folder))
+            if not folder:
+                names = {name: kind for name, kind in names.items() if name not in NOT_SEALED}
+            inner = sorted(name for name, kind in names.items() if kind == "folder")
+            waiting += (f"{folder}/{name}" if folder else name for name in reversed(inner))
+            self._compare(folder, {name: names[name] for name in names.keys() - inner})
+        for folder in self._folders.keys() - seen:
+            self._compare(folder, {})
+
+    def _place(self, path: str) -> Path:
+        """Return the place of a file or folder of the run. Journals are those of the state."""
+        journal = RunFiles(Path()).journal.name
+        if self._journals and (path == journal or path.startswith(f"{journal}/")):
+            return self._journals / path[len(journal) + 1 :]
+        return self._root / path
+
+    def _compare(self, folder: str, names: Mapping[str, str]) -> None:
+        """Add what is new in a folder; keep the sealed content of what must not change.
+
+        Args:
+            folder: its path in the run.
+            names: the entries that are no folders, each with the kind of its problem, or "".
+        """
+        before, prefix = self._known.files(folder), f"{folder}/" if folder else ""
+        files: dict[str, bytes] = {}
+        unread: dict[str, str] = {}
+        gone: list[str] = []
+        kept: dict[str, str] = {}
+        for name in sorted({*before, *names}):
+            path = prefix + name
+            content, problem = _content(self._place(path)) if name in names else (None, "")
+            problem = problem or names.get(name, "")
+            self._count(content)
+            if name not in before:
+                allowed = not (before and _EXECUTION.search(folder))
+                change = None if allowed else Change.ADDED
+            elif content is None and not problem:
+                change = None if rule_of(path) is Rule.REPLACED else Change.REMOVED
+            else:
+                old = None if before[name] else self._known.read(path, MAX_OUTPUT_BYTES)
+                if (old, before[name]) == (content, problem):
+                    continue
+                change = None if _may_follow(path, old, content) else Change.CHANGED
+            if change:
+                kept |= {path: change} if path not in self._stated and name != DISTURBED else {}
+            elif problem:
+                unread[name] = problem
+            elif content is not None:
+                files[name] = content
+            else:
+                gone.append(path)
+        if files or unread or folder not in self._folders:
+            self._writer.add(folder, files, unread)
+        self._writer.remove(gone)
+        self._writer.keep(kept)
+
+    def _count(self, content: bytes | None) -> None:
+        self._files += 1
+        self._bytes += len(content or b"")
+        if self._files > MAX_EVIDENCE_FILES or self._bytes > MAX_EVIDENCE_BYTES:
+            found = f"more than {size(self._bytes)} in {self._files} files"
+            accepted = f"at most {size(MAX_EVIDENCE_BYTES)} in {MAX_EVIDENCE_FILES} files"
+            raise bad_input(self._root, "", found, accepted)
+
+
+def _listing(folder: Path) -> dict[str, str]:
+    """Return the entries of a folder, each with ``folder`` or the kind of its problem, or "".
+
+    Raises:
+        BadInput: the folder cannot be listed.
+    """
+    found = {}
+    try:
+        with os.scandir(folder) as entries:
+            for each in entries:
+                if each.is_symlink():
+                    kind = "link"
+                elif each.is_dir():
+                    kind = "folder"
+                else:
+                    kind = "" if each.is_file() else "special"
+                found[each.name] = kind
+    except FileNotFoundError:
+        return {}  # it was renamed: a step ended just now
+    except OSError as error:
+        raise bad_input(folder, "", f"{error.strerror}", "a folder that can be listed") from None
+    return found
+
+
+def _content(path: Path) -> tuple[bytes | None, str]:
+    """Return the content of a regular file, or the kind of its problem; nothing if it vanished."""
+    try:
+        return read_bytes(path), ""
+    except FileNotFoundError:
+        return None, ""
+    except OSError as error:
+        kinds = {errno.EFBIG: "large", errno.EINVAL: "special", errno.ELOOP: "link"}
+        return None, kinds.get(error.errno or 0, "unreadable")
+
+
+class Rule(Enum):
+    """How a file of a run may change after it was sealed."""
+
+    FIXED = 1
+    """Not at all: an input, an output, a probe."""
+    GROWS = 2
+    """Only by lines at its end: a history."""
+    DECIDED = 3
+    """Only by further decisions."""
+    REPLACED = 4
+    """In any way: a script, a message, the state of a job that waits."""
+
+
+def rule_of(path: str) -> Rule:
+    """Return how the file of a run with this path in its folder may change."""
+    files = RunFiles(Path())
+    first, *rest = Path(path).parts
+    fixed = {each.name for each in (files.plan, files.inputs, files.growth, files.software)}
+    if path == files.decisions.name:
+        return Rule.DECIDED
+    if first in fixed or _EXECUTION.search(path):
+        return Rule.FIXED
+    if _ATTEMPT.search(path) and rest[-1] not in JobFiles.REWRITTEN:
+        return Rule.FIXED
+    return Rule.GROWS if path.endswith(".jsonl") else Rule.REPLACED
+
+
+_EXECUTION = re.compile(r"^steps/.*?/?execution-\d+(/|$)", re.ASCII)
+_ATTEMPT = re.compile(r"^jobs/[^/]+/attempt-\d+/", re.ASCII)
+
+
+def _may_follow(path: str, old: bytes | None, new: bytes | None) -> bool:
+    """Return whether the content `new` of a file may follow the sealed one; None is unread."""
+    rule = rule_of(path)
+    if rule is Rule.REPLACED or old is None:
+        return rule is not Rule.FIXED
+    if new is None or rule is Rule.FIXED:
+        return False
+    return new.startswith(old) if rule is Rule.GROWS else extends(old, new)

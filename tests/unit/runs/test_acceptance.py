@@ -1,0 +1,479 @@
+"""A signed acceptance stays valid, names each difference, and is what its evidence gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import FAKE, execution, make_kit
+from tests.folders import let_all_enter
+
+from proofmark import __version__
+from proofmark.cli.main import main
+from proofmark.jobs.execute import execute
+from proofmark.report import write
+from proofmark.runs import acceptance
+
+NOBODY = 65534
+PRODUCTS = (
+    *("report.html", "summary.html", "summary.pdf", "junit.xml", "records.parquet", "rma.csv"),
+    *("verdict.json", "claims.json", "figures/*.csv", "figures/*.svg", "figures/*.png"),
+    "report.json",
+)
+PLOTTED: dict[str, Any] = {
+    "arguments": ["{bytes}"],
+    "sweep": {"bytes": [1, 2]},
+    "metrics": {"bandwidth": {**FAKE["metrics"]["rate"]}},
+    "read": {
+        "finds": "rate",
+        "benchmark": "PingPong",
+        "parameters": {"bytes": "int"},
+        "text": {
+            "starts": "fake",
+            "untitled": True,
+            "facts": [r"size (?P<bytes>\d+)"],
+            "keys": [
+                {
+                    "match": "(?P<key>rate) (?P<value>.*)",
+                    "metrics": {"rate": {"metric": "bandwidth", "unit": "MB/s"}},
+                }
+            ],
+            "require": {"END": "END"},
+        },
+    },
+}
+"""A case whose figures are in a plot."""
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make three keys, and files of signers for the first two."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("alice", "bob", "mallory"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name]
+        subprocess.run(command, check=True)
+        krl = ["ssh-keygen", "-q", "-k", "-f", f"{folder}/krl of {name}", f"{folder}/{name}.pub"]
+        subprocess.run(krl, check=True)
+        (folder / f"list of {name}").write_text((folder / f"{name}.pub").read_text())
+    public = (folder / "alice.pub").read_text()
+    (folder / "alice only").write_text(f"alice@example.org {public}")
+    (folder / "signers").write_text(
+        f"alice@example.org {public}bob@example.org {(folder / 'bob.pub').read_text()}"
+    )
+    for name, times in {
+        "expired": 'valid-before="20200101"',
+        "not yet": 'valid-after="20990101"',
+        "now": 'valid-after="20200101",valid-before="20990101"',
+    }.items():
+        (folder / name).write_text(f"alice@example.org {times} {public}")
+    (folder / "purpose").write_text(f'alice@example.org namespaces="git" {public}')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    """Return the folder of a signed run with a summary in Korean, which no test changes."""
+    kit = make_kit(tmp_path_factory.mktemp("original"))
+    kit.case(**PLOTTED)
+    made = kit.run()
+    execute(made, "none", lambda line: None)
+    assert main(["stage", "collect", f"{made.folder}"]) == 0
+    assert main(["report", f"{made.folder}", "--summary", "--language", "ko"]) == 0
+    assert sign(made.folder, keys) == 0
+    return made.folder
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path}/state")
+    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}/state")
+
+
+@pytest.fixture
+def run(tmp_path: Path, original: Path) -> Path:
+    folder = tmp_path / "a site's kit" / "runs" / original.name
+    return Path(shutil.copytree(original, folder, symlinks=True))
+
+
+def sign(folder: Path, keys: Path, name: str = "alice") -> int:
+    return main(["sign", f"{folder}", "--key", f"{keys / name}"])
+
+
+def verify(folder: Path, signers: Path) -> int:
+    return main(["verify", f"{folder}", "--signers", f"{signers}"])
+
+
+def signed(run: Path, number: int = 1) -> Path:
+    return run / f"signed/{number:04d}"
+
+
+def product(folder: Path, pattern: str) -> Path:
+    """Return a product; the names of plots are not known."""
+    return min(folder.glob(pattern))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {f"{path.relative_to(folder)}": path.read_bytes() for path in files}
+
+
+def test_control_what_was_signed_is_good(
+    run: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    for folder in (run, signed(run)):
+        assert verify(folder, keys / "signers") == 0
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        assert printed.out.splitlines() == [
+            f"{folder.name}: as signed by alice@example.org",
+            "UNJUDGED: nothing was judged; 0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED; "
+            "2 of 2 steps measured",
+        ]
+    check = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
+    subprocess.run(check, cwd=signed(run), check=True)
+
+
+def test_each_product_is_in_the_list_of_this_test(run: Path) -> None:
+    """A product of which no test forges the content fails here."""
+    listed = {product(signed(run), pattern).suffix for pattern in PRODUCTS}
+    names = {name for name in content(signed(run)) if not name.startswith(("evidence", "SHA256"))}
+    assert {Path(name).parts[0] for name in names} == {Path(each).parts[0] for each in PRODUCTS}
+    assert {Path(name).suffix for name in names} <= listed
+
+
+@pytest.mark.fault("signed-run-changed")
+@pytest.mark.parametrize("what", ["changed", "added", "removed"])
+@pytest.mark.parametrize("name", ["report.html", "evidence/0001.tar", "figures/new.svg"])
+def test_every_difference_is_named(
+    run: Path, keys: Path, what: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = signed(run) / name
+    if what == "added":
+        path = path.with_name(f"more-{path.name}")
+    elif not path.exists():
+        path = product(signed(run), "figures/*.svg")
+    if what == "removed":
+        path.unlink()
+    else:
+        path.unlink(missing_ok=True)
+        path.write_text("PASS")
+    assert verify(run, keys / "signers") == 1
+    assert f"{path.relative_to(signed(run))}: {what}" in capsys.readouterr().out
+
+
+def test_a_flipped_bit_in_any_file_is_seen(run: Path, keys: Path) -> None:
+    for name, whole in content(signed(run)).items():
+        path = signed(run) / name
+        path.chmod(0o644)
+        path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+        assert verify(run, keys / "signers") in (1, 3), name
+        path.write_bytes(whole)
+    assert verify(run, keys / "signers") == 0
+
+
+def _rerun(run: Path) -> None:
+    assert main(["rerun", f"{run}", "1"]) == 0
+    assert main(["report", f"{run}"]) == 0
+
+
+def _report_in_another_language(run: Path) -> None:
+    assert main(["report", f"{run}", "--language", "en"]) == 0
+
+
+def _edit_the_run(run: Path) -> None:
+    (execution(run / "steps/0001-fake-1") / "stdout").write_text("rate 1000\n")
+    (run / "inputs/site.json").write_text("{}")
+    assert main(["stage", "collect", f"{run}"]) == 0
+
+
+def _remove_the_run(run: Path) -> None:
+    for path in run.iterdir():
+        if path.name != "signed":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize(
+    "later", [_rerun, _report_in_another_language, _edit_the_run, _remove_the_run]
+)
+def test_a_signed_acceptance_stays_valid(
+    run: Path, keys: Path, later: Callable[[Path], None]
+) -> None:
+    before = content(signed(run))
+    later(run)
+    assert content(signed(run)) == before
+    assert verify(signed(run), keys / "signers") == 0
+
+
+def test_after_an_upgrade_signature_and_digests_are_checked(
+    run: Path, keys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(write, "__version__", "99.0")
+    assert verify(run, keys / "signers") == 0
+    expected = f"not judged again here: judged by proofmark {__version__}"
+    assert expected in capsys.readouterr().err.splitlines()
+    (signed(run) / "report.html").write_text("PASS")
+    assert verify(run, keys / "signers") == 1
+
+
+def test_a_copy_elsewhere_is_as_good(run: Path, keys: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(signed(run), tmp_path / "elsewhere" / "of the vendor")
+    shutil.rmtree(run)
+    assert verify(copied, keys / "signers") == 0
+
+
+def test_a_later_acceptance_is_signed_beside_the_first(run: Path, keys: Path) -> None:
+    _rerun(run)
+    assert sign(run, keys) == 0
+    assert verify(run, keys / "signers") == 0
+    for number, archives in ((1, 1), (2, 2)):
+        folder = signed(run, number)
+        assert len(list((folder / "evidence").glob("*.tar"))) == archives
+        assert verify(folder, keys / "signers") == 0
+
+
+def test_a_second_party_adds_a_signature(
+    run: Path, keys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copied = shutil.copytree(signed(run), tmp_path / "of bob")
+    assert sign(run, keys, "bob") == 0
+    assert sign(copied, keys, "bob") == 0
+    capsys.readouterr()
+    for folder in (signed(run), copied):
+        assert verify(folder, keys / "signers") == 0
+        printed = capsys.readouterr().out
+        assert f"{folder.name}: as signed by alice@example.org, bob@example.org" in printed
+        assert verify(folder, keys / "alice only") == 0
+        assert "not accepted: " in capsys.readouterr().err
+    assert not signed(run, 2).exists()
+
+
+def forge(path: Path) -> None:
+    bad = path.read_bytes()
+    bad = bad.replace(b"UNJUDGED", b"PASS") if b"UNJUDGED" in bad else bad + b" "
+    path.write_bytes(bad)
+
+
+def forged_signature(folder: Path, keys: Path) -> None:
+    """Sign what is there, as a kit without these checks does."""
+    (folder / "SHA256SUMS.sig").unlink()
+    acceptance.sign(folder, keys / "alice", acceptance.sums_of(folder))
+
+
+@pytest.mark.fault("product-forged")
+@pytest.mark.parametrize("pattern", PRODUCTS)
+def test_each_forged_product_is_named_and_neither_signed_nor_verified(
+    run: Path, keys: Path, pattern: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = product(run, pattern)
+    name = f"{path.relative_to(run)}"
+    forge(path)
+    assert sign(run, keys) == 3
+    assert f"found {name}: another content" in capsys.readouterr().err or pattern == "report.json"
+    path = signed(run) / name
+    forge(path)
+    assert verify(run, keys / "signers") == 1
+    assert f"{name}: changed" in capsys.readouterr().out
+    forged_signature(signed(run), keys)
+    if pattern == "report.json":  # a blank at its end
+        return
+    assert verify(run, keys / "signers") == 1
+    assert f"{name}: another content" in capsys.readouterr().out
+    assert sign(signed(run), keys, "bob") == 3
+
+
+@pytest.mark.fault("product-forged")
+def test_a_plot_of_no_evidence_is_not_signed(
+    run: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "figures/best.svg").write_text("{}")
+    assert sign(run, keys) == 3
+    assert "found figures/best.svg: no such file is made" in capsys.readouterr().err
+
+
+@pytest.mark.fault("verdict-edited")
+def test_a_run_whose_written_verdict_differs_is_not_signed(
+    run: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = run / "verdict.json"
+    before = content(signed(run))
+    path.unlink()
+    assert sign(run, keys) == 3
+    assert "found verdict.json: missing" in capsys.readouterr().err
+    assert content(signed(run)) == before
+    assert not [each for each in (run / "signed").iterdir() if each.name != "0001"]
+    (run / "report.json").unlink()
+    assert sign(run, keys) == 3
+    assert "report.json: found no such file" in capsys.readouterr().err
+    assert main(["report", f"{run}"]) == 0
+    assert sign(run, keys) == 0
+
+
+def test_a_report_of_another_version_is_not_signed(
+    run: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = run / "report.json"
+    made = json.loads(path.read_text())
+    made["versions"]["proofmark"] = "0.0.1"
+    path.write_text(json.dumps(made))
+    assert sign(run, keys) == 3
+    assert "written by other versions: proofmark 0.0.1" in capsys.readouterr().err
+
+
+@pytest.mark.fault("run-unfinished")
+def test_an_unfinished_run_is_neither_signed_nor_verified(
+    tmp_path: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = make_kit(tmp_path).run()
+    execute(made, "none", lambda line: None)
+    shutil.rmtree(execution(made.folder / "steps/0002-fake-2"))
+    assert main(["stage", "collect", f"{made.folder}"]) in (0, 1)
+    assert main(["report", f"{made.folder}"]) == 0
+    assert sign(made.folder, keys) == 3
+    assert "found unfinished: 1 of 2 steps are missing" in capsys.readouterr().err
+    # As a kit without this check does it.
+    with acceptance.new_signed(made.folder) as new:
+        for path in made.folder.iterdir():
+            if path.suffix in (".html", ".json", ".csv", ".xml", ".parquet"):
+                shutil.copyfile(path, new / path.name)
+        acceptance.sign(new, keys / "alice", acceptance.sums_of(new))
+    assert verify(made.folder, keys / "signers") == 1
+    assert "unfinished: 1 of 2 steps are missing" in capsys.readouterr().out
+
+
+def test_unsigned_or_by_a_stranger_is_bad_input(
+    run: Path, keys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify(run, keys / "purpose") == 3
+    strangers = tmp_path / "strangers"
+    strangers.write_text(f"mallory@example.org {(keys / 'mallory.pub').read_text()}")
+    assert verify(run, strangers) == 3
+    assert "unknown signer" in capsys.readouterr().err
+    assert verify(run, tmp_path / "nowhere") == 3
+    (signed(run) / "SHA256SUMS.sig").write_text("nonsense")
+    assert verify(run, keys / "signers") == 3
+    (signed(run) / "SHA256SUMS.sig").unlink()
+    assert verify(run, keys / "signers") == 3
+    shutil.rmtree(run / "signed")
+    capsys.readouterr()
+    assert verify(run, keys / "signers") == 3
+    assert "nothing is signed" in capsys.readouterr().err
+
+
+def test_a_list_made_to_fit_is_seen(run: Path, keys: Path) -> None:
+    folder = signed(run)
+    signature = (folder / "SHA256SUMS.sig").read_bytes()
+    (folder / "report.html").write_text("PASS")
+    (folder / "SHA256SUMS.sig").unlink()
+    acceptance.sign(folder, keys / "mallory", acceptance.sums_of(folder))
+    assert verify(run, keys / "signers") == 3
+    (folder / "SHA256SUMS.sig").write_bytes(signature)
+    assert verify(run, keys / "signers") == 1
+
+
+def test_signers_from_inside_the_acceptance_are_refused(run: Path, keys: Path) -> None:
+    inside = signed(run) / "signers"
+    inside.write_text((keys / "signers").read_text())
+    assert verify(run, inside) == 3
+
+
+def test_a_missing_key_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sign", f"{run}", "--key", "nowhere"]) == 3
+    assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.fault("link-leaves-run")
+@pytest.mark.parametrize(
+    "name", ["SHA256SUMS", "SHA256SUMS.sig", "report.html", "evidence/0001.tar"]
+)
+def test_a_link_in_place_of_a_file_is_refused(run: Path, keys: Path, name: str) -> None:
+    path = signed(run) / name
+    path.rename(run.parent / "moved")
+    path.symlink_to(run.parent / "moved")
+    assert verify(run, keys / "signers") in (1, 3)
+
+
+@pytest.mark.fault("key-revoked")
+@pytest.mark.parametrize("form", ["list", "krl"])
+def test_a_revoked_key_is_refused(
+    run: Path, keys: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control is the revocation of another key."""
+    command = ["verify", f"{run}", "--signers", f"{keys / 'signers'}", "--revoked"]
+    assert main([*command, f"{keys / f'{form} of mallory'}"]) == 0
+    capsys.readouterr()
+    assert main([*command, f"{keys / f'{form} of alice'}"]) == 3
+    printed = capsys.readouterr()
+    assert "--revoked: found" in printed.err
+    assert "UNJUDGED" not in printed.out
+    assert main([*command, f"{keys / 'nowhere'}"]) == 3
+    inside = signed(run) / "krl"
+    inside.write_bytes((keys / "krl of mallory").read_bytes())
+    assert main([*command, f"{inside}"]) == 3
+
+
+@pytest.mark.fault("key-revoked")
+@pytest.mark.parametrize(("name", "code"), [("expired", 3), ("not yet", 3), ("now", 0)])
+def test_a_key_is_accepted_only_during_its_validity(
+    run: Path, keys: Path, name: str, code: int
+) -> None:
+    assert verify(run, keys / name) == code
+
+
+PLANTS = """#!/bin/sh
+for name in SHA256SUMS SHA256SUMS.new SHA256SUMS.2.sig SHA256SUMS.2.sig.new; do
+    rm -f "{folder}/$name"
+    ln -s {target} "{folder}/$name"
+done
+exec {keygen} "$@"
+"""
+
+
+@pytest.mark.root
+@pytest.mark.fault("signature-of-another-user")
+def test_root_signs_in_the_folder_of_another_user_and_follows_no_link(
+    run: Path, keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The links are put there after the files were read, in place of those that root writes."""
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    copied = shutil.copytree(signed(run), tmp_path / "vendor" / "acceptance")
+    for path in (copied, *copied.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    let_all_enter(copied.parent)
+    key = (keys / "bob").stat()
+    assert (key.st_uid, key.st_mode & 0o777) == (0, 0o600)
+    plants = tmp_path / "bin/ssh-keygen"
+    plants.parent.mkdir()
+    keygen = shutil.which("ssh-keygen")
+    plants.write_text(PLANTS.format(folder=copied, target=target, keygen=keygen))
+    plants.chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{plants.parent}:{os.environ['PATH']}")
+        assert sign(copied, keys, "bob") == 0
+    assert target.read_text() == "precious"
+    assert target.stat().st_uid == 0
+    for name in ("SHA256SUMS", "SHA256SUMS.3.sig"):  # the second one is such a link
+        status = (copied / name).lstat()
+        assert (stat.S_ISREG(status.st_mode), status.st_uid) == (True, NOBODY)
+    assert verify(copied, keys / "signers") == 0
+
+
+def test_a_trace_does_not_change_what_is_signed(run: Path, keys: Path) -> None:
+    code = "import sys; from proofmark.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    for words in (
+        ["sign", f"{run}", "--key", f"{keys / 'bob'}"],
+        ["verify", f"{run}", "--signers", f"{keys / 'signers'}"],
+    ):
+        command = [sys.executable, "-c", code, "-v", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "ssh-keygen" in done.stderr

@@ -1,0 +1,451 @@
+"""Evidence is what was sealed: no later change of the run has an effect, and each one is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import execution, make_kit
+from tests.folders import let_all_enter
+
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.runs.decisions import add_decisions
+from proofmark.runs.evidence import (
+    Rule,
+    acceptance_folder,
+    open_evidence,
+    read_evidence,
+    rule_of,
+    seal,
+)
+from proofmark.runs.run import open_run
+from proofmark.runs.run_files import RunFiles
+
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a finished run of which nothing is sealed. No test changes it."""
+    made = make_kit(tmp_path_factory.mktemp("original")).run()
+    execute(made, "none", lambda line: None)
+    return made.folder
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path}/state")
+    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}/state")
+
+
+@pytest.fixture
+def run(tmp_path: Path, original: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "runs" / original.name))
+
+
+def collect(run: Path, code: int = 0) -> None:
+    assert main(["stage", "collect", f"{run}"]) == code
+
+
+def verdict_of(run: Path) -> dict[str, Any]:
+    """Report a run; return its verdict."""
+    assert main(["report", f"{run}"]) == 0
+    verdict: dict[str, Any] = json.loads(RunFiles(acceptance_folder(run)).verdict.read_text())
+    return verdict
+
+
+def archives(run: Path) -> list[Path]:
+    return sorted((acceptance_folder(run) / "evidence").glob("*.tar"))
+
+
+def test_control_an_archive_needs_no_kit(run: Path, tmp_path: Path) -> None:
+    collect(run)
+    (path,) = archives(run)
+    check = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
+    subprocess.run(check, cwd=path.parent, check=True)
+    subprocess.run(["tar", "xf", path, "-C", tmp_path], check=True)
+    output = execution(run / "steps/0001-fake-1") / "stdout"
+    unpacked = tmp_path / output.relative_to(run)
+    assert unpacked.read_bytes() == output.read_bytes()
+    with tarfile.open(path) as tar:
+        names = set(tar.getnames())
+    assert {"evidence.json", "plan.json", "run.json", "index.json"} <= names
+    assert any(name.startswith("nodes/") for name in names)
+    head = json.loads((tmp_path / "evidence.json").read_text())
+    assert (head["run"], head["number"], head["before"]) == (run.name, 1, "")
+    assert head["sealed_by"] == head["run_by"]
+
+
+def test_a_second_call_without_a_change_makes_no_archive(run: Path) -> None:
+    collect(run)
+    before = [path.read_bytes() for path in archives(run)]
+    collect(run)
+    assert [path.read_bytes() for path in archives(run)] == before
+
+
+def test_a_rerun_makes_the_next_archive_and_leaves_the_first(run: Path) -> None:
+    collect(run)
+    (first,) = archives(run)
+    content = first.read_bytes()
+    assert main(["rerun", f"{run}", "1"]) == 0
+    _, second = archives(run)
+    assert first.read_bytes() == content
+    assert second.stat().st_size < first.stat().st_size
+    evidence = read_evidence(run)
+    assert evidence is not None
+    assert evidence.newest.before == evidence.digests[0]
+    (result,) = (each for each in verdict_of(run)["results"] if each["step"] == "0001-fake-1")
+    assert len(result["values"]) == 2
+
+
+def _edited(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"0", b"9").replace(b"1", b"7") + b" ")
+
+
+def _removed(path: Path) -> None:
+    path.unlink()
+
+
+def _linked(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/hostname")
+
+
+def _history(run: Path) -> Path:
+    return min(run.glob("jobs/*/history.jsonl"))
+
+
+def _probe(run: Path) -> Path:
+    return min(run.glob("jobs/*/attempt-1/*.after"))
+
+
+def _output(run: Path) -> Path:
+    return execution(run / "steps/0001-fake-1") / "stdout"
+
+
+def _noise(run: Path) -> Path:
+    return execution(run / "steps/0001-fake-1") / "noise.json"
+
+
+def _site(run: Path) -> Path:
+    return run / "inputs/site.json"
+
+
+def _plan(run: Path) -> Path:
+    return run / "plan.json"
+
+
+def _programs(run: Path) -> Path:
+    return run / "software.json"
+
+
+SEALED = (_output, _noise, _probe, _history, _site, _plan, _programs)
+
+
+@pytest.mark.fault("evidence-changed")
+@pytest.mark.parametrize("change", [_edited, _removed, _linked])
+@pytest.mark.parametrize("of", SEALED)
+def test_a_change_after_the_seal_has_no_effect_and_is_named(
+    run: Path,
+    of: Callable[[Path], Path],
+    change: Callable[[Path], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The control is the first verdict, which has no such fault."""
+    collect(run)
+    before = verdict_of(run)
+    assert "stage_faults" not in before
+    path = of(run)
+    change(path)
+    capsys.readouterr()
+    collect(run)
+    name = f"{path.relative_to(run)}"
+    assert f"{name}: " in capsys.readouterr().err
+    after = verdict_of(run)
+    (fault,) = after.pop("stage_faults")
+    assert (fault["code"], fault["text"].partition(":")[0]) == ("CHANGED", name)
+    assert after["results"] == before["results"]
+    page = RunFiles(acceptance_folder(run)).report.read_text()
+    assert "CHANGED" in page
+    first = archives(run)
+    collect(run)  # a change is stated once
+    assert archives(run) == first
+
+
+@pytest.mark.fault("evidence-changed")
+def test_a_file_that_appears_in_a_sealed_execution_is_named(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collect(run)
+    (_output(run).parent / "telemetry.jsonl").write_text("{}")
+    collect(run)
+    assert "telemetry.jsonl: added after it was sealed" in capsys.readouterr().err
+    sealed = open_evidence(run)
+    assert sealed is not None
+    (fault,) = verdict_of(run)["stage_faults"]
+    assert fault["code"] == "CHANGED"
+
+
+@pytest.mark.fault("evidence-changed")
+@pytest.mark.parametrize(
+    ("decisions", "allowed"),
+    [
+        ({"more": {"0001-fake-1": 2}}, True),
+        ({"more": {"0001-fake-1": 2, "0002-fake-2": 1}}, True),
+        ({"more": {}}, False),
+        ({"more": {"0001-fake-1": 0}}, False),
+    ],
+)
+def test_decisions_only_grow(run: Path, decisions: dict[str, Any], allowed: bool) -> None:
+    add_decisions(RunFiles(run), more={"0001-fake-1": 1})
+    collect(run)
+    RunFiles(run).decisions.write_text(json.dumps(decisions))
+    collect(run)
+    evidence = read_evidence(run)
+    assert evidence is not None
+    assert ("decisions.json" in evidence.changes) is not allowed
+
+
+def test_a_history_grows_by_lines_only(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    collect(run)
+    path = _history(run)
+    path.write_bytes(path.read_bytes() + path.read_bytes())
+    collect(run)
+    assert "history.jsonl" not in capsys.readouterr().err
+    path.write_bytes(b"\n".join(path.read_bytes().split(b"\n")[1:]))
+    collect(run)
+    assert f"{path.relative_to(run)}: changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("plan.json", Rule.FIXED),
+        ("inputs/site.json", Rule.FIXED),
+        ("growth/0001.json", Rule.FIXED),
+        ("steps/1/execution-1/stdout", Rule.FIXED),
+        ("steps/1/n1/execution-12/x/y", Rule.FIXED),
+        ("jobs/j/attempt-1/n1.before", Rule.FIXED),
+        ("jobs/j/attempt-1/network/1-x/n1.after", Rule.FIXED),
+        ("jobs/j/attempt-1/repeats", Rule.REPLACED),
+        ("jobs/j/history.jsonl", Rule.GROWS),
+        ("node-states.jsonl", Rule.GROWS),
+        ("journal/n1.jsonl", Rule.GROWS),
+        ("decisions.json", Rule.DECIDED),
+        ("steps/1/unfinished-1/stdout", Rule.REPLACED),
+        ("steps/1/run.sh", Rule.REPLACED),
+        ("stage-faults/scratch.json", Rule.REPLACED),
+    ],
+)
+def test_the_rule_of_each_kind_of_file(path: str, rule: Rule) -> None:
+    assert rule_of(path) is rule
+
+
+def test_a_step_that_ends_after_the_seal_replaces_its_unfinished_folder(run: Path) -> None:
+    folder = execution(run / "steps/0001-fake-1")
+    folder.rename(folder.with_name("unfinished-1"))
+    collect(run)
+    folder.with_name("unfinished-1").rename(folder)
+    collect(run)
+    evidence = read_evidence(run)
+    assert evidence is not None
+    assert not evidence.changes
+    names = evidence.chain.names("steps/0001-fake-1")
+    assert "execution-1" in names
+    assert not evidence.chain.files("steps/0001-fake-1/unfinished-1")
+    assert verdict_of(run)["coverage"]["measured"] == 2
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from proofmark.runs.evidence import seal
+left = int(sys.argv[2])
+target = sys.argv[1]
+
+def hook(event, arguments):
+    global left
+    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.chmod"):
+        place = str(arguments[0])
+        if "evidence" in place and place.startswith(target):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(hook)
+seal(Path(target))
+"""
+
+
+@pytest.mark.fault("collect-killed")
+def test_after_a_kill_at_any_point_the_next_call_makes_the_archive(run: Path) -> None:
+    """The control is the last round, in which nothing is killed."""
+    collect(run)
+    whole = archives(run)[0].stat().st_size
+    for left in range(1, 60):
+        shutil.rmtree(run / "evidence")
+        command = [sys.executable, "-c", KILLED, f"{run}", f"{left}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            assert left > 5
+            return
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        collect(run)
+        (path,) = archives(run)
+        assert path.stat().st_size == whole
+        assert not list((run / "evidence").glob("*.new"))
+    raise AssertionError("the seal has no end")
+
+
+@pytest.fixture(scope="module")
+def sealed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sealed") / original.name
+    shutil.copytree(original, folder)
+    seal(folder)
+    return folder
+
+
+@pytest.mark.fault("evidence-flipped")
+@given(st.floats(0, 1, exclude_max=True), st.integers(1, 255))
+def test_a_flip_of_any_byte_is_found(sealed: Path, place: float, bits: int) -> None:
+    (path,) = (sealed / "evidence").glob("*.tar")
+    content = bytearray(path.read_bytes())
+    assert read_evidence(sealed) is not None
+    content[int(place * len(content))] ^= bits
+    path.chmod(0o644)
+    kept = path.read_bytes()
+    try:
+        path.write_bytes(content)
+        with pytest.raises(BadInput, match="SHA-256"):
+            read_evidence(sealed)
+    finally:
+        path.write_bytes(kept)
+
+
+def test_an_archive_of_another_run_or_place_is_refused(sealed: Path, run: Path) -> None:
+    """A chain is as it was sealed: an archive that fits its list can still be in a wrong place."""
+    collect(run)
+    assert main(["rerun", f"{run}", "1"]) == 0
+    folder = run / "evidence"
+    lines = (folder / "SHA256SUMS").read_text().splitlines()
+    digests = [line.split()[0] for line in lines]
+    (folder / "0001.tar").rename(folder / "first")
+    (folder / "0002.tar").rename(folder / "0001.tar")
+    (folder / "first").rename(folder / "0002.tar")
+    swapped = f"{digests[1]}  0001.tar\n{digests[0]}  0002.tar\n"
+    (folder / "SHA256SUMS").write_text(swapped)
+    with pytest.raises(BadInput, match="before: found number 2"):
+        read_evidence(run)
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda path: path.symlink_to("/etc/hostname"), "a link"),
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.write_bytes(bytes(65 << 20)), "too large"),
+    ],
+)
+def test_what_cannot_be_read_is_stated_in_the_evidence(
+    run: Path, make: Callable[[Path], object], word: str
+) -> None:
+    path = _output(run)
+    path.unlink()
+    make(path)
+    collect(run)
+    (invalid,) = (each for each in verdict_of(run)["results"] if each["verdict"] == "INVALID")
+    assert word in json.dumps(invalid)
+    assert archives(run)[0].stat().st_size < 10 << 20
+
+
+@pytest.mark.root
+@pytest.mark.fault("run-user-swaps")
+def test_root_seals_the_run_of_another_user_where_that_user_cannot_write(run: Path) -> None:
+    """The control is the run of this user, whose evidence is in its folder."""
+    for path in (run, *run.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    let_all_enter(run.parent)
+    collect(run)
+    folder = acceptance_folder(run)
+    assert not (run / "evidence").exists()
+    for path in (folder, folder / "evidence", *archives(run)):
+        assert (path.stat().st_uid, path.stat().st_mode & 0o022) == (0, 0)
+    before = verdict_of(run)
+    head = read_evidence(folder)
+    assert head is not None
+    assert (head.newest.sealed_by, head.newest.run_by) == ("root", "nobody")
+    page = RunFiles(folder).report.read_text()
+    assert "by root; nobody ran it" in page
+    # A false acceptance in the folder of the run has no effect.
+    shutil.copytree(folder / "evidence", run / "evidence")
+    (run / "evidence/SHA256SUMS").write_text("")
+    output = _output(run)
+    output.write_text(output.read_text().replace("rate 100", "rate 900"))
+    # The command gives up the rights of root for good.
+    code = "import sys; from proofmark.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "verdict", f"{run}", "--json"]
+    let_all_enter(folder.parents[1])
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 4, done.stderr
+    assert json.loads(done.stdout)["results"] == before["results"]
+
+
+SWAPS = """
+import os, sys
+path = sys.argv[1]
+good = open(path).read()
+bad = good.replace("rate 100", "rate 900")
+print(flush=True)
+while True:
+    for text in (bad, good):
+        with open(path + ".swap", "w") as file:
+            file.write(text)
+        os.rename(path + ".swap", path)
+"""
+
+
+@pytest.mark.root
+@pytest.mark.fault("run-user-swaps")
+def test_a_watcher_that_swaps_an_output_changes_nothing_after_the_seal(
+    run: Path, tmp_path: Path
+) -> None:
+    for path in (run, *run.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    let_all_enter(run.parent)
+    collect(run)
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{key}"], check=True)
+    (tmp_path / "signers").write_text(f"a@b {Path(f'{key}.pub').read_text()}")
+    before = verdict_of(run)
+    command = [sys.executable, "-c", SWAPS, f"{_output(run)}"]
+    with subprocess.Popen(command, user=NOBODY, stdout=subprocess.PIPE) as swaps:
+        assert swaps.stdout is not None
+        swaps.stdout.readline()
+        try:
+            assert main(["sign", f"{run}", "--key", f"{key}"]) == 0
+            assert main(["verify", f"{run}", "--signers", f"{tmp_path / 'signers'}"]) == 0
+        finally:
+            swaps.kill()
+    assert verdict_of(run)["results"] == before["results"]
+
+
+def test_the_run_itself_is_still_the_folder_of_its_jobs(run: Path) -> None:
+    collect(run)
+    assert open_run(run).seal is None
+    sealed = open_evidence(run)
+    assert sealed is not None
+    assert sealed.seal is not None
+    assert sealed.id == run.name
