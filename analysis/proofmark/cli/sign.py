@@ -9,6 +9,7 @@ from pathlib import Path
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, InputError
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.judge.written import WrittenVerdict, read_written
 from proofmark.report.products import compare_products
@@ -34,7 +35,8 @@ def sign(options: Namespace) -> int:
     sums = checksums.whole_checksums(folder)
     products, inputs = compare_products(folder, sums), compare_inputs(folder, sums)
     if wrong := [*filter(None, (products.unknown,)), *products.wrong, *inputs.wrong]:
-        accepted = f"what `proofmark report {folder}` writes; nodes/: `proofmark stage collect`"
+        report = PrintedCommand("proofmark", "report", of_person(folder, "RUN"))
+        accepted = f"what `{report}` writes; nodes/: `proofmark stage collect`"
         raise BadInput(*(InputError(f"{folder}", "", line, accepted) for line in wrong))
     for line in (*products.notes, *filter(None, (inputs.unknown,))):
         say(f"not checked: {line}")
