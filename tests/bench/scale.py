@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -20,7 +21,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from tests.fixtures.finished import as_host, own_number, write_software
+from tests.fixtures.finished import write_software
+from tests.fixtures.fleet import named
 from tests.fixtures.node_outputs import writer
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
@@ -30,15 +32,12 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.evidence import seal
-from proofmark.runs.job_on_node import JobOnNode
-from proofmark.runs.nodes import Node
 from proofmark.runs.run import site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.cpu import cpu_list_text
 from proofmark.site.node.parts import Mount
-from proofmark.site.node.provenance import node_provenance
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 
@@ -68,7 +67,7 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
     factors = 1 + SPREAD * numbers.standard_normal(nodes)
     factors[slow_places(nodes)] *= BAD
     speeds = dict(zip(hosts, factors, strict=True))
-    _write_nodes(run.folder / "nodes", hosts, plan)
+    _write_probes(run.folder / "jobs", hosts, plan)
     jobs = {step.id: job.id for group in plan.groups for job in group.jobs for step in job.steps}
     for step in plan.steps():
         write = writer(step)
@@ -151,26 +150,22 @@ def _scratch(step: Step) -> str:
     return json.dumps({"scratch": folder, "real": folder, **mount, **counts})
 
 
-def _write_nodes(folder: Path, hosts: Sequence[str], plan: Plan) -> None:
-    """Write the reports of the nodes, which differ only in their names and numbers."""
+def _write_probes(jobs: Path, hosts: Sequence[str], plan: Plan) -> None:
+    """Write the probes of the nodes, which differ only in their names and numbers."""
+    mount = f"| {LUSTRE.source} {LUSTRE.target} {LUSTRE.kind} {LUSTRE.options} 0 0\n"
     probe = (PROBES / "knl-7250-quadrant-flat.txt").read_text()
-    provenance = node_provenance(probe, probe, "probe")
-    facts = as_host(provenance.facts, "knl0042").model_copy(update={"mounts": (LUSTRE,)})
-    provenance = provenance.model_copy(update={"facts": facts})
-    jobs = [
-        JobOnNode(
-            job=job.id, attempt=1, steps=tuple(each.id for each in job.steps), provenance=provenance
-        )
-        for group in plan.groups
-        for job in group.jobs
-    ]
-    text = Node(host="knl0042", jobs=tuple(jobs)).model_dump_json()
-    folder.mkdir()
-    for host in hosts:
-        own = text
-        for first in "4BS":
-            own = own.replace(own_number("knl0042", first), own_number(host, first))
-        (folder / f"{host}.json").write_text(own.replace("knl0042", host))
+    probe = probe.replace("=== mounts\n", f"=== mounts\n{mount}")
+    for attempt in (jobs / job.id / "attempt-1" for group in plan.groups for job in group.jobs):
+        attempt.mkdir(parents=True, exist_ok=True)
+        for host in hosts:
+            own = named(probe, host, one_boot=False)
+            for end, date in (
+                ("before", "2026-11-21T07:59:00Z"),
+                ("after", "2026-11-21T10:00:00Z"),
+            ):
+                _write(
+                    f"{attempt}/{host}.{end}", re.sub("(?m)^\\| date: .*", f"| date: {date}", own)
+                )
 
 
 def _package() -> Package:

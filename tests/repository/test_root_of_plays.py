@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -40,6 +44,64 @@ def test_each_value_in_a_line_of_a_shell_is_quoted() -> None:
             for part in line.split("{{")[1:]:
                 expression = part.partition("}}")[0]
                 assert "quote" in expression or "kernels" in expression, f"{path.name}: {line}"
+
+
+PLAY = """
+- hosts: n1
+  gather_facts: false
+  vars:
+    plan_summary: "{{ lookup('ansible.builtin.file', 'summary.json') | from_json }}"
+    plan_folder: runs/a
+    plan_question: {}
+  tasks:
+    - ansible.builtin.include_tasks: TASKS
+    - ansible.builtin.debug:
+        msg: "{{ plan_run | to_json }}, {{ plan_run.suite }}, {{ plan_run.modes | join }}"
+"""
+SUMMARY: dict[str, Any] = {
+    **{"suite": "quick", "partition": "knl", "nodes": 1, "node_set": "n1", "modes": [""]},
+    **{"packages": [], "step_packages": [], "cost": "suite: quick", "rolling": True, "only": "n1"},
+    "representative": "n1",
+}
+
+
+def remembered(folder: Path, **changes: object) -> subprocess.CompletedProcess[str]:
+    """Run the tasks that set facts from the output of a command of the run user."""
+    inventory = {"knl": {"hosts": {"n1": {"ansible_connection": "local"}}}}
+    (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
+    (folder / "summary.json").write_text(json.dumps({**SUMMARY, **changes}))
+    tasks = ROOT / "roles/plan/tasks/remember.yml"
+    (folder / "play.yml").write_text(PLAY.replace("TASKS", f"{tasks}"))
+    program = Path(sys.executable).parent / "ansible-playbook"
+    command = [f"{program}", "-i", "hosts.yml", "play.yml"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_play_takes_the_names_of_the_inventory(tmp_path: Path) -> None:
+    """Control: no fault is injected."""
+    done = remembered(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.fault("name-outside-the-inventory")
+@pytest.mark.parametrize("key", ["representative", "partition"])
+def test_a_name_that_the_inventory_does_not_have_is_refused(tmp_path: Path, key: str) -> None:
+    proof = tmp_path / "executed"
+    for name in ("evil.example", f"{{{{ lookup('pipe', 'touch {proof}') }}}}"):
+        done = remembered(tmp_path, **{key: name})
+        assert done.returncode != 0 and "accepted: names of the inventory" in done.stdout
+    assert not proof.exists()
+
+
+@pytest.mark.fault("name-outside-the-inventory")
+def test_no_text_of_the_output_is_a_template(tmp_path: Path) -> None:
+    proof = tmp_path / "executed"
+    evil = f"{{{{ lookup('pipe', 'touch {proof}') }}}}"
+    texts = {name: evil for name in ("suite", "node_set", "cost", "only")}
+    lists = {name: [evil] for name in ("modes", "packages", "step_packages")}
+    done = remembered(tmp_path, **texts, **lists, nodes=evil, rolling=evil)
+    assert done.returncode == 0 and "touch" in done.stdout, done.stdout + done.stderr
+    assert not proof.exists()
 
 
 @pytest.mark.root

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -17,6 +16,7 @@ from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded, unfold
+from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.plan.expansion import limit_mistakes
 from proofmark.plan.output_paths import LabelRule, PathRule
@@ -95,9 +95,9 @@ def adopt(options: Namespace) -> int:
     )
     if not patterns and not options.accept:
         with opened(options.source, HEAD) as folder:
-            given = [word for each in options.inventory or () for word in ("-i", each)]
-            given += ["-l", options.limit] if options.limit else []
-            given += ["--nodes", options.nodes] if options.nodes else []
+            given = [_option("-i", each) for each in options.inventory or ()]
+            given += [_option("-l", options.limit)] if options.limit else []
+            given += [_option("--nodes", options.nodes)] if options.nodes else []
             for line in _plan(folder, planned(folder, request, benchmarks, site), given):
                 print_line(line)
         return 0
@@ -152,10 +152,10 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
     yield from _listed("files that match no case", adopted.unmatched, f"{more}")
     yield from _listed("not read", _not_read(adopted.not_entered), f"{more}")
-    yield f"next: proofmark report {run.folder}"
+    yield f"next: {PrintedCommand('proofmark', 'report', of_person(run.folder, 'RUN'))}"
 
 
-def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[str]) -> Iterator[str]:
+def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> Iterator[str]:
     """Yield the lines of the plan: the files of each case, what is left over, and the options."""
     request, outputs = adoption.request, adoption.outputs
     by_case = Counter(each.case for each in outputs)
@@ -178,13 +178,17 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[str]) -> Ite
     for reason, paths in reasons.items():
         yield from _listed(f"left over, {reason}", paths, "the folder")
     yield from _listed("not read", _not_read(folder.not_read), "the folder")
-    words = [f"{folder.folder}"]
+    words = [of_person(folder.folder, "FOLDER")]
     for case, patterns in request.patterns.items():
-        words += (word for pattern in patterns for word in ("--case", f"{case}={pattern}"))
-    words += ["--node", request.rule.pattern] if request.rule else []
-    words += (word for label in request.labels for word in ("--label", label.option))
-    yield f"options: proofmark adopt {shlex.join([*words, *given])}"
-    yield f"next: proofmark adopt {shlex.join([words[0], *given])} --accept"
+        words += (_option("--case", f"{case}={pattern}") for pattern in patterns)
+    words += [_option("--node", request.rule.pattern)] if request.rule else []
+    words += (_option("--label", label.option) for label in request.labels)
+    yield f"options: {PrintedCommand('proofmark', 'adopt', *words, *given)}"
+    yield f"next: {PrintedCommand('proofmark', 'adopt', words[0], *given, '--accept')}"
+
+
+def _option(name: str, value: str) -> Part:
+    return of_person(value, name.strip("-").upper(), name)
 
 
 def _not_read(problems: Mapping[str, str]) -> list[str]:

@@ -12,6 +12,7 @@ from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.machine.node_report import node_name, node_runner, site_runner, with_rates
 from proofmark.machine.survey import NONE, listed_schedulers, survey
@@ -77,9 +78,10 @@ def _write(options: Namespace) -> int:
     questions = sum(text.count(MARK) for name, text in files.items() if name.endswith(".yml"))
     for place, question in comments(folder):
         print_line(f"question: {place}: {question}")
-    print_line(f"questions: {questions}; grep -rn {MARK} {folder}")
+    named = of_person(folder, "FOLDER")
+    print_line(f"questions: {questions}; {PrintedCommand('grep', '-rn', MARK, named)}")
     _choose(folder)
-    print_line(f"next: proofmark validate -i {folder}")
+    print_line(f"next: {PrintedCommand('proofmark', 'validate', '-i', named)}")
     return 0
 
 

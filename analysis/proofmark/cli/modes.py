@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from proofmark.cli.site import site_name
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.nodesets import folded
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
@@ -172,10 +172,11 @@ def _restore(options: Namespace) -> int:
     for failed in failures(results):
         say(f"not restored: {failed}")
     if code:
-        sites = "".join(f" -i {shlex.quote(each)}" for each in options.inventory)
-        limit = f" -l {shlex.quote(options.limit)}" if options.limit else ""
-        folder = shlex.quote(f"{options.folder}")
-        say(f"repeat the restore: proofmark modes restore {folder}{sites}{limit} --confirm-reboot")
+        words = [of_person(options.folder, "RUN")]
+        words += (of_person(each, "SITE", "-i") for each in options.inventory)
+        words += [of_person(options.limit, "LIMIT", "-l")] if options.limit else []
+        command = PrintedCommand("proofmark", "modes", "restore", *words, "--confirm-reboot")
+        say(f"repeat the restore: {command}")
     return code
 
 

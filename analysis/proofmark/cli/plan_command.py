@@ -23,13 +23,13 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.home import expanded
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
-from proofmark.judge.foreseen import ACCEPT, refusals, unjudged_of
+from proofmark.judge.foreseen import refusals, unjudged_of
 from proofmark.machine.checkout import refuse_unseen
 from proofmark.machine.present_nodes import present
 from proofmark.plan.lacking import refuse_lacking
 from proofmark.plan.rolling import steps_left
 from proofmark.plan.step_names import step_named
-from proofmark.runs.asked import write_asked
+from proofmark.runs.asked import ASKED, write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.latest import Link
 from proofmark.runs.predicted import Expected
@@ -41,12 +41,6 @@ from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.site.literals import literal_yaml
 from proofmark.software.provider import check_name, check_provider
-
-ASKED = (
-    *("repeats", "rolling", "stability_days", "stability_load"),
-    *("provision_from", "scratch_dir", "baseline", "expected", ACCEPT),
-)
-"""The options of a plan that are extra variables of the playbooks with the same name."""
 
 
 def _plan_arguments(parser: ArgumentParser) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights, complete, language_argument, run_argument
+from proofmark.cli.command import (
+    Command,
+    Rights,
+    Words,
+    complete,
+    language_argument,
+    run_argument,
+)
 from proofmark.cli.evidence import evidence_of, run_to_show
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.progress_lines import say
+from proofmark.common.sentences import localized
 from proofmark.common.translation import in_language
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import read_and_judge
@@ -19,7 +27,7 @@ from proofmark.judge.not_accepted import failed_nodes
 from proofmark.report.exports.formats import FORMATS
 from proofmark.report.exports.formats import export as export_run
 from proofmark.report.products import write_products
-from proofmark.runs.asked import acceptance_command
+from proofmark.runs.asked import acceptance_command, not_in
 
 
 def _report_arguments(parser: ArgumentParser) -> None:
@@ -37,6 +45,8 @@ def _report_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="also write summary.html and summary.pdf: two pages to sign",
     )
+    note = "the inventory that the next command names (default: inventory/ and the site's name)"
+    complete(parser.add_argument("-i", "--inventory", default="", help=note), Words.SITE)
     language_argument(parser)
 
 
@@ -56,7 +66,11 @@ def _report(options: Namespace) -> int:
     code = answer.exit_code(strict=options.strict)
     if code:
         note_failed_nodes(failed_nodes(answer, run.plan))
-    again = "" if run.plan.imported else acceptance_command(run, written.run_data.site)
+    again = PrintedCommand()
+    if not run.plan.imported:
+        again = acceptance_command(run, written.run_data.site, inventory=options.inventory)
+    if missing := not_in(again):
+        say(localized(missing))
     here = _from_here(options.folder.resolve())
     lines = ending(answer, f"{path}", here, again=again, strict=options.strict)
     meaning = answer.headline(strict=options.strict).word
@@ -76,7 +90,7 @@ def _report(options: Namespace) -> int:
 def _from_here(folder: Path) -> str:
     """Return the path of `folder` from the current folder, if `folder` is below it."""
     here = Path.cwd()
-    return shlex.quote(f"{folder.relative_to(here) if folder.is_relative_to(here) else folder}")
+    return f"{folder.relative_to(here) if folder.is_relative_to(here) else folder}"
 
 
 def _export_arguments(parser: ArgumentParser) -> None:

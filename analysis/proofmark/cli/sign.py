@@ -12,6 +12,7 @@ from proofmark.cli.evidence import ChangedAcceptance, checked_acceptance, eviden
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.judge.written import WrittenVerdict, read_written, refuse_unfinished
 from proofmark.report.products import differences, differing, made_of, other_versions, write_again
@@ -48,7 +49,8 @@ def sign(options: Namespace) -> int:
         written = write_again(run, made, RunFiles(new))
         refuse_unfinished(run, written.verdict)
         if wrong := [*differing(new, run.products)]:
-            accepted = f"what `proofmark report {folder}` writes"
+            report = PrintedCommand("proofmark", "report", of_person(folder, "RUN"))
+            accepted = f"what `{report}` writes"
             raise BadInput(
                 *(InputError(f"{run.seal.folder}", "", each, accepted) for each in wrong)
             )

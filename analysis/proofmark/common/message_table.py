@@ -261,6 +261,7 @@ MESSAGES: Mapping[str, str] = {
     "thread-unplanned": "thread {thread} is not one of the {threads} planned threads",
     "threads-silent": "{reported} of {threads} threads reported their CPU",
     "thread-cpus": "thread {thread} ran on CPUs {found}, planned on {planned}",
+    "not-in-command": "not in the printed commands (unknown name, or no literal value): {names}",
     # records: conditions of a node
     "state-not-proven": "the state of {node} is not proven: {file} has no report of the job",
     "state-missing": "the state of {node} is not proven: {file} is missing (proofmark stage "

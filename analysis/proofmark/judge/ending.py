@@ -9,6 +9,15 @@ from heapq import nlargest
 from itertools import islice
 from pathlib import Path
 
+from proofmark.common.printed_command import (
+    LIMIT,
+    NAME,
+    STEP,
+    Part,
+    PrintedCommand,
+    of_person,
+    of_run,
+)
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
@@ -18,6 +27,8 @@ from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.noise_file import Shares
 
+UNKNOWN = PrintedCommand()
+"""Stands for a command that is not known."""
 MOST = 3
 """The number of figures that the second line names."""
 LONGEST = 160
@@ -27,7 +38,12 @@ MOST_STEPS = 10
 
 
 def ending(
-    verdict: Verdict, report: str, folder: str, *, again: str = "", strict: bool = False
+    verdict: Verdict,
+    report: str,
+    folder: str,
+    *,
+    again: PrintedCommand = UNKNOWN,
+    strict: bool = False,
 ) -> tuple[str, str, str]:
     """Return the last three lines of an acceptance.
 
@@ -66,19 +82,18 @@ def counts_line(counts: Mapping[str, int]) -> str:
     )
 
 
-def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
+def next_command(verdict: Verdict, code: int, run: str, known: PrintedCommand = UNKNOWN) -> str:
     """Return the next action after a verdict with this exit code; its command names `run`.
 
-    `again` is the command of the acceptance, if it is known.
+    `known` is the command of the acceptance; empty if it is not known.
     """
     coverage = verdict.coverage
     if verdict.imported:
-        return f"proofmark sign {run} --key FILE" if code == 0 else f"proofmark verdict {run}"
-    known = again
-    disturbed = again or _("run the same ansible-playbook command with -e run_id={run}").format(
-        run=Path(run).name
+        return _sign(run) if code == 0 else _verdict(run)
+    disturbed = known or _("run the same ansible-playbook command with -e run_id={run}").format(
+        run=of_run(Path(run).name, NAME, "RUN").word
     )
-    again = again or _("run the same ansible-playbook command again")
+    again = known or _("run the same ansible-playbook command again")
     if code == 2 and any(each.cause is InvalidCause.DISTURBED for each in verdict.of("INVALID")):
         return _("stop {processes}; then {again}: it repeats only the disturbed steps").format(
             processes=named(verdict.results.disturbers()), again=disturbed
@@ -89,19 +104,19 @@ def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
         if verdict.degraded and (limit := verdict.degraded.limit):
             fewer = _(
                 "with -l '{limit}' -e fresh=true it measures the other nodes, as degraded"
-            ).format(limit=limit)
+            ).format(limit=of_run(limit, LIMIT, "LIMIT").word)
             return _("{again}: it measures the missing steps; {fewer}").format(
                 again=again, fewer=fewer
             )
         return _("{again}: it measures the missing steps").format(again=again)
     if code == 2 and any(each.cause is InvalidCause.BINDING for each in verdict.of("INVALID")):
         return _("{command} compares the machine with the inventory").format(
-            command=f"proofmark init {_inventory(known)} --diff"
+            command=PrintedCommand("proofmark", "init", _inventory(known), "--diff")
         )
     if code == 2 and (steps := _invalid_steps(verdict)):
         return _rerun(run, steps)
     if code in (1, 2):
-        return f"proofmark verdict {run}"
+        return _verdict(run)
     if coverage.not_run:
         return _("{again} -e confirm_reboot=true: it measures the other modes").format(again=again)
     if code == 4 and verdict.missing_keys:
@@ -113,7 +128,7 @@ def next_command(verdict: Verdict, code: int, run: str, again: str = "") -> str:
         return _("start a new run with -e fresh=true -e repeats=auto: it repeats what is too noisy")
     if code == 4:
         return _("add limits to the partition's facts, then start a new run with -e fresh=true")
-    return f"proofmark sign {run} --key FILE"
+    return _sign(run)
 
 
 def named(shares: Shares) -> str:
@@ -121,18 +136,29 @@ def named(shares: Shares) -> str:
     return ", ".join(map(localized, disturbers(shares)))
 
 
+def _sign(run: str) -> PrintedCommand:
+    return PrintedCommand("proofmark", "sign", of_person(run, "RUN"), "--key", "FILE")
+
+
+def _verdict(run: str) -> PrintedCommand:
+    return PrintedCommand("proofmark", "verdict", of_person(run, "RUN"))
+
+
 def _rerun(run: str, steps: Collection[str]) -> str:
     if len(steps) > MOST_STEPS:
-        return f"proofmark verdict {run}"
+        return _verdict(run)
+    folder, again = of_person(run, "RUN"), (of_run(step, STEP, "STEP") for step in steps)
     return _("{first}, then {second}").format(
-        first=f"proofmark rerun {run} {' '.join(steps)}", second=f"proofmark report {run}"
+        first=PrintedCommand("proofmark", "rerun", folder, *again),
+        second=PrintedCommand("proofmark", "report", folder),
     )
 
 
-def _inventory(command: str) -> str:
+def _inventory(command: PrintedCommand) -> Part:
     """Return the inventory of a command of the acceptance; a placeholder if it is not known."""
     words = shlex.split(command)
-    return shlex.quote(words[words.index("-i") + 1]) if "-i" in words else "INVENTORY"
+    known = words[words.index("-i") + 1] if "-i" in words else "INVENTORY"
+    return of_person(known, "INVENTORY")
 
 
 def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:

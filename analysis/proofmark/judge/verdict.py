@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import Coverage as Coverage
@@ -253,8 +254,9 @@ class Verdict:
 
     def retest_command(self) -> str:
         """Return the command that runs these steps again; empty if there are none."""
-        steps = self.retest()
-        return f"proofmark rerun runs/{self.run} {' '.join(steps)}" if steps else ""
+        steps = [of_run(step, STEP, "STEP") for step in self.retest()]
+        run = of_run(f"runs/{self.run}", SCRIPT, "RUN")
+        return PrintedCommand("proofmark", "rerun", run, *steps) if steps else ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json`` without the claims."""

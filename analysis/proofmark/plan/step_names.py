@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from proofmark.common.errors import bad_input
+from proofmark.common.printed_command import NAME, PrintedCommand, of_run
 from proofmark.plan.step import Step
 
 MOST_NAMED = 5
@@ -38,6 +39,7 @@ def step_named(word: str, steps: Iterable[Step], run: str = "") -> Step:
         raise bad_input("STEP", "", f"{word!r}, which {len(begun)} ids begin with", listed + more)
     close = get_close_matches(word, by_id, n=MOST_NAMED, cutoff=0.4)
     hint = f", did you mean {', '.join(map(repr, close))}?" if close else ""
-    lists = f"{run}: proofmark status {run} --steps" if run else "the plan: proofmark plan -v"
+    status = PrintedCommand("proofmark", "status", of_run(run, NAME, "RUN"), "--steps")
+    lists = f"{run}: {status}" if run else "the plan: proofmark plan -v"
     accepted = f"a step of {lists} lists them"
     raise bad_input("STEP", "", f"{word!r}{hint}", accepted)

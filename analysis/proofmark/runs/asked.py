@@ -1,17 +1,39 @@
-"""``asked.json``: the extra variables of a run, and the command that repeats its acceptance."""
+"""``asked.json``: the extra variables of a run, and the commands that repeat its plays.
+
+The file is one of the run user. A printed command has only the variables in `ASKED`, with values
+that Ansible reads as they are (`proofmark.site.extra_vars.literal_variable`).
+"""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from pydantic import RootModel
 
 from proofmark.common.files import exists, read_json, write_whole
+from proofmark.common.kit import kit_folder
+from proofmark.common.message import NOTHING, Message
+from proofmark.common.printed_command import (
+    LIMIT,
+    NAME,
+    Part,
+    PrintedCommand,
+    of_person,
+    of_run,
+    without,
+)
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
+from proofmark.site.extra_vars import literal_variable
 from proofmark.site.inventory import Site
 from proofmark.site.limit import pattern_of
+
+ASKED = (
+    *("repeats", "rolling", "stability_days", "stability_load"),
+    *("provision_from", "scratch_dir", "baseline", "expected", "accept_unjudged"),
+)
+"""The options of a plan that are extra variables of the playbooks with the same name."""
 
 
 class _Variables(RootModel[dict[str, str]]):
@@ -24,7 +46,7 @@ def write_asked(run: Run, variables: Mapping[str, str]) -> None:
         write_whole(run.files.asked, _Variables(dict(variables)).model_dump_json(indent=1) + "\n")
 
 
-def acceptance_command(run: Run, site: Site, **more: str) -> str:
+def acceptance_command(run: Run, site: Site, *, inventory: str = "", **more: str) -> PrintedCommand:
     """Return the command of the acceptance of a run on `site`, which any shell takes.
 
     It has the inventory, the limit and the extra variables of the plan. It has ``run_id``, so that
@@ -34,33 +56,63 @@ def acceptance_command(run: Run, site: Site, **more: str) -> str:
     Args:
         run: the run.
         site: the site of the run.
+        inventory: the inventory that the person named; empty: that of `inventory_part`.
         more: further extra variables by name.
     """
-    variables = {"suite": run.plan.suite, **_read(run.files)}
+    asked = _read(run.files)
+    variables = {"suite": run.plan.suite, **{k: asked[k] for k in ASKED if k in asked}}
     if "fresh" not in more:
         variables["run_id"] = run.id
     if any(mode != run.plan.current_mode for mode in run.plan.allowed_modes):
         variables["confirm_reboot"] = "true"
-    return _play("acceptance.yml", site, {**variables, **more})
+    unknown = [without("-e", name) for name in asked if name not in ASKED]
+    return _play("acceptance.yml", site, {**variables, **more}, inventory, unknown)
 
 
-def restore_command(run: Run, site: Site) -> str:
+def restore_command(run: Run, site: Site) -> PrintedCommand:
     """Return the command that restores what `run` has changed on the nodes of `site`."""
-    return _play("playbooks/restore.yml", site, {"run_id": run.id, "confirm_reboot": "true"})
+    variables = {"run_id": run.id, "confirm_reboot": "true"}
+    return _play("playbooks/restore.yml", site, variables)
 
 
-def inventory_of(site: Site) -> str:
-    """Return the inventory of `site` as commands in the checkout name it."""
-    usual = site.inventory.parent.name == "inventory"
-    return f"inventory/{site.name}" if usual else f"{site.inventory}"
+def not_in(command: PrintedCommand) -> Message:
+    """Return which texts of a run are not in `command`; nothing if all of them are."""
+    return Message("not-in-command", names=command.left_out) if command.left_out else NOTHING
 
 
-def _play(playbook: str, site: Site, variables: Mapping[str, str]) -> str:
+def inventory_part(site: Site, given: str = "") -> Part:
+    """Return the inventory of a command in the checkout.
+
+    It is the one that the person gave. The folder that the run remembers is never named, because
+    Ansible executes what an inventory states: without `given` it is the site of this name in
+    ``inventory/``, or a placeholder if the run was planned with another folder.
+    """
+    if given:
+        path, kit = Path(given), kit_folder()
+        if path.parent == kit and path.is_symlink():  # the link of the chosen site, which may move
+            path = kit / path.readlink()
+        return of_person(path.relative_to(kit) if path.is_relative_to(kit) else path, "INVENTORY")
+    if site.inventory.parent.name != "inventory" or not NAME.fullmatch(site.name):
+        return Part("INVENTORY")
+    return Part(f"inventory/{site.name}")
+
+
+def _play(
+    playbook: str,
+    site: Site,
+    variables: Mapping[str, str],
+    inventory: str = "",
+    unknown: list[Part] | None = None,
+) -> PrintedCommand:
     limit = pattern_of(site.hosts, site.partition_name, site.partition_hosts or site.hosts)
-    words = ["ansible-playbook", playbook, "-i", inventory_of(site), "-l", limit]
-    for name, value in variables.items():
-        words += ["-e", f"{name}={shlex.quote(value)}"]  # Ansible splits the value like a shell
-    return shlex.join(words)
+    return PrintedCommand(
+        "ansible-playbook",
+        playbook,
+        *("-i", inventory_part(site, inventory)),
+        *("-l", of_run(limit, LIMIT, "LIMIT")),
+        *(literal_variable(name, value) for name, value in variables.items()),
+        *(unknown or ()),
+    )
 
 
 def _read(files: RunFiles) -> dict[str, str]:

@@ -8,6 +8,7 @@ stands for a fact that is not set yet. So the internal names are refused there.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import yaml
 
 from proofmark.common.auto_repeats import auto_repeats
 from proofmark.common.errors import InputError, nearest
+from proofmark.common.printed_command import NAME, Part, without
 
 EXTRA_VARIABLES: Mapping[str, str] = {
     "suite": "str",
@@ -63,6 +65,22 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "gate_timer_folder": "path",
 }
 """The documented extra variables of the playbooks, with the types of argument specs."""
+_BOOL = re.compile(r"(?i:true|false)")
+_PATH = re.compile(r"[\w.~/][\w.~/+@%:,-]*(?: [\w.~/][\w.~/+@%:,-]*)*")
+LITERALS: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(("suite", "run_id", "provision_from", "baseline"), NAME),
+    **dict.fromkeys(("scratch_dir", "expected"), _PATH),
+    **dict.fromkeys(("fresh", "accept_unjudged", "confirm_reboot"), _BOOL),
+    "repeats": re.compile(r"[0-9]{1,6}|auto(?::[0-9]{1,6})?"),
+    "rolling": re.compile(r"(?i:true|false|node|rack)"),
+    "stability_days": re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,20})?(?:d|h|min|s)?"),
+    "stability_load": re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,20})?"),
+}
+"""The variables that a printed command may have, and their values: each is the whole text.
+
+Ansible evaluates a value of ``-e``, decodes its backslashes, and splits it at blanks that have no
+quotes. No form has a brace, a backslash, a quote, ``=``, ``#``, ``$`` or a control character.
+"""
 OF_ONE_HOST = frozenset({"ansible_host", "ansible_ssh_host", "inventory_hostname"})
 """Variables that would give every node the address of one."""
 INTERPRETER = "ansible_python_interpreter"
@@ -74,6 +92,17 @@ _WITHOUT_NAME = "_raw_params"
 _OF_MODULES = ("name", "groups", "cacheable")
 """Parameters of the modules that set variables."""
 _SETS = ("ansible.builtin.set_fact", "ansible.builtin.add_host")
+
+
+def literal_variable(name: str, value: str) -> Part:
+    """Return the option ``-e NAME=VALUE`` of a printed command, which Ansible takes literally.
+
+    A name that is not in `LITERALS`, and a value without the form of its name, is left out.
+    """
+    form = LITERALS.get(name)
+    if form is None or not form.fullmatch(value):
+        return without("-e", name)
+    return Part(f"{name}={shlex.quote(value)}", "-e")  # Ansible splits the value like a shell
 
 
 def refused_extra_variables(

@@ -22,6 +22,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import write_private
 from proofmark.common.input_limits import MAX_PARALLEL
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
@@ -137,7 +138,7 @@ def twin(options: Namespace) -> int:
     execute(run, site.partition.scheduler, say)
     seal(run.folder)
     print_line(summary(run))
-    print_line(f"next: proofmark report {run.folder}")
+    print_line(f"next: {PrintedCommand('proofmark', 'report', of_person(run.folder, 'RUN'))}")
     return 0
 
 

@@ -10,6 +10,7 @@ from tests.fixtures.kit import GivenResults
 from tests.fixtures.messages import disturbed, said
 
 from proofmark.common.message import NOTHING
+from proofmark.common.printed_command import PrintedCommand
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.ending import LONGEST, ending
 from proofmark.judge.invalid_cause import NOT_BY_RERUN, InvalidCause
@@ -134,8 +135,8 @@ def test_a_few_invalid_steps_are_listed_in_the_rerun_command() -> None:
 def test_no_rerun_is_advised_where_it_cannot_help(cause: InvalidCause) -> None:
     """A machine that is not that of the inventory needs the comparison of both."""
     judged = verdict(figure("INVALID", None, cause=cause, steps=("0001-fake",)))
-    again = "ansible-playbook acceptance.yml -i inventory/mysite -l knl"
-    for known, name in (("", "INVENTORY"), (again, "inventory/mysite")):
+    again = PrintedCommand("ansible-playbook", "x.yml", "-i", "inventory/mysite", "-l", "knl")
+    for known, name in ((PrintedCommand(), "INVENTORY"), (again, "inventory/mysite")):
         command = ending(judged, "r.html", "runs/r", again=known)[2].partition("next: ")[2]
         assert "rerun" not in command
         if cause is InvalidCause.BINDING:

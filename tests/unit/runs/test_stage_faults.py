@@ -129,8 +129,8 @@ def test_a_node_that_is_not_restored_has_the_command_of_the_restore(run: Run) ->
 
 class TestCommands:
     def test_the_extra_variables_of_the_plan_are_kept(self, run: Run) -> None:
-        site = site_of(run).model_copy(update={"inventory": Path("/etc/my site")})
-        plain = acceptance_command(run, site)
+        site = site_of(run)
+        plain = acceptance_command(run, site, inventory="/etc/my site")
         assert shlex.split(plain)[:6] == [
             *("ansible-playbook", "acceptance.yml", "-i"),
             "/etc/my site",

@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_bytes, read_json
 from proofmark.common.input_limits import MAX_OUTPUT_BYTES
+from proofmark.common.printed_command import SCRIPT, STEP, Part, PrintedCommand, of_run
 from proofmark.common.text import duration
 from proofmark.judge.results import WORDS
 from proofmark.records.columns import Record
@@ -23,6 +24,7 @@ from proofmark.report.explanation.rows import Row
 from proofmark.report.words import number
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.nodes import nodes_of
+from proofmark.runs.run import Run
 from proofmark.runs.run_lock import is_locked
 from proofmark.runs.step_state import state_of
 from proofmark.software.software import Software
@@ -140,7 +142,7 @@ def _identity(fields: Mapping[str, Any]) -> str:
 def _judged(context: Context) -> tuple[dict[str, Judged], str]:
     """Return the results of the written verdict by figure, and where they come from."""
     path = context.run.files.verdict
-    report = f"proofmark report runs/{context.run.id}"
+    report = PrintedCommand("proofmark", "report", _folder(context.run))
     try:
         content = read_bytes(path, MAX_OUTPUT_BYTES)
         written = _Written.model_validate_json(content).results
@@ -210,9 +212,15 @@ def again_rows(context: Context) -> list[Row]:
     if step.reads or step.kept:
         text = "the ansible-playbook command of the run with -e fresh=true"
         return [Row("again", text, "it reads or writes the files of two steps")]
-    script = context.files.script.relative_to(run.folder)
+    script = f"runs/{run.id}/{context.files.script.relative_to(run.folder)}"
+    by_hand = PrintedCommand("sh", of_run(script, SCRIPT, "SCRIPT"))
+    again = PrintedCommand("proofmark", "rerun", _folder(run), of_run(name, STEP, "STEP"))
     return [
-        Row("rerun", f"proofmark rerun runs/{run.id} {name}", "the scheduler runs it"),
-        Row("then", f"proofmark report runs/{run.id}", "judges all executions"),
-        Row("by hand", f"sh runs/{run.id}/{script}", "on a node of the step"),
+        Row("rerun", again, "the scheduler runs it"),
+        Row("then", PrintedCommand("proofmark", "report", _folder(run)), "judges all executions"),
+        Row("by hand", by_hand, "on a node of the step, never as root"),
     ]
+
+
+def _folder(run: Run) -> Part:
+    return of_run(f"runs/{run.id}", SCRIPT, "RUN")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.printed_command import SCRIPT, PrintedCommand, of_run
 from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import _, translated
@@ -32,12 +33,15 @@ def section(run_data: RunData) -> Section:
                 "Run this command in the folder of the run. Each execution has its own folder in "
                 "the folder of the step: execution-1, execution-2, … No output is overwritten."
             ),
+            _("Run it as the user of the run, never as root: that user can change the script."),
         ),
-        codes=(f"sh steps/{example}/run.sh",),
+        codes=(PrintedCommand("sh", of_run(f"steps/{example}/run.sh", SCRIPT, "SCRIPT")),),
     )
+    folder = of_run(f"runs/{run.id}", SCRIPT, "RUN")
+    again = PrintedCommand("proofmark", "rerun", folder, of_run(example, SCRIPT, "STEP"))
     judged = Block(
         paragraphs=(_("To use both executions in the next verdict and report:"),),
-        codes=(f"proofmark rerun runs/{run.id} {example}\nproofmark report runs/{run.id}",),
+        codes=(f"{again}\n{PrintedCommand('proofmark', 'report', folder)}",),
     )
     by_case: dict[str, list[StepState]] = {}
     for state in run_data.states[:LONGEST_TABLE]:

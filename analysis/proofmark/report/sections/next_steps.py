@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _
@@ -18,7 +18,7 @@ from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.sections.remedies import of_failure, of_invalid, of_node
-from proofmark.runs.asked import acceptance_command, inventory_of, restore_command
+from proofmark.runs.asked import acceptance_command, inventory_part, not_in, restore_command
 from proofmark.runs.stage_faults import RESTORES
 
 MOST_STEPS = 8
@@ -70,7 +70,7 @@ def other_next_steps(run_data: RunData) -> tuple[NextStep, ...]:
     return (*before, *failed, *invalid, *_not_measured(run_data), *_not_judged(run_data))
 
 
-def same_command(run_data: RunData, **more: str) -> str:
+def same_command(run_data: RunData, **more: str) -> PrintedCommand:
     """Return the command of the acceptance of this run, with the extra variables `more`."""
     return acceptance_command(run_data.run, run_data.site, **more)
 
@@ -90,8 +90,10 @@ def rerun_command(run_data: RunData, steps: Iterable[str]) -> str:
         named = list(dict.fromkeys(step.partition("/")[0] for step in named))
     if not named or len(named) > MOST_STEPS:
         return ""
-    run = shlex.quote(f"runs/{run_data.run.id}")
-    return f"proofmark rerun {run} {shlex.join(named)}\nproofmark report {run} --summary"
+    run = of_run(f"runs/{run_data.run.id}", SCRIPT, "RUN")
+    again = (of_run(step, STEP, "STEP") for step in named)
+    report = PrintedCommand("proofmark", "report", run, "--summary")
+    return f"{PrintedCommand('proofmark', 'rerun', run, *again)}\n{report}"
 
 
 def _of_nodes(run_data: RunData) -> Iterator[NextStep]:
@@ -220,7 +222,7 @@ def _group(
     steps = (step for result in results if result.rerun_helps for step in result.steps)
     command = rerun_command(run_data, steps)
     if any(each.cause is InvalidCause.BINDING for each in results):
-        command = shlex.join(["proofmark", "init", inventory_of(run_data.site), "--diff"])
+        command = PrintedCommand("proofmark", "init", inventory_part(run_data.site), "--diff")
     return NextStep(word, problem, folded(hosts), action, command, len(results))
 
 
@@ -268,7 +270,7 @@ def _not_judged(run_data: RunData) -> Iterator[NextStep]:
         action = _("Add {keys} to the facts of the partition, then start a new run.").format(
             keys=keys
         )
-        command = same_command(run_data, fresh="true")
+        command: str = same_command(run_data, fresh="true")
     else:
         action = _("Read the reasons below. Add the limits that are missing to the partition.")
         command = ""
@@ -300,8 +302,12 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     )
     built = table(title, (*columns, Column(_("Commands"))), rows, kind=TITLED)
     more = len(steps) - MOST_SHOWN
-    notes = (_("{count} more groups of problems: see Issues.").format(count=more),)
-    block = Block(tables=(built,), paragraphs=notes if more > 0 else ())
+    notes = []
+    if more > 0:
+        notes.append(_("{count} more groups of problems: see Issues.").format(count=more))
+    if any(step.command for step in steps) and (missing := not_in(same_command(run_data))):
+        notes.append(localized(missing))
+    block = Block(tables=(built,), paragraphs=tuple(notes))
     return (Section("next", title, (block,)),)
 
 

@@ -16,6 +16,7 @@ import yaml
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.message import Message
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.software.build_failure import error_of_build, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
@@ -77,7 +78,8 @@ def choose_lock(request: ProvisionRequest, system: str) -> ChosenLock:
     kit_lock = request.kit / "environments" / request.arch / system / "spack.lock"
     site_lock = request.site_locks and request.site_locks / request.arch / system / "spack.lock"
     if site_lock and not site_lock.is_file() and site_lock.with_name("spack.yaml").is_file():
-        made = f"the file that `proofmark lock {request.arch} -i SITE` makes from spack.yaml"
+        makes = PrintedCommand("proofmark", "lock", of_person(request.arch, "ARCH"), "-i", "SITE")
+        made = f"the file that `{makes}` makes from spack.yaml"
         raise bad_input(site_lock, "", "no such file", made)
     if site_lock and site_lock.is_file():
         digest = overlay_digest(request.kit / OVERLAY)

@@ -9,6 +9,7 @@ import archspec.cpu
 import yaml
 
 from proofmark.common.errors import InputError, bad_input, nearest
+from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.software.spack.lock_file import read_lock
 from proofmark.software.spack.lock_rules import (
@@ -148,11 +149,15 @@ def check(
     directory = (locks or root / "environments") / arch
     lock = directory / operating_system / "spack.lock"
     digest = lock.with_name("overlay.sha256")
-    option = f" -i {locks.parent} --find" if locks else f" --os {operating_system}"
     for path in (lock, digest):
         if not path.is_file():
-            accepted = f"the file that `proofmark lock {arch}{option}` writes"
-            raise bad_input(path, "", "no such file", accepted)
+            words: list[str | Part] = ["proofmark", "lock", of_person(arch, "ARCH")]
+            if locks:
+                words += [of_person(locks.parent, "SITE", "-i"), "--find"]
+            else:
+                words += [of_person(operating_system, "OS", "--os")]
+            command = PrintedCommand(*words)
+            raise bad_input(path, "", "no such file", f"the file that `{command}` writes")
     kit = root / "environments" / arch
     source = lock.with_name("spack.yaml") if locks else None
     mistakes = check_lock(
