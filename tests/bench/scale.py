@@ -21,8 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from tests.fixtures.finished import write_software
-from tests.fixtures.fleet import named
+from tests.fixtures.finished import own_number, write_software
 from tests.fixtures.node_outputs import writer
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
@@ -31,6 +30,8 @@ from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
+from proofmark.report.run_data import gather
+from proofmark.report.write import write_page, write_summary
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import site_of
 from proofmark.runs.start import RunInputs, start_or_continue
@@ -158,14 +159,13 @@ def _write_probes(jobs: Path, hosts: Sequence[str], plan: Plan) -> None:
     for attempt in (jobs / job.id / "attempt-1" for group in plan.groups for job in group.jobs):
         attempt.mkdir(parents=True, exist_ok=True)
         for host in hosts:
-            own = named(probe, host, one_boot=False)
-            for end, date in (
-                ("before", "2026-11-21T07:59:00Z"),
-                ("after", "2026-11-21T10:00:00Z"),
-            ):
-                _write(
-                    f"{attempt}/{host}.{end}", re.sub("(?m)^\\| date: .*", f"| date: {date}", own)
-                )
+            own = probe.replace("QSAP00000042", own_number(host, "B"))
+            own = own.replace("BQWL00000042", own_number(host, "S"))
+            own = re.sub(r"(?m)^\| hostname: .*", f"| hostname: {host}", own)
+            own = re.sub(r"(?m)^(\| boot_id: .*-).*", rf"\g<1>{own_number(host, '4')}", own)
+            for end, hour in (("before", "07"), ("after", "10")):
+                text = re.sub(r"(?m)^\| date: .*", f"| date: 2026-11-21T{hour}:00:00Z", own)
+                _write(f"{attempt}/{host}.{end}", text)
 
 
 def _package() -> Package:
