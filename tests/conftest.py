@@ -7,9 +7,11 @@ import gc
 import itertools
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import tomllib
 import weakref
 from collections.abc import Callable, Iterator
@@ -31,6 +33,8 @@ _numbers = itertools.count()
 _of_fixtures: dict[int, Started] = {}
 """The processes of fixtures that outlive a test, by the id of the fixture."""
 TIERS = ("test", "soak")
+OWN_FOLDER = pytest.StashKey[Path]()
+"""The folder with the temporary folders of this pytest, if the command line names none."""
 TRACE = "proofmark.trace"
 """The name of the logger of the trace."""
 EXAMPLES = {"test": 20, "soak": 2000}
@@ -46,8 +50,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Set the number of examples; prepare this process and those that it starts.
+
+    The temporary folders of all pytests of a user are in one folder, which each pytest closes for
+    other users when it begins. So each has a folder of its own here.
 
     They store compiled modules, whose compilation takes more CPU time than many a test.
 
@@ -67,6 +75,15 @@ def pytest_configure(config: pytest.Config) -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     subprocess.Popen.__init__ = _recording(subprocess.Popen.__init__)  # type: ignore[method-assign]
+    if not config.option.basetemp:  # a worker of xdist has that of its pytest
+        config.stash[OWN_FOLDER] = Path(tempfile.mkdtemp(prefix="proofmark-pytest-"))
+        config.option.basetemp = f"{config.stash[OWN_FOLDER] / 'tests'}"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remove the temporary folders of this pytest, unless a test failed."""
+    if not session.testsfailed and OWN_FOLDER in session.config.stash:
+        shutil.rmtree(session.config.stash[OWN_FOLDER], ignore_errors=True)
 
 
 def _recording(start: Callable[..., None]) -> Callable[..., None]:

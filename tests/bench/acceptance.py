@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -145,7 +146,8 @@ def _python(folder: Path) -> Path:
     python = copy / "bin/python"
     python.symlink_to(Path(sys.executable).resolve())
     stub = copy / "bin/proofmark"
-    stub.write_text(COMMAND.format(proofmark=prefix / "bin/proofmark", log=folder / "commands"))
+    paths = {"proofmark": prefix / "bin/proofmark", "log": folder / "commands"}
+    stub.write_text(COMMAND.format_map({name: shlex.quote(f"{paths[name]}") for name in paths}))
     stub.chmod(0o755)
     return python
 

@@ -10,6 +10,7 @@ import subprocess
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -26,6 +27,8 @@ from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.runs.format import write_identity
+from proofmark.runs.job_folder import JobFolder, Submission
+from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.site.interconnects import Interconnect
@@ -320,16 +323,26 @@ def test_a_source_with_another_checksum_is_refused(
     assert not [*(kit.parent / "prefixes").glob("twin-*")]
 
 
-def test_simulations_run_at_the_same_time(kit: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two jobs are submitted before one of them ends. Their figures are those of one job."""
+def test_simulations_run_at_the_same_time(
+    kit: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two jobs are submitted before one of them ends. Their figures are those of one job.
+
+    The order of the events counts: their times have whole seconds.
+    """
+    events: list[tuple[State, Path]] = []
+    append_event = JobFolder.append_event
+
+    def append(job: JobFolder, of: Submission, status: JobStatus, **more: Any) -> None:
+        events.append((status.state, job.log))
+        append_event(job, of, status, **more)
+
+    monkeypatch.setattr(JobFolder, "append_event", append)
     sources = ["--sources", f"{kit.parent / 'mirror'}"]
     assert twin(kit, *sources, "--jobs", "2") == 0
-    history = [
-        {state["state"]: state["time"] for state in map(json.loads, path.read_text().splitlines())}
-        for path in (kit.parent / "runs/model/jobs").glob("*/history.jsonl")
-    ]
-    assert len(history) == 2
-    assert max(each["RUNNING"] for each in history) < min(each["ENDED"] for each in history)
+    states = [state for state, _ in events]
+    before_an_end = {job for _, job in events[: states.index(State.ENDED)]}
+    assert len(before_an_end) == len({job for _, job in events}) == 2
     figures = {(r.record.step, r.record.metric): r.record.value for r in judged(kit).results}
     assert twin(kit, *sources, "--jobs", "1", "--run-id", "one") == 0
     one = read_and_judge(open_run(kit.parent / "runs/one"))[1]

@@ -22,8 +22,9 @@ from typing import Any
 from tests.rehearsal.play import INVENTORY, environment_of, limit_of
 from tests.rehearsal.room import Room
 
-STATE = Path("/run/proofmark-rehearsal.json")
-"""Only root can write it, so that nobody else chooses which process is ended."""
+STATE = Path(os.environ.get("PROOFMARK_REHEARSAL_KEPT", "/run/proofmark-rehearsal.json"))
+"""Only root can write it, so that nobody else chooses which process is ended. Each process of the
+tests has its own."""
 KEPT = "the virtual cluster stays: exit code "
 """Begins the line after which the process in the background prints nothing."""
 END_S = 60.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -55,6 +56,23 @@ def test_an_acceptance_without_measurements(tmp_path: Path) -> None:
     log = tmp_path / "log"
     acceptance.main(["--nodes=2", f"--log={log}"])
     assert "PLAY [Nodes that failed]" in log.read_text()
+
+
+def test_the_checkout_of_an_acceptance_may_have_a_blank_in_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = tmp_path / "my kit" / ".venv"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "pyvenv.cfg").touch()
+    (prefix / "bin/proofmark").write_text('#!/bin/sh\necho "$@"\nexit 5\n')
+    (prefix / "bin/proofmark").chmod(0o755)
+    monkeypatch.setattr(sys, "prefix", f"{prefix}")
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    command = acceptance.make(folder, 2).with_name("proofmark")
+    done = subprocess.run([command, "plan", "x"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (5, "plan x\n", "")
+    assert (folder / "commands").read_text().startswith("plan\n")
 
 
 @pytest.mark.parametrize(

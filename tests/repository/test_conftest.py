@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,10 @@ def run_pytest(
     (folder / "pytest.ini").write_text(f"[pytest]\n{markers}")
     (folder / "test_inner.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(folder)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "TMPDIR": f"{folder}"}  # those of tests that fail stay
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("test", [SKIPPED_TEST, SKIPPED_MODULE], ids=["test", "module"])
@@ -42,6 +46,30 @@ def test_listed_skip_is_allowed(tmp_path: Path) -> None:
     result = run_pytest(tmp_path, SKIPPED_TEST, LISTED)
     assert result.returncode == 0, result.stdout
     assert "1 skipped" in result.stdout
+
+
+OPENS_ITS_FOLDERS = """
+import subprocess, sys
+
+def test_of_the_second_pytest(tmp_path):
+    assert tmp_path.exists()
+
+def test_it(tmp_path):
+    folders = [each for each in (tmp_path, *tmp_path.parents) if each.stat().st_mode & 0o5 != 0o5]
+    assert tmp_path in folders
+    for folder in folders:
+        folder.chmod(0o755)
+    second = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "second", __file__]
+    subprocess.run(second, check=True)
+    assert [folder for folder in folders if folder.stat().st_mode & 0o5 != 0o5] == []
+"""
+
+
+def test_a_second_pytest_closes_no_folder_of_the_first(tmp_path: Path) -> None:
+    """Tests open their folders for other users."""
+    result = run_pytest(tmp_path, OPENS_ITS_FOLDERS)
+    assert result.returncode == 0, result.stdout
+    assert not [*tmp_path.glob("proofmark-pytest-*")], "they are removed"
 
 
 LEAVES_A_PROCESS = """

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -122,7 +121,8 @@ def test_a_command_beside_another_ends_with_it_and_its_errors_are_warnings(
     shown: list[str],
     warnings: list[str],
 ) -> None:
-    (tmp_path / "proofmark").write_text(f"#!/bin/sh\n: >{tmp_path}/started\n{script}\n")
+    begins = f"#!/bin/sh\necho $$ >{tmp_path}/begins\nmv {tmp_path}/begins {tmp_path}/started\n"
+    (tmp_path / "proofmark").write_text(f"{begins}{script}\n")
     (tmp_path / "proofmark").chmod(0o755)
     monkeypatch.setattr(sys, "executable", f"{tmp_path}/python")
     lines: list[str] = []
@@ -132,5 +132,6 @@ def test_a_command_beside_another_ends_with_it_and_its_errors_are_warnings(
         _running_beside(["telemetry", "r"], "", groups, lines.append, warned.append),
     ):
         until((tmp_path / "started").exists)
-        time.sleep(0.2)
+        stat = Path("/proc", (tmp_path / "started").read_text().strip(), "stat")
+        until(lambda: "(sleep)" in stat.read_text() or ") Z " in stat.read_text())  # all is printed
     assert (lines, warned) == (shown, warnings)

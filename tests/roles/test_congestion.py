@@ -58,35 +58,39 @@ print("END")
 
 
 @pytest.fixture
-def path() -> Iterator[None]:
-    """Make a namespace behind a link of `RATE`, with a small queue in the direction to it."""
-    name = f"proofmark-{os.getpid()}"
-    inside = ["ip", "netns", "exec", name]
+def near() -> Iterator[list[str]]:
+    """Make two namespaces with a link of `RATE`, which has a small queue in the direction to FAR.
+
+    Its names and addresses are in the namespaces only: another pytest makes the same path.
+    """
+    names = [f"proofmark-{os.getpid()}-{end}" for end in ("near", "far")]
+    near, far = (["ip", "netns", "exec", name] for name in names)
+    link = f"ip link add pmc0 type veth peer name pmc1 netns {names[1]}"
     make = [
-        ["ip", "netns", "add", name],
-        ["ip", "link", "add", "pmc0", "type", "veth", "peer", "name", "pmc1", "netns", name],
-        ["ip", "address", "add", f"{NEAR}/30", "dev", "pmc0"],
-        ["ip", "link", "set", "pmc0", "up"],
-        [*inside, "ip", "address", "add", f"{FAR}/30", "dev", "pmc1"],
-        [*inside, "ip", "link", "set", "pmc1", "up"],
-        f"tc qdisc add dev pmc0 root tbf rate {RATE} burst 32kb limit 512kb".split(),
+        *(["ip", "netns", "add", name] for name in names),
+        [*near, *link.split()],
+        [*near, "ip", "address", "add", f"{NEAR}/30", "dev", "pmc0"],
+        [*near, "ip", "link", "set", "pmc0", "up"],
+        [*far, "ip", "address", "add", f"{FAR}/30", "dev", "pmc1"],
+        [*far, "ip", "link", "set", "pmc1", "up"],
+        [*near, *f"tc qdisc add dev pmc0 root tbf rate {RATE} burst 32kb limit 512kb".split()],
     ]
     server = None
     try:
         for command in make:
             subprocess.run(command, check=True)
-        server = subprocess.Popen([*inside, sys.executable, "-c", PROGRAM, "serve"])
-        yield
+        server = subprocess.Popen([*far, sys.executable, "-c", PROGRAM, "serve"])
+        yield near
     finally:
         if server:
             server.kill()
             server.wait()
-        subprocess.run(["ip", "link", "del", "pmc0"], check=False)
-        subprocess.run(["ip", "netns", "del", name], check=False)
+        for name in names:  # the link ends with them
+            subprocess.run(["ip", "netns", "del", name], check=False)
 
 
-def measured(folder: Path, load: str) -> dict[str, Slowdown]:
-    """Return the slowdown of each metric; `load` is the program of the load."""
+def measured(folder: Path, near: list[str], load: str) -> dict[str, Slowdown]:
+    """Return the slowdown of each metric; `load` is the program of the load, run by `near`."""
     kit: Kit = make_kit(folder)
     client = folder / "client.py"
     client.write_text(PROGRAM)
@@ -125,7 +129,7 @@ def measured(folder: Path, load: str) -> dict[str, Slowdown]:
     kit.case(launch="threads", let={"size": 1}, suites={"quick": use}, metrics=metrics, read=read)
     run = kit.run()
     for step in steps_of(run):
-        subprocess.run(["sh", step / "run.sh"], check=True)
+        subprocess.run([*near, "sh", step / "run.sh"], check=True)
     slowdowns = {each.record.metric: each for each in judge_run(run).slowdowns}
     for metric, each in slowdowns.items():
         ratios = ", ".join(f"{ratio:.2f}" for ratio in each.ratios)
@@ -134,17 +138,17 @@ def measured(folder: Path, load: str) -> dict[str, Slowdown]:
 
 
 @pytest.mark.soak
-@pytest.mark.usefixtures("path")
 @pytest.mark.fault("congested-path")
-def test_a_shared_path_slows_both_down(tmp_path: Path) -> None:
-    slowdowns = measured(tmp_path, "exec {client}")
+def test_a_shared_path_slows_both_down(near: list[str], tmp_path: Path) -> None:
+    slowdowns = measured(tmp_path, near, "exec {client}")
     assert slowdowns["rate"].percentile(50) > 1.3
     assert slowdowns["latency"].percentile(50) > 3
 
 
 @pytest.mark.soak
-@pytest.mark.usefixtures("path")
-def test_a_load_that_does_not_use_the_path_slows_nothing_down(tmp_path: Path) -> None:
-    slowdowns = measured(tmp_path, "while :; do sleep 0.1; done # {client}")
+def test_a_load_that_does_not_use_the_path_slows_nothing_down(
+    near: list[str], tmp_path: Path
+) -> None:
+    slowdowns = measured(tmp_path, near, "while :; do sleep 0.1; done # {client}")
     assert slowdowns["rate"].percentile(50) == pytest.approx(1, abs=0.15)
     assert slowdowns["latency"].percentile(50) < 3

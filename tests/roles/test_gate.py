@@ -11,6 +11,8 @@ from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import until
 
 from proofmark.machine.gate_actions import NodeGate
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import user_name
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.checks import Check, read_checks, vendor_file
@@ -164,6 +166,31 @@ def test_a_node_whose_jobs_do_not_end_is_left_and_the_others_are_held(
     gate.release()
     slurm.call("scancel", job)
     until(lambda: not slurm.call("squeue", "--noheader", "--states=running,completing"), 600)
+
+
+def test_the_run_of_a_gate_works_on_its_nodes_and_no_other_run_does(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    """The gate, the mounts and the changes of modes ask one function who has reserved a node."""
+    gate = gate_of(slurm, tmp_path, "knl0001")
+    assert gate.hold(["knl0001"], {}, take_over=False, wait_s=30) == {}
+    names = ["knl0001", "knl0002"]
+    assert kept_for_others(Scheduler(), names, gate.state.reservation) == {}
+    (kept,) = kept_for_others(Scheduler(), names, "").items()
+    assert (kept[0], kept[1].outcome) == ("knl0001", Outcome.HELD)
+    gate.release()
+
+
+def test_a_controller_that_does_not_answer_holds_no_node(slurm: Slurm, tmp_path: Path) -> None:
+    gate = gate_of(slurm, tmp_path, "knl0001")
+    slurm.stop_controller()
+    try:
+        with pytest.raises(NodeError, match=r"NO_ANSWER: sinfo .*: .*contact slurm controller"):
+            gate.hold(["knl0001"], {}, take_over=True, wait_s=5)
+    finally:
+        slurm.start_controller()
+    assert gate.state.nodes() == {}
+    until(lambda: statuses(slurm)["knl0001"] == (False, ""), 600, pause_s=0.5)
 
 
 def test_a_node_in_the_reservation_of_another_person_is_not_held(

@@ -27,6 +27,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import Unit, rolling_plan
 from proofmark.plan.stability_plan import counted_step, stability_plan
 from proofmark.runs.adopted import refuse_imported
+from proofmark.runs.gates import reservation_of
 from proofmark.runs.run_names import NamedRun, names_of, open_names
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site
@@ -213,7 +214,8 @@ def site_of_run(
 
     It is the site that ``-i`` names, or that of the same name in this checkout: the chosen one, or
     one of ``inventory/``. The folder that the
-    run remembers may be that of another checkout, and is not read.
+    run remembers may be that of another checkout, and is not read. The jobs of a run of a gate are
+    those of the reservation of the gate.
 
     Raises:
         BadInput: there is no such site, the run remembers another one than that of this checkout,
@@ -221,7 +223,8 @@ def site_of_run(
     """
     named = options.inventory
     inventory = inventory_of(options) if named else Inventory.of(_site_in_checkout(run))
-    site = _site_in(inventory, options, run.names.partition, overrides)
+    changes = {"reservation": reservation_of(run) or None, **(overrides or {})}
+    site = _site_in(inventory, options, run.names.partition, changes)
     refuse_other_hosts(run, site)
     return site
 

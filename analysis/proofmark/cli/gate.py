@@ -20,7 +20,7 @@ from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
 from proofmark.cli.site import inventory_of, site_name
-from proofmark.common.errors import Stopped, bad_input
+from proofmark.common.errors import OutsideError, Stopped, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder, result_folder
@@ -102,8 +102,16 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Run the verb of the command line; return its exit code."""
-    return VERBS[options.verb](options)
+    """Run the verb of the command line; return its exit code.
+
+    Raises:
+        BadInput: the scheduler does not answer, or refuses; with its command and what it printed.
+    """
+    try:
+        return VERBS[options.verb](options)
+    except OutsideError as failed:
+        accepted = "a scheduler that answers"
+        raise bad_input("partition", "scheduler", f"{failed}", accepted) from None
 
 
 def _check(options: Namespace) -> int:
@@ -302,11 +310,8 @@ def _actions(state: GateState, site: Site) -> NodeGate:
 def _working(state: GateState, site: Site) -> Iterator[NodeGate]:
     """Yield the actions of a gate; the block holds its lock, and a signal ends its waits."""
     gate = _actions(state, site)
-    try:
-        with state.locked(), on_stop_signal(lambda _: gate.stop.set()):
-            yield gate
-    except NodeError as failed:
-        raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
+    with state.locked(), on_stop_signal(lambda _: gate.stop.set()):
+        yield gate
 
 
 def _as_check(state: GateState, node: str, decided: DecidedNode | None) -> Check:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from proofmark.cli.commands import BAD_INPUT, OF_PERSONS, STAGE, parser
 from proofmark.cli.newest import follow_links
 from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
 from proofmark.common.child_environment import take_secrets
-from proofmark.common.errors import BadInput, Stopped, nearest
+from proofmark.common.errors import BadInput, OutsideError, Stopped, nearest
 from proofmark.common.home import provide_home
 from proofmark.common.progress_lines import say
 
@@ -65,13 +66,17 @@ def _main(words: Sequence[str]) -> int:
         with _failed_nodes_written(options):
             return _run(top, words, options)
     except KeyboardInterrupt:
+        _say_how_to_continue("Ctrl-C", words, options)
         return STOPPED
     except BadInput as error:
         for mistake in error.mistakes:
             say(f"proofmark: {mistake}")
         return BAD_INPUT
+    except OutsideError as error:
+        say(f"proofmark: {error}")
+        return BAD_INPUT
     except Stopped as error:
-        say(f"proofmark: stopped by {error}; the same command continues")
+        _say_how_to_continue(f"{error}", words, options)
         return STOPPED
     except BrokenPipeError:
         # The reader closed the output. Without this, Python prints an error at its exit.
@@ -87,6 +92,14 @@ def _main(words: Sequence[str]) -> int:
         folder = getattr(options, "folder", None) if traced else None
         report_crash(error, folder, verbose=options.verbose)
         return INTERNAL_ERROR
+
+
+def _say_how_to_continue(why: str, words: Sequence[str], options: argparse.Namespace) -> None:
+    """Print the command that continues. A playbook has started a command with file descriptors."""
+    again = shlex.join(["proofmark", *words])
+    of_playbook = options.failed_nodes_fd is not None
+    how = "the same playbook continues" if of_playbook else f"this continues: {again}"
+    say(f"proofmark: stopped by {why}; {how}")
 
 
 def _run(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.Namespace) -> int:

@@ -74,5 +74,9 @@ def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:
     return BadInput(InputError(str(file), key, found, accepted))
 
 
+class OutsideError(ProofmarkError):
+    """A program or a machine outside of the kit refused, or did not answer. Exit code 3."""
+
+
 class Stopped(ProofmarkError):
     """A signal stopped the run. The same command continues it."""

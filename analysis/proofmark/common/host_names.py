@@ -105,3 +105,24 @@ class HostTable:
     def found(self, names: Iterable[str]) -> set[str]:
         """Return the hosts that `names` name."""
         return {host for name in names if (host := self.find(name))}
+
+
+class ReportedNames:
+    """Nodes of a plan by the names that they may report. The name of the plan counts everywhere.
+
+    Args:
+        names: the further names of each node, by node, as of `HostTable`.
+    """
+
+    def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
+        self._table = HostTable(names)
+        nodes: dict[str, set[str]] = {}
+        for node, further in names.items():
+            for name in (node, *further):
+                nodes.setdefault(canonical(name), set()).add(node)
+        self._shared = {name for name, found in nodes.items() if len(found) > 1}
+
+    def node(self, reported: str) -> str:
+        """Return the node that reports this name; `reported` itself if none or several may."""
+        several = canonical(reported) in self._shared
+        return (None if several else self._table.find(reported)) or reported

@@ -23,6 +23,7 @@ WORDS: tuple[str, ...] = (
     *("measured", "emulated", "predicted", "imported"),
     # the states of jobs that ended
     *("lost a node", "stopped at its time limit", "cancelled by another user"),
+    "its own command was stopped and cancelled it",
     *("requeued too often", "preempted"),
     # the parts of the baseline
     *("the same node in the baseline", "the like nodes in the baseline"),

@@ -149,7 +149,7 @@ class JobMonitor:
 
     def cancel(self, why: str) -> None:
         """Cancel all jobs, and wait up to a minute for their end."""
-        self._cancel(JobStatus(State.CANCELLED, why))
+        self._cancel(JobStatus(State.STOPPED, why))
 
     def _cancel(self, status: JobStatus) -> None:
         for active in self._active:
@@ -294,8 +294,12 @@ class JobMonitor:
         if status.state is State.NODE_FAILED:
             down = self._scheduler.down_nodes(active.request.nodes)
             status = JobStatus(State.NODE_FAILED, down or status.reason)
-        if status.state is State.CANCELLED and self._scheduler.ends_with_process:
-            active.submission = replace(active.submission, stopping=True)  # by the end of the kit
+        ends_with_process = self._scheduler.ends_with_process
+        if status.state is State.CANCELLED:
+            if active.submission.stopping or (active.resumed and ends_with_process):
+                status = JobStatus(State.STOPPED, status.reason)  # by the end of the kit
+            if ends_with_process:
+                active.submission = replace(active.submission, stopping=True)
         if status.state.final:
             self._finish(active, status)
         else:

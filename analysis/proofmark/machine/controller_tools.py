@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
+from collections.abc import Collection
 
 from proofmark.common.processes import run_command
 from proofmark.machine.outcome import NodeError, Outcome
 
+LONGEST_COMMAND = 120
+"""The limit of a command in a message, in characters: it may name thousands of nodes."""
 
-def ask_tool(*command: str, timeout_s: float) -> str:
+
+def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ()) -> str:
     """Run a command and return what it prints.
 
+    Args:
+        command: the program and its arguments.
+        timeout_s: the time limit, in seconds.
+        unavailable: parts of the messages that the command prints if its server does not answer.
+
     Raises:
-        NodeError: it did not start, gave no answer in time, or its exit code is not 0.
+        NodeError: it did not start, it or its server gave no answer, or its exit code is not 0.
     """
     try:
         done = run_command(command, timeout_s=timeout_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise no_exit_code(command[0], error) from None
     if done.returncode:
-        message = (done.stderr or done.stdout).strip()
-        raise NodeError(Outcome.UNEXPECTED, f"{' '.join(command[:2])}: {message}")
+        message, shown = (done.stderr or done.stdout).strip(), shlex.join(command)
+        if len(shown) > LONGEST_COMMAND:
+            shown = f"{shown[: LONGEST_COMMAND - 1]}…"
+        silent = any(part in message for part in unavailable)
+        outcome = Outcome.NO_ANSWER if silent else Outcome.UNEXPECTED
+        raise NodeError(outcome, f"{shown}: {message or f'exit code {done.returncode}'}")
     return done.stdout
 
 

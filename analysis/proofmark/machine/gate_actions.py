@@ -17,6 +17,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.machine.node_calls import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import NodeStatus, ReservingScheduler
 from proofmark.runs.checks import Check, append_checks
 from proofmark.runs.gates import GateNode, GateState, State
@@ -55,42 +56,26 @@ class NodeGate:
             nodes: the nodes.
             drained: the complete reasons with which earlier gates drained nodes.
             take_over: accept nodes that others have drained.
+
+        Raises:
+            NodeError: the scheduler does not tell the state of any node, or its reservations.
         """
         statuses, refused = self._statuses(nodes)
-        reserved = {
-            node: name
-            for name, members in self.scheduler.reservations().items()
-            if name != self.state.reservation
-            for node in members
-        }
+        if refused and not statuses:
+            raise next(iter(refused.values()))
+        kept = kept_for_others(self.scheduler, list(statuses), self.state.reservation)
+        for error in kept.values():
+            if error.outcome is not Outcome.HELD:
+                raise error
         for node, status in statuses.items():
-            if why := self._not_free(node, status, reserved, drained, take_over=take_over):
+            if other := self.state.claims.other(node):
+                refused[node] = NodeError(Outcome.HELD, other)
+            elif node in kept:
+                refused[node] = kept[node]
+            elif why := _not_free(status, drained.get(node), take_over=take_over):
                 refused[node] = NodeError(Outcome.HELD, why)
         free = {node: status for node, status in statuses.items() if node not in refused}
         return free, refused
-
-    def _not_free(
-        self,
-        node: str,
-        status: NodeStatus,
-        reserved: Mapping[str, str],
-        drained: Mapping[str, str],
-        *,
-        take_over: bool,
-    ) -> str:
-        if other := self.state.claims.other(node):
-            return other
-        if node in reserved:
-            return f"in the reservation {reserved[node]} of another person"
-        if not status.listed:
-            return status.reason
-        by_person = bool(status.reason) or "drain" in status.state.split(", ")
-        if status.out and (status.reserved or not by_person):
-            return status.why  # the gate could not give this state back
-        if status.out and not take_over and status.reason != drained.get(node):
-            reason = status.reason or NO_REASON
-            return f"drained by others: {reason}; gate_take_over=true accepts the node"
-        return ""
 
     def hold(
         self, nodes: Sequence[str], drained: Mapping[str, str], *, take_over: bool, wait_s: float
@@ -104,6 +89,9 @@ class NodeGate:
             drained: as for `check`.
             take_over: as for `check`.
             wait_s: the time limit for the jobs that run on the nodes, in seconds.
+
+        Raises:
+            NodeError: as `check`; nothing was changed.
         """
         already = self.state.held()
         fresh = [node for node in nodes if node not in already]
@@ -182,7 +170,8 @@ class NodeGate:
         printed: set[str] = set()
         while True:
             statuses, failed = self._statuses(left)
-            answers = self.scheduler.nodes(left) if left else {}
+            answers: dict[str, str] = {}
+            mute = call_for_nodes(partial(self._take_answers, answers), left)
             busy = [node for node, status in statuses.items() if not status.idle]
             silent = [
                 node
@@ -202,9 +191,13 @@ class NodeGate:
         text = f"jobs still run after {duration(wait_s)}"
         failed |= {node: NodeError(outcome, text) for node in busy}
         return failed | {
-            node: NodeError(Outcome.NO_ANSWER, answers.get(node, "the scheduler lists no state"))
+            node: mute.get(node)
+            or NodeError(Outcome.NO_ANSWER, answers.get(node, "the scheduler lists no state"))
             for node in silent
         }
+
+    def _take_answers(self, answers: dict[str, str], nodes: Sequence[str]) -> None:
+        answers.update(self.scheduler.nodes(nodes))
 
     def _give_back(self, reasons: Mapping[str, str], to: State) -> dict[str, NodeError]:
         """Make nodes as before the gate and end their hold; return those for which that failed."""
@@ -253,6 +246,22 @@ class NodeGate:
 
     def _reserve(self, nodes: Sequence[str]) -> None:
         self.scheduler.reserve(self.state.reservation, nodes, self.state.gate.user)
+
+
+def _not_free(status: NodeStatus, drained: str | None, *, take_over: bool) -> str:
+    """Return why a gate may not hold a node with this status; empty if it may.
+
+    `drained` is the reason with which an earlier gate drained the node, if one did.
+    """
+    if not status.listed:
+        return status.reason
+    by_person = bool(status.reason) or "drain" in status.state.split(", ")
+    if status.out and (status.reserved or not by_person):
+        return status.why  # the gate could not give this state back
+    if status.out and not take_over and status.reason != drained:
+        reason = status.reason or NO_REASON
+        return f"drained by others: {reason}; gate_take_over=true accepts the node"
+    return ""
 
 
 def _is_own(status: NodeStatus, before: GateNode) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from proofmark.common.errors import ProofmarkError
+from proofmark.common.errors import OutsideError
 from proofmark.common.text import one_line
 
 LONGEST_TEXT = 400
@@ -62,7 +62,7 @@ class Outcome(StrEnum):
     """The command was stopped before or during the operation on this node."""
 
 
-class NodeError(ProofmarkError):
+class NodeError(OutsideError):
     """An operation on one node failed, with its outcome.
 
     Attributes:

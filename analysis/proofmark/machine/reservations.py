@@ -13,26 +13,28 @@ from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 def kept_for_others(
     scheduler: DrainingScheduler, nodes: Sequence[str], own: str
 ) -> dict[str, NodeError]:
-    """Return the nodes in an active reservation of others, and those where that is unknown.
+    """Return the nodes in an active reservation of others, or all nodes if that is unknown.
+
+    Each command decides by this function who has reserved a node. A node that is HELD is in such a
+    reservation.
 
     Args:
         scheduler: the scheduler of the nodes.
         nodes: the nodes.
-        own: the reservation of the site's own jobs; empty if there is none.
+        own: the reservation of the jobs of the run or gate; empty if there is none.
     """
+    reserved: dict[str, list[str]] = {}
+    unknown = call_for_nodes(lambda _: reserved.update(scheduler.reservations()), nodes[:1])
+    if unknown:
+        return dict.fromkeys(nodes, *unknown.values())
     names: dict[str, list[str]] = {}
-
-    def ask(asked: Sequence[str]) -> None:
-        for name, members in scheduler.reservations().items():
-            for node in set(asked).intersection(members):
-                names.setdefault(node, []).append(name)
-
-    failed = call_for_nodes(ask, nodes)
-    for node, found in names.items():
-        if others := [name for name in found if name != own]:
-            text = f"in the reservation {', '.join(others)} of another person"
-            failed[node] = NodeError(Outcome.HELD, text)
-    return failed
+    for name, members in reserved.items():
+        for node in set(nodes).intersection(members) if name != own else ():
+            names.setdefault(node, []).append(name)
+    return {
+        node: NodeError(Outcome.HELD, f"in the reservation {', '.join(found)} of another person")
+        for node, found in names.items()
+    }
 
 
 def without_reservation(statuses: Mapping[str, NodeStatus]) -> dict[str, NodeStatus]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from proofmark.common.errors import ProofmarkError, bad_input
+from proofmark.common.errors import OutsideError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.machine.listing import NodeListing
 from proofmark.runs.job_files import JobFiles
@@ -18,11 +18,11 @@ from proofmark.runs.job_state import JobStatus
 from proofmark.site.execution import Queue
 
 
-class SchedulerUnavailable(ProofmarkError):
+class SchedulerUnavailable(OutsideError):
     """The scheduler did not answer; the command may be repeated."""
 
 
-class SchedulerError(ProofmarkError):
+class SchedulerError(OutsideError):
     """The scheduler refused a command."""
 
 

@@ -67,7 +67,7 @@ class Conditions:
         if not execution.job_attempt or any(node.damaged for node in self._reports(host)):
             return joined(self._of_host(step, mode, host, execution))
         scratch = (step.uses_scratch, step.file_system)
-        of_attempt = execution.job_attempt, execution.boot_id, execution.host == host
+        of_attempt = execution.job_attempt, execution.boot_id, self._reports_as(host, execution)
         key = (host, mode, *scratch, *of_attempt)
         if key not in self._reasons:
             self._reasons[key] = joined(self._of_host(step, mode, host, execution))
@@ -100,6 +100,11 @@ class Conditions:
             others = dict.fromkeys(chain.from_iterable(named))
         return [self._nodes[each] for each in sorted(own) or others]
 
+    def _reports_as(self, host: str, execution: Attempt) -> bool:
+        """Return whether `host` is the node that started `execution`, by any of its names."""
+        names = (host, *self._further.get(host, ()))
+        return any(same_host(name, execution.host) for name in names)
+
     def mounts(self, step: Step, execution: Attempt) -> tuple[Mount, ...]:
         """Return the mounts that the node of `execution` reported before its job; may be empty."""
         jobs = (job for node in self._reports(execution.host) for job in node.jobs)
@@ -114,7 +119,7 @@ class Conditions:
         of_node = {"node": host, "mode": mode}
         if not boots:
             return Message("mode-without-boot", **of_node)
-        if host == execution.host and execution.boot_id not in boots:
+        if self._reports_as(host, execution) and execution.boot_id not in boots:
             found = {"boot": f"{execution.boot_id}", "boots": ", ".join(sorted(boots))}
             return Message("mode-of-other-boot", **of_node, **found)
         proof = self._proof_of(host)

@@ -105,8 +105,9 @@ class ExecutionChecks:
         return read_before(self._facts.run.files.step(step.id)) if step.reads else NOTHING
 
     def _nodes(self, executed: Executed) -> Message:
-        attempt = executed.attempt
-        nodes = dict.fromkeys([attempt.host, *executed.nodes])
+        attempt, names = executed.attempt, self._facts.names
+        first = names.node(executed.hosts or self._step.nodes, attempt.host)
+        nodes = dict.fromkeys([first, *executed.nodes])
         return self._facts.conditions.invalid_reason(self._step, self._mode, nodes, attempt)
 
     def _written_files(self, executed: Executed) -> Message:

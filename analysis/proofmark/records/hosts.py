@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from proofmark.common.host_names import HostTable, same_host
+from proofmark.common.host_names import HostTable, ReportedNames, same_host
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 
@@ -22,6 +22,7 @@ class HostNames:
     ) -> None:
         self._aliases = {node: tuple(names) for node, names in (aliases or {}).items()}
         self._table = HostTable({**{host: () for host in hosts}, **self._aliases})
+        self._planned: dict[tuple[str, ...], ReportedNames] = {}
 
     def accepts(self, node: str, reported: str) -> bool:
         """Return whether `node` of the plan may report the name `reported`."""
@@ -31,6 +32,13 @@ class HostNames:
         if any(same_host(alias, reported) for alias in self._aliases.get(known, ())):
             return True
         return self._table.find(reported) == known
+
+    def node(self, planned: Sequence[str], reported: str) -> str:
+        """Return the node of `planned` that reports a name; `reported` if none or several may."""
+        nodes = tuple(planned)
+        if nodes not in self._planned:
+            self._planned[nodes] = ReportedNames({node: self._names_of(node) for node in nodes})
+        return self._planned[nodes].node(reported)
 
     def wrong_host(self, nodes: Sequence[str], reported: Iterable[str]) -> Message:
         """Return which of the `reported` names is not one of the planned `nodes`, or `NOTHING`."""

@@ -43,7 +43,8 @@ class MeasuredStep(StepRecords):
         content, unread = read_output_file(attempt, step.output)
         text = output_text(content)
         readings = read_output(case.reader(), step.case, text, self._request)
-        nodes = hosts or sorted(attempt.binding_report.hosts)
+        planned, names = hosts or step.nodes, facts.names
+        nodes = hosts or sorted({names.node(planned, h) for h in attempt.binding_report.hosts})
         disturbed, damaged = self._disturbance(attempt)
         sensed, damaged_sensors = self._sensed(attempt)
         executed = Executed(
@@ -58,21 +59,22 @@ class MeasuredStep(StepRecords):
         if not invalid:
             begin, end = attempt.start_s, attempt.start_s + attempt.seconds
             by_bmc = bmc_readings(step.case, nodes, facts.looks, begin, end)
-            self._take_sensors([*sensor_readings(step.case, sensed), *by_bmc])
+            self._take_sensors([*sensor_readings(step.case, sensed), *by_bmc], planned)
 
-    def _take_sensors(self, readings: Sequence[Reading]) -> None:
+    def _take_sensors(self, readings: Sequence[Reading], planned: Sequence[str]) -> None:
         """Add the figures of the sensors of each node to the last execution."""
         builder = self.builder
         for reading in readings:
             assert reading.value is not None
             measurand, _ = self._measurand(reading)
-            bounds = self._bounds_of(measurand, reading, self._machine([str(reading.node)]))
+            node = self._facts.names.node(planned, str(reading.node))
+            bounds = self._bounds_of(measurand, reading, self._machine([node]))
             reason = bounds.error(reading.metric, reading.value, reading.unit)
             builder.execution.append(len(builder.executions) - 1)
             builder.measurand.append(measurand)
             builder.value.append(reading.value)
             builder.reason.append(intern(builder.reasons, reason) if reason else -1)
-            builder.node.append(intern(builder.nodes, str(reading.node)))
+            builder.node.append(intern(builder.nodes, node))
 
     def _disturbance(self, attempt: Attempt) -> tuple[Disturbance, Message]:
         """Return why an execution was disturbed, and why that is not known, or `NOTHING`."""

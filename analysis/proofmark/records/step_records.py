@@ -139,9 +139,17 @@ class StepRecords(ABC):
                 bounds = self._bounds_of(measurand, reading, machine)
                 reason = bounds.error(reading.metric, reading.value, reading.unit) or None
             builder.reason.append(-1 if reason is None else intern(builder.reasons, reason))
-            node = several or _node(reading, attempt, measured_on)
+            node = several or self._node(reading, attempt, measured_on)
             builder.node.append(intern(builder.nodes, node))
         builder.execution += [len(builder.executions) - 1] * len(readings)
+
+    def _node(self, reading: Reading, attempt: Attempt, planned: Sequence[str]) -> str:
+        """Return the node of a reading: that in the output, of the execution, or else as planned.
+
+        It has the name of the inventory, whatever name it reports.
+        """
+        named = reading.node if reading.node and is_name(reading.node) else attempt.host
+        return self._facts.names.node(planned, named) if named else _node_set(tuple(planned))
 
     def _machine(self, hosts: Sequence[str]) -> Machine:
         key = len(hosts), self._facts.ceilings(hosts)
@@ -205,12 +213,6 @@ def _unstated(stated: Set[str], readings: Sequence[Reading]) -> dict[str, set[st
 @lru_cache(maxsize=1 << 16)
 def _node_set(hosts: tuple[str, ...]) -> str:
     return folded(hosts)
-
-
-def _node(reading: Reading, attempt: Attempt, planned: Sequence[str]) -> str:
-    """Return the node of a reading: that in the output, of the execution, or else as planned."""
-    named = reading.node if reading.node and is_name(reading.node) else attempt.host
-    return named or _node_set(tuple(planned))
 
 
 def _reason(

@@ -23,6 +23,7 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.runs.claims import Claims
 from proofmark.runs.journal import RESULT, Journal, journals
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_names import NamedRun
 from proofmark.runs.state import made, site_folder, state_lock, word
 
 PREFIX = "gate-"
@@ -219,6 +220,19 @@ def open_gate(site: str, name: str) -> GateState:
         known = ", ".join(each.id for each in gates(site) if each.held()) or "none"
         raise bad_input("gate", "", f"no gate {name!r}", f"a gate that holds nodes: {known}")
     return GateState(folder, base, read_json(RunFiles(folder).identity, Gate))
+
+
+def reservation_of(run: NamedRun) -> str:
+    """Return the reservation in which a gate holds the nodes of `run`; empty if no gate does.
+
+    Its name is that of the gate, which anybody can give to a run. The gate names its folder.
+    """
+    base = site_folder(run.names.site)
+    folder = base / "gates" / run.id
+    if not run.id.startswith(PREFIX) or not RunFiles(folder).identity.exists():
+        return ""
+    state = GateState(folder, base, read_json(RunFiles(folder).identity, Gate))
+    return state.reservation if Path(state.gate.run).resolve() == run.folder.resolve() else ""
 
 
 def gates(site: str) -> list[GateState]:

@@ -29,6 +29,7 @@ class State(Enum):
     KILLED = "killed"
     REFUSED = "refused"
     CANCELLED = "cancelled by another user"
+    STOPPED = "its own command was stopped and cancelled it"
     TIME_LIMIT = "stopped at its time limit"
     NODE_FAILED = "lost a node"
     PREEMPTED = "preempted"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import paths_in, read_text
-from proofmark.common.host_names import HostTable
+from proofmark.common.host_names import HostTable, ReportedNames
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
@@ -30,6 +30,9 @@ Entry = JobOnNode | DamagedProbe
 
 def read_probes(run: Run) -> Iterator[tuple[str, Entry]]:
     """Yield each attempt of each job on each node, and each probe that proves nothing.
+
+    A node has its name of the inventory. A name that no node or several nodes of the job may report
+    stays as it is.
 
     A node that measured nothing in an attempt needs no probe of it. A model of a machine has no
     nodes.
@@ -72,9 +75,11 @@ class _Attempt:
     def entries(self, following: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
         """Yield the attempt on each node; `following` is the folder of the next attempt, if any."""
         hosts = {path.stem for end in _ENDS for path in paths_in(self.folder, f"*{end}")}
+        planned = ReportedNames({node: self.names.get(node, ()) for node in self.job.nodes})
         for host in sorted(filter(is_name, hosts)):
-            for entry in self._on_node(host, following):
-                yield host, entry
+            node = planned.node(host)
+            for entry in self._on_node(host, node, following):
+                yield node, entry
         if not self.required:
             return
         stored = HostTable.of(hosts)
@@ -109,15 +114,15 @@ class _Attempt:
         """Return whether the node that calls itself `host` measured in this attempt."""
         return self.required and self._measured_names.find(host) is not None
 
-    def _on_node(self, host: str, following: Sequence[Path]) -> list[Entry]:
-        """Return the attempt on one node, and its probes that prove nothing."""
+    def _on_node(self, host: str, node: str, following: Sequence[Path]) -> list[Entry]:
+        """Return the attempt on `node`, which reports `host`, and its probes that prove nothing."""
         before, after = (self.folder / f"{host}{end}" for end in _ENDS)
         first = _read(before)
         if isinstance(first, _Unusable):
             needed = first.code == "damaged" or self._has_measured(host)
             return [self._damaged(before, first.code, first.problem)] if needed else []
         try:
-            provenance = self._provenance(first, None, before)
+            provenance = self._provenance(first, None, before, node)
         except _UNREADABLE_PROBE as error:
             return [self._damaged(before, "damaged", str(error))]
         path, last = self._last(after, [each / before.name for each in following])
@@ -127,7 +132,7 @@ class _Attempt:
                 damaged.append(self._damaged(path, last.code, last.problem))
         else:
             try:
-                provenance = self._provenance(first, last, before)
+                provenance = self._provenance(first, last, before, node)
             except _UNREADABLE_PROBE as error:
                 damaged.append(self._damaged(path, "damaged", str(error)))
         job = JobOnNode(
@@ -148,9 +153,9 @@ class _Attempt:
                     return path, other
         return after, last
 
-    def _provenance(self, first: str, last: str | None, before: Path) -> NodeProvenance:
+    def _provenance(self, first: str, last: str | None, before: Path, node: str) -> NodeProvenance:
         path = before.with_suffix("").relative_to(self.run.folder)
-        return node_provenance(first, last, f"{self.run.id}/{path}")
+        return node_provenance(first, last, f"{self.run.id}/{path}", node)
 
     def _damaged(self, path: Path, code: Problem, problem: str = "") -> DamagedProbe:
         return DamagedProbe(

@@ -57,6 +57,39 @@ def test_a_scheduler_without_reservations_is_refused(capsys: pytest.CaptureFixtu
     assert "'none', whose nodes the kit cannot reserve; accepted: slurm" in capsys.readouterr().err
 
 
+SILENT = "slurm_load_node: Unable to contact slurm controller (connect failure)"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["hold"], ["next", "--node-hours=4"], ["hold", "--node-hours=4"]]
+)
+@pytest.mark.parametrize("mute", ["sinfo", "scontrol"])
+def test_a_controller_that_does_not_answer_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    mute: str,
+) -> None:
+    """One of the two commands gets no answer; the other one finds idle nodes, none reserved."""
+    idle = (
+        'case $* in *StateComplete*) echo "rknl0001 idle" ;;\n'
+        '*%E*) for word; do case $word in --format=*) echo "${word#--format=}" ;; esac; done |\n'
+        "sed 's/%N %E/rknl0001 none/' ;;\n*) echo 'rknl0001|idle' ;; esac"
+    )
+    for name, script in {"sinfo": idle, "scontrol": "exit 0"}.items():
+        body = f"echo '{SILENT}' >&2; exit 1" if name == mute else script
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    site = ["-i", f"{ROOT / 'inventory/rehearsal'}", "-l", "rknl0001", "--suite=rehearsal-short"]
+    assert main(["gate", *arguments, *site, "--runs", f"{tmp_path}"]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert "proofmark: partition: scheduler: found NO_ANSWER: " + mute in said
+    assert f": {SILENT}; accepted: a scheduler that answers" in said
+    assert not [*tmp_path.glob("rehearsal/gates/*/journal/*")]
+
+
 def test_status_of_a_site_without_gates_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gate", "status", "-i", f"{ROOT / 'inventory/rehearsal'}"]) == 0
     assert " holds a node or keeps one out of service" in capsys.readouterr().out

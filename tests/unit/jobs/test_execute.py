@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -158,7 +159,11 @@ class TestInterrupted:
             process.send_signal(number)
             _, messages = process.communicate(timeout=300)
         assert process.returncode == 130
-        assert f"stopped by {number.name}; the same command continues" in messages
+        again = f"proofmark stage execute {shlex.quote(str(run.folder))}"
+        *_, last = messages.splitlines()
+        assert last == f"proofmark: stopped by {number.name}; this continues: {again}"
+        states = judge_run(run).coverage.stopped
+        assert "its own command was stopped and cancelled it: stopped by" in states[0]
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
         assert ends(run) == ["0", None, None]
         (kit.folder / "go").touch()

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from proofmark.machine.gate_actions import ANSWER_S, NO_REASON, NOT_RESUMED, NodeGate
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.scheduler import NodeStatus, ReservingScheduler
+from proofmark.machine.scheduler import NodeStatus, ReservingScheduler, SchedulerUnavailable
 from proofmark.runs.checks import Check, read_checks
 from proofmark.runs.gates import GateState, begin_gate
 
@@ -30,6 +30,7 @@ class FakeScheduler:
         calls: each change, in order.
         refused: the nodes for which a change fails, by the name of the change.
         silent: the nodes whose daemon does not answer.
+        mute_polls: how many next listings of the nodes get no answer.
     """
 
     status: dict[str, NodeStatus]
@@ -37,6 +38,7 @@ class FakeScheduler:
     calls: list[str] = field(default_factory=list)
     refused: dict[str, set[str]] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
+    mute_polls: int = 0
 
     def _called(self, what: str, nodes: Sequence[str], more: str = "") -> None:
         if self.refused.get(what, set()).intersection(nodes):
@@ -49,6 +51,9 @@ class FakeScheduler:
         return {node: self.status[node] for node in nodes}
 
     def nodes(self, nodes: Sequence[str]) -> dict[str, str]:
+        if self.mute_polls:
+            self.mute_polls -= 1
+            raise SchedulerUnavailable("sinfo: Unable to contact slurm controller")
         return {node: "down: silent" if node in self.silent else "idle" for node in nodes}
 
     def reservations(self) -> dict[str, list[str]]:
@@ -396,14 +401,36 @@ class TestEdges:
         self, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         other = begin_gate("here", "knl", tmp_path / "runs", "bench", "n1", ["n1"])
-        assert not other.claims.claim("n1")
-        monkeypatch.setattr(NodeGate, "_not_free", lambda *_, **__: "")
+        check = NodeGate.check
+
+        def check_and_claim(gate: NodeGate, *given: Any, **how: Any) -> Any:
+            checked = check(gate, *given, **how)
+            assert not other.claims.claim("n1")
+            return checked
+
+        monkeypatch.setattr(NodeGate, "check", check_and_claim)
         gate, scheduler, _ = made()
         failed = held(gate)
         assert list(failed) == ["n1"]
         assert failed["n1"].outcome is Outcome.HELD
         assert scheduler.calls == ["reserve n2,n3 for bench"]
         assert gate.state.node("n1").state == ""
+
+    def test_a_poll_without_an_answer_is_repeated(self, made: Made) -> None:
+        """Each refused poll asks again for each node."""
+        gate, scheduler, _ = made()
+        scheduler.mute_polls = 4 * (1 + len(NODES))
+        assert held(gate) == {}
+        assert scheduler.mute_polls == 0
+
+    def test_without_any_answer_no_node_is_judged(self, made: Made) -> None:
+        gate, scheduler, _ = made()
+        scheduler.refused = {"status": set(NODES)}
+        with pytest.raises(NodeError, match="UNEXPECTED: status refused"):
+            gate.check(NODES, {}, take_over=False)
+        scheduler.refused = {"status": {"n1"}}
+        free, refused = gate.check(NODES, {}, take_over=False)
+        assert (list(free), texts(refused)) == (["n2", "n3"], {"n1": "status refused"})
 
     def test_a_second_hold_keeps_what_a_node_was_before(self, made: Made) -> None:
         gate, scheduler, _ = made(n2=drained("gate 1: slow"))

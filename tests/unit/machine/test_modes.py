@@ -181,7 +181,7 @@ class TestChecksBeforeTheChange:
                 "expired",
                 marks=pytest.mark.fault("bmc-expired-certificate"),
             ),
-            pytest.param("hang", "NO_ANSWER", "0.3 s", marks=pytest.mark.fault("bmc-hang")),
+            pytest.param("hang", "NO_ANSWER", "within 3 s", marks=pytest.mark.fault("bmc-hang")),
             pytest.param("busy", "BUSY", "503", marks=pytest.mark.fault("bmc-503-storm")),
             pytest.param(
                 "foreign",
@@ -196,7 +196,7 @@ class TestChecksBeforeTheChange:
         self, make_site: MakeSite, fault: str, outcome: str, words: str
     ) -> None:
         site = make_site(3, {"n2": fault})
-        done = site.rollout(timeout_s=0.3 if fault == "hang" else 60).enter(
+        done = site.rollout(timeout_s=3 if fault == "hang" else 60).enter(
             site.nodes, site.target("snc4-flat")
         )
         assert outcomes(done) == {"n1": "STOPPED", "n2": outcome, "n3": "STOPPED"}
@@ -321,20 +321,28 @@ class TestAfterTheReset:
         site = make_site(1, boot=2.0)
         rollout = site.rollout(boot_timeout_s=0.3)
         assert outcomes(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "NO_RETURN"}
-        longer = site.rollout(boot_timeout_s=20)
+        longer = site.rollout(boot_timeout_s=60)
         assert outcomes(longer.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
         assert site.emulator.machines["n1"].resets == 1
         assert site.slurm.drained == {}
 
     def test_a_stopped_change_is_resumed_without_a_second_reset(self, make_site: MakeSite) -> None:
-        site = make_site(1, boot=1.0)
-        stop = threading.Event()
-        threading.Timer(0.5, stop.set).start()
-        stopped = site.rollout(stop=stop, boot_timeout_s=20)
+        site = make_site(1, boot=5.0)
+        machine, stop = site.emulator.machines["n1"], threading.Event()
+
+        def stop_after_the_reset() -> None:
+            while not machine.resets:
+                time.sleep(0.01)
+            stop.set()
+
+        stopping = threading.Thread(target=stop_after_the_reset)
+        stopping.start()
+        stopped = site.rollout(stop=stop, boot_timeout_s=60)
         assert outcomes(stopped.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "STOPPED"}
-        again = site.rollout(boot_timeout_s=20).enter(site.nodes, site.target("snc4-flat"))
+        stopping.join()
+        again = site.rollout(boot_timeout_s=60).enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(again) == {"n1": "OK"}
-        assert site.emulator.machines["n1"].resets == 1
+        assert machine.resets == 1
 
 
 class TestOddAnswers:

@@ -324,7 +324,7 @@ def test_a_tool_that_hangs_is_killed_at_its_time_limit(
     assert not any(name.startswith("lustre/") for name in reading.values)
 
 
-SLOW = "sleep 2; exec cat '{}'"
+SLOW = "sleep 6; exec cat '{}'"
 BROKEN = "echo '<topology>'; echo >&2; echo 'no such object' >&2; echo more >&2; exit 5"
 XML = HWLOC / "knl_quad_flat.xml"
 
@@ -335,7 +335,7 @@ XML = HWLOC / "knl_quad_flat.xml"
     [
         pytest.param(
             {"lstopo-no-graphics": SLOW},
-            "lstopo-no-graphics did not answer within 1 s on node node1",
+            "lstopo-no-graphics did not answer within 3 s on node node1",
             marks=pytest.mark.fault("tool-slow"),
         ),
         pytest.param(
@@ -360,7 +360,7 @@ def test_the_reason_for_a_missing_topology(
     tmp_path: Path, shell: Sequence[str], tools: Mapping[str, str], reason: str
 ) -> None:
     node = make_node(tmp_path, SMALL_NODE, {name: text.format(XML) for name, text in tools.items()})
-    facts = parse_probe(probe(root=node, shell=shell, PROBE_LIMIT_S="1"), "probe")
+    facts = parse_probe(probe(root=node, shell=shell, PROBE_LIMIT_S="3"), "probe")
     with pytest.raises(BadInput) as error:
         Machine.from_facts(facts, 1)
     assert str(error.value).startswith(

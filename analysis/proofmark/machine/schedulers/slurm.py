@@ -290,7 +290,7 @@ def _by_node(nodes: Sequence[str], form: str) -> list[str]:
 
 
 def _sinfo(nodes: Sequence[str], form: str) -> str:
-    return ask_tool(*_by_node(nodes, form), timeout_s=TIMEOUT_S)
+    return _ask(*_by_node(nodes, form))
 
 
 def _flags(nodes: Sequence[str]) -> dict[str, dict[str, Use]]:
@@ -317,4 +317,8 @@ def _admin_level(user: str) -> str:
 
 
 def _scontrol(*arguments: str) -> str:
-    return ask_tool("scontrol", *arguments, timeout_s=TIMEOUT_S)
+    return _ask("scontrol", *arguments)
+
+
+def _ask(*command: str) -> str:
+    return ask_tool(*command, timeout_s=TIMEOUT_S, unavailable=_UNAVAILABLE)

@@ -76,7 +76,7 @@ def accepted_state(run: Run, verdict: Verdict) -> AcceptedState:
         if reason := _refused(node, bad=name in bad, sound=name in sound):
             state.left_out.setdefault(reason, set()).add(name)
         else:
-            accepted[node.newest.hostname] = node
+            accepted[node.newest.reported or name] = node  # NHC compares it with `hostname`
     scratch = site.partition.scratch
     temporary = scratch.mount.point if scratch.mount else ""
     facts = [job.provenance.facts for node in accepted.values() for job in node.jobs]
@@ -94,7 +94,7 @@ def _refused(node: Node, *, bad: bool, sound: bool) -> str:
     """Return why a node has no accepted state; empty if it has one."""
     if not node.jobs:
         return "their facts are damaged"
-    if not is_name(node.newest.hostname):
+    if not is_name(node.newest.reported or node.host):
         return "their host name is not one word"
     if bad:
         return "the run found a fault"

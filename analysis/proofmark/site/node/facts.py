@@ -51,6 +51,7 @@ class NodeFacts(StrictModel):
         automounts: the folders at or below which an automounter mounts file systems on demand.
         firmware: BIOS, board and serial numbers, by the names of SMBIOS or of the device tree.
         absent: the reason for each fact that is unknown.
+        reported: the name that the node reports, if the inventory has another one.
         unread: the text of each value that the probe printed and that cannot be read, by its name.
             Such a fact is unknown. Only processors, memory and topology are needed for a plan.
     """
@@ -115,6 +116,7 @@ class NodeFacts(StrictModel):
     clock_offset_s: float | None
     absent: dict[str, Message]
     unread: dict[str, str] = {}
+    reported: str = ""
 
     @property
     def cores_known(self) -> bool:

@@ -36,13 +36,14 @@ class NodeProvenance(StrictModel):
         return joined(change.message for change in self.changes if change.invalid)
 
 
-def node_provenance(before: str, after: str | None, source: str) -> NodeProvenance:
+def node_provenance(before: str, after: str | None, source: str, node: str = "") -> NodeProvenance:
     """Return the provenance of one node from its two probes of a job.
 
     Args:
         before: the output of ``probe.sh facts`` before the job.
         after: the output of ``probe.sh after`` after the job, or None.
         source: the name of the probes in messages.
+        node: the name of the node in the inventory; empty: the name that it reports.
 
     Raises:
         BadInput: a probe is not complete, or the two are of different nodes.
@@ -52,6 +53,10 @@ def node_provenance(before: str, after: str | None, source: str) -> NodeProvenan
     last = None if after is None else parse_counters(after, f"{source}.after")
     if last is not None and last.hostname != first.hostname:
         raise bad_input(f"{source}.after", "hostname", last.hostname, first.hostname)
+    if node and node != facts.hostname:
+        facts = facts.model_copy(update={"hostname": node, "reported": facts.hostname})
+        first = first.model_copy(update={"hostname": node})
+        last = last and last.model_copy(update={"hostname": node})
     readings = [first] if last is None else [first, last]
     return NodeProvenance(
         facts=facts,
