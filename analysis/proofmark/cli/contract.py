@@ -16,7 +16,7 @@ from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.runs.checksums import is_signed
 from proofmark.runs.owner import as_owner
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_names import open_names
 from proofmark.runs.waivers import Waiver, add_waiver, check, signed
 from proofmark.site.contract_document import CONTRACT, Contract, ContractItem, read_contract
 from proofmark.site.inventory import Inventory
@@ -93,13 +93,16 @@ def _show(_: Namespace, __: Inventory, document: Contract) -> None:
     print_table(("item", "phase", "severity", "text", "limit", "rule"), rows)
 
 
-def _waive(options: Namespace, _: Inventory, document: Contract) -> None:
+def _waive(options: Namespace, inventory: Inventory, document: Contract) -> None:
     """Waive an item for a run, with the signature of a signer of the contract."""
     if not options.run or not options.key:
         raise bad_input(
             "waive", "", "no --run or no --key", "--run RUN --item N --by NAME --key FILE"
         )
-    folder = options.run.resolve()
+    run = open_names(options.run)
+    if run.names.site != (site := inventory.folder.name):
+        raise bad_input("-i", "", f"the site {site}", f"{run.names.site}, the site of the run")
+    folder = run.folder
     with as_owner(folder):
         closed = is_signed(folder)
     if closed:
@@ -110,7 +113,7 @@ def _waive(options: Namespace, _: Inventory, document: Contract) -> None:
     waiver = signed(Waiver(**stated, date=datetime.now(UTC).date()), folder.name, options.key)
     check(waiver, folder.name, document, "--item, --by and --key")
     with as_owner(folder):
-        add_waiver(RunFiles(folder), waiver)
+        add_waiver(run.files, waiver)
     print_line(f"waived: item {waiver.item} by {waiver.by} on {waiver.date}: {waiver.reason}")
 
 
