@@ -153,7 +153,7 @@ def _proofmark(_: str, words: Sequence[str]) -> Iterator[str]:
     if parsed is None:
         yield text.strip().splitlines()[-1]
         return
-    given = vars(parsed)
+    given = vars(parsed.called.options)
     yield from _site(given.get("inventory") or [], given.get("limit"))
     if given.get("suite"):
         yield from _known("suite", given["suite"], suites())

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.command import Words, complete
+from proofmark.cli.command import SECRETS, Words, complete
 from proofmark.cli.input import read_limited
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.machine.bmc.credentials import Credentials, credentials
@@ -24,7 +24,7 @@ def credentials_argument(parser: ArgumentParser) -> None:
 
 
 def credentials_of(options: Namespace) -> Credentials:
-    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in secrets.
+    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in `SECRETS`.
 
     Raises:
         BadInput: they have another format, or more than `MAX_SMALL_BYTES`.
@@ -37,4 +37,4 @@ def credentials_of(options: Namespace) -> Credentials:
     else:
         with Path(source).open("rb") as file:
             content = read_limited(file, source, MAX_SMALL_BYTES)
-    return credentials(content, options.secrets)
+    return credentials(content, SECRETS.get())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from pathlib import Path
@@ -11,6 +12,12 @@ from pathlib import Path
 from proofmark.common.errors import nearest
 from proofmark.common.translation import ENGLISH, LANGUAGES
 from proofmark.runs.owner import drop_rights, refuse_foreign
+
+SECRETS: ContextVar[Mapping[str, str]] = ContextVar("SECRETS")
+"""The secrets that this process took from its environment, by the name of the variable.
+
+They are no option: an option of the same name would replace them.
+"""
 
 
 class Words(StrEnum):

@@ -9,13 +9,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from textwrap import fill
 from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command
+from proofmark.common.errors import nearest
 from proofmark.common.progress_lines import say
 
 BAD_INPUT = 3
@@ -130,8 +133,40 @@ Fill = Callable[[str, argparse.ArgumentParser], None]
 """Adds the arguments of a command, which its name names, to its parser."""
 
 
+@dataclass(frozen=True)
+class Called:
+    """The command of a command line.
+
+    Attributes:
+        name: its name in `COMMANDS`.
+        options: its options, and nothing else. No name of an option can replace the function of
+            the command, or an option of ``proofmark`` itself.
+    """
+
+    name: str
+    options: argparse.Namespace
+
+    @property
+    def command(self) -> Command:
+        """Return the command; its module is imported."""
+        return command_of(self.name)
+
+    @property
+    def folder(self) -> Path | None:
+        """Return RUN; None if the command has none."""
+        return getattr(self.options, "folder", None)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser with exit code 3 for wrong usage. argparse has 2, which means INVALID here."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Name the command that is nearest to one that does not exist."""
+        known = [name for name in action.choices or () if name != STAGE]
+        if isinstance(action, argparse._SubParsersAction) and value not in (*known, STAGE):
+            hint = nearest(value, known)
+            self.error(f"found the command {value!r}{hint}; accepted: {', '.join(known)}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -140,7 +175,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _CommandParser(_Parser):
-    """The parser of one command. It gets the arguments of the command at its first use."""
+    """The parser of one command. It gets the arguments of the command at its first use.
+
+    Its result is a `Called` with the name ``called``.
+    """
 
     def __init__(self, *, command: str = "", arguments: Fill | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -148,7 +186,10 @@ class _CommandParser(_Parser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self.load()
-        return super().parse_known_args(args, namespace)
+        options, rest = super().parse_known_args(args, namespace)
+        if self._command:
+            options = argparse.Namespace(called=Called(self._command, options))
+        return options, rest
 
     def load(self) -> None:
         """Add the arguments of the command, once."""
@@ -165,15 +206,14 @@ def command_of(name: str) -> Command:
 
 
 def _arguments(name: str, parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a command, its function and its example to `parser`."""
+    """Add the arguments of a command and its example to `parser`."""
     command = command_of(name)
     parser.epilog = f"example: proofmark {command.example}"
-    parser.set_defaults(run=command.run, rights=command.rights, traced=command.traced)
     command.arguments(parser)
 
 
 def parser(arguments: Fill = _arguments, now: Collection[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of the command line.
+    """Return the parser of the command line, whose result has a `Called` with the name ``called``.
 
     Args:
         arguments: adds the arguments of a command when the command is parsed.

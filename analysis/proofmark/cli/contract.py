@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site")
     limit_argument(parser, "a partition (default: all)", default="compute")
     note = "waive: the run's folder"
-    run = parser.add_argument("--run", dest="waived_run", type=Path, metavar="RUN", help=note)
+    run = parser.add_argument("--run", type=Path, metavar="RUN", help=note)
     complete(run, Words.RUN)
     parser.add_argument("--item", default="", help="waive: the number of the item")
     parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
@@ -99,7 +99,7 @@ def _waive(options: Namespace, _: Inventory, document: Contract) -> None:
     """Waive an item that a run misses, with the signature of a signer of the contract."""
     from proofmark.judge.judging import judge_run  # it judges; the other verbs need it not
 
-    if not options.waived_run or not options.key:
+    if not options.run or not options.key:
         accepted = "--run RUN --item N --by NAME --key FILE"
         raise bad_input("waive", "", "no --run or no --key", accepted)
     stated = {"item": options.item, "by": options.by, "reason": one_line(options.reason)}
@@ -108,7 +108,7 @@ def _waive(options: Namespace, _: Inventory, document: Contract) -> None:
     numbers = [item.number for item in document.items]
     if options.item not in numbers:
         raise bad_input("--item", "", options.item, f"an item: {', '.join(numbers)}")
-    run = evidence_of(options.waived_run)
+    run = evidence_of(options.run)
     contract, seal = site_of(run).contract, run.seal
     if contract is None or seal is None or digest_of(contract) != digest_of(document):
         found = "another contract than that of the run, which was sealed at its start"

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.cli.command import Command, Words, complete
-from proofmark.cli.newest import with_link
+from proofmark.cli.newest import take_newest
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.report.explanation.explanation import explain as explain_step
 from proofmark.runs.evidence import open_newest
-from proofmark.runs.latest import newest_run
 
 RUNS = Path("runs")
 STEPS = "steps"
@@ -34,13 +33,37 @@ class _Step(Action):
         if len(words) > 2:
             raise ArgumentError(self, f"found {len(words)} words; accepted: STEP, or RUN STEP")
         if len(words) == 2:
-            namespace.folder = Path(words[0])
+            _take(self, namespace, Path(words[0]))
         parts = Path(words[-1]).parts
         if STEPS in parts[1:]:
             place = parts.index(STEPS, 1)
-            namespace.folder = Path(*parts[:place])
+            _take(self, namespace, Path(*parts[:place]))
             words = ["/".join(parts[place + 1 :])]
         namespace.step = words[-1]
+
+
+class _Run(Action):
+    """Reads the value of ``--run``."""
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        _take(self, namespace, Path(f"{values}"))
+
+
+def _take(action: Action, namespace: Namespace, run: Path) -> None:
+    """Take the run of the command line, which has three places for it.
+
+    Raises:
+        ArgumentError: another place names another run.
+    """
+    if namespace.folder not in (None, run):
+        raise ArgumentError(action, f"found {namespace.folder} and {run}; accepted: one run")
+    namespace.folder = run
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -54,7 +77,7 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     complete(step, Words.RUN)
     note = "default: the only runs/latest-<site>"
-    complete(parser.add_argument("--run", dest="folder", type=Path, help=note), Words.RUN)
+    complete(parser.add_argument("--run", dest="folder", action=_Run, help=note), Words.RUN)
     parser.add_argument("--json", action="store_true", help="print the same as JSON")
 
 
@@ -62,7 +85,7 @@ def explain(options: Namespace) -> int:
     """Print the sections of the explanation of a step."""
     from proofmark.cli.preview import unwritten  # it imports all plug-ins
 
-    run = open_newest(options.folder or with_link(newest_run(RUNS)))
+    run = open_newest(options.folder or take_newest(RUNS))
     found = explain_step(run, options.step, partial(unwritten, run))
     if options.json:
         print_json(found.as_json())

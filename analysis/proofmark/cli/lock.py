@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofmark.cli.command import Command
 from proofmark.cli.site import inventory_of
-from proofmark.cli.software_command import ready, source_arguments, system_of
+from proofmark.cli.software_command import ready, spack_arguments, system_of
 from proofmark.cli.sources import lock_arguments
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
@@ -44,7 +44,7 @@ LINES = 3
 
 def _arguments(parser: ArgumentParser) -> None:
     lock_arguments(parser, "the system of the lock; it must be this one")
-    source_arguments(parser)
+    spack_arguments(parser)
     site = parser.add_argument_group("a lock of the site of -i, with what the site has")
     site.add_argument(
         "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"

@@ -11,11 +11,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from proofmark.cli.commands import BAD_INPUT, OF_PERSONS, STAGE, parser
+from proofmark.cli.command import SECRETS
+from proofmark.cli.commands import BAD_INPUT, Called, parser
 from proofmark.cli.newest import follow_links
 from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
 from proofmark.common.child_environment import take_secrets
-from proofmark.common.errors import BadInput, OutsideError, Stopped, nearest
+from proofmark.common.errors import BadInput, OutsideError, Stopped
 from proofmark.common.home import provide_home
 from proofmark.common.progress_lines import say
 
@@ -52,21 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(words: Sequence[str]) -> int:
-    command = next((word for word in words if not word.startswith("-")), "")
     if COMPLETION in os.environ:
         from proofmark.cli.completion import complete_line
 
         complete_line(os.environ.get("COMP_LINE", ""))
     top = parser()
-    if command and command not in (*OF_PERSONS, STAGE):
-        hint = nearest(command, OF_PERSONS)
-        top.error(f"found the command {command!r}{hint}; accepted: {', '.join(OF_PERSONS)}")
-    options = argparse.Namespace(verbose=False, failed_nodes_fd=None)
+    line = argparse.Namespace(verbose=False, failed_nodes_fd=None, called=None)
     try:
-        with _failed_nodes_written(options):
-            return _run(top, words, options)
+        with _failed_nodes_written(line):
+            top.parse_args(words, line)
+            return _run(line.called, verbose=line.verbose)
     except KeyboardInterrupt:
-        _say_how_to_continue("Ctrl-C", words, options)
+        _say_how_to_continue("Ctrl-C", words, line)
         return STOPPED
     except BadInput as error:
         for mistake in error.mistakes:
@@ -76,7 +74,7 @@ def _main(words: Sequence[str]) -> int:
         say(f"proofmark: {error}")
         return BAD_INPUT
     except Stopped as error:
-        _say_how_to_continue(f"{error}", words, options)
+        _say_how_to_continue(f"{error}", words, line)
         return STOPPED
     except BrokenPipeError:
         # The reader closed the output. Without this, Python prints an error at its exit.
@@ -88,51 +86,51 @@ def _main(words: Sequence[str]) -> int:
     except Exception as error:
         from proofmark.cli.trace import report_crash
 
-        traced = getattr(options, "traced", False)
-        folder = getattr(options, "folder", None) if traced else None
-        report_crash(error, folder, verbose=options.verbose)
+        called: Called | None = line.called
+        folder = called.folder if called and called.command.traced else None
+        report_crash(error, folder, verbose=line.verbose)
         return INTERNAL_ERROR
 
 
-def _say_how_to_continue(why: str, words: Sequence[str], options: argparse.Namespace) -> None:
+def _say_how_to_continue(why: str, words: Sequence[str], line: argparse.Namespace) -> None:
     """Print the command that continues. A playbook has started a command with file descriptors."""
     again = shlex.join(["proofmark", *words])
-    of_playbook = options.failed_nodes_fd is not None
+    of_playbook = line.failed_nodes_fd is not None
     how = "the same playbook continues" if of_playbook else f"this continues: {again}"
     say(f"proofmark: stopped by {why}; {how}")
 
 
-def _run(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.Namespace) -> int:
-    """Parse `words` into `options`, run the command and return its exit code."""
-    top.parse_args(words, options)
-    options.secrets = take_secrets(os.environ)
+def _run(called: Called, *, verbose: bool) -> int:
+    """Run a command and return its exit code."""
+    command, options = called.command, called.options
+    SECRETS.set(take_secrets(os.environ))
     follow_links(options)
-    folder = getattr(options, "folder", None)
-    options.rights.limit([folder] if folder else getattr(options, "folders", []))
+    folder = called.folder
+    command.rights.limit([folder] if folder else getattr(options, "folders", []))
     provide_home()  # of the user to whom the rights are limited
-    if options.verbose:
+    if verbose:
         from proofmark.cli.trace import start_trace
 
-        start_trace(folder if options.traced else None)
-    result: int = options.run(options)
+        start_trace(folder if command.traced else None)
+    result = command.run(options)
     sys.stdout.flush()
     return result
 
 
 @contextmanager
-def _failed_nodes_written(options: argparse.Namespace) -> Iterator[None]:
+def _failed_nodes_written(line: argparse.Namespace) -> Iterator[None]:
     """Write the nodes that fail in the block to the file descriptor of the option, if it is set."""
     try:
         yield
     except BadInput as error:
-        if options.failed_nodes_fd is not None:
+        if line.failed_nodes_fd is not None:
             from proofmark.common.failed_nodes import note_input_errors
 
             note_input_errors(error.mistakes)
         raise
     finally:
-        if options.failed_nodes_fd is not None:
+        if line.failed_nodes_fd is not None:
             from proofmark.common.failed_nodes import failed_nodes_json
 
-            with os.fdopen(options.failed_nodes_fd, "wb") as file:
+            with os.fdopen(line.failed_nodes_fd, "wb") as file:
                 file.write(failed_nodes_json())

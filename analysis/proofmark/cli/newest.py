@@ -6,7 +6,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from proofmark.common.progress_lines import say
-from proofmark.runs.latest import followed
+from proofmark.runs.latest import followed, newest_run
+from proofmark.runs.owner import drop_rights
 
 
 def with_link(path: Path) -> Path:
@@ -20,6 +21,19 @@ def with_link(path: Path) -> Path:
         return path
     say(f"{path} is {found}")
     return found
+
+
+def take_newest(root: Path, site: str = "") -> Path:
+    """Return the newest run in `root` (`newest_run`), as if the command line had named it.
+
+    Root gives up its rights for those of the owner of the run.
+
+    Raises:
+        BadInput: there is no such run, or it is not clear which one.
+    """
+    run = with_link(newest_run(root, site))
+    drop_rights([run])
+    return run
 
 
 def follow_links(options: Namespace) -> None:

@@ -50,7 +50,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     note = "print every step; --step prints one step whole"
-    parser.add_argument("-v", "--verbose", dest="every_step", action="store_true", help=note)
+    parser.add_argument("-v", "--verbose", action="store_true", help=note)
     note = "a step, by id or number: its launch line, environment, inputs and job"
     parser.add_argument("--step", metavar="ID", help=note)
     parser.add_argument("--create", action="store_true", help="create the run, or continue it")
@@ -120,7 +120,7 @@ def plan(options: Namespace) -> int:
             planned = Planned(site, made, benchmarks, machines, runs, foreseen)
             if options.step:
                 lines = planned.step(step_named(options.step, made.steps()))
-            elif options.every_step or options.verbose:
+            elif options.verbose:
                 print_steps(made)
                 lines = planned.summary(most=sys.maxsize)
             else:

@@ -60,47 +60,42 @@ def _install_arguments(parser: ArgumentParser) -> None:
         choices=list(Toolchain),
         help="of EasyBuild: built, or the site's",
     )
-    source_arguments(parser)
+    _source_arguments(parser)
+    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the public key of --cache")
+    parser.add_argument(
+        "--jobs", type=whole(0, MAX_PARALLEL), default=0, help="processes per build (0: all cores)"
+    )
 
 
 def _bundle_arguments(parser: ArgumentParser) -> None:
     _existing_lock_arguments(parser)
+    _source_arguments(parser)
     parser.add_argument("target", metavar="FILE", type=Path)
 
 
 def _existing_lock_arguments(parser: ArgumentParser) -> None:
     lock_arguments(parser, "the system of the lock; it must be this one")
     packages_argument(parser)
-    source_arguments(parser)
 
 
 def _cache_arguments(parser: ArgumentParser) -> None:
     _existing_lock_arguments(parser)
+    spack_arguments(parser)
     parser.add_argument("target", metavar="FOLDER", type=Path)
     parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
 
 
-def source_arguments(parser: ArgumentParser) -> None:
-    """Add the options that name Spack, the sources and the folder of installations to `parser`."""
+def spack_arguments(parser: ArgumentParser) -> None:
+    """Add the options that name Spack and the folder of installations to `parser`."""
     parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
     parser.add_argument("--spack", type=Path, help="Spack at the pinned commit")
     parser.add_argument("--spack-packages", type=Path, help="its recipes at the pinned commit")
+
+
+def _source_arguments(parser: ArgumentParser) -> None:
+    spack_arguments(parser)
     parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
-    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="its public key")
-    parser.add_argument(
-        "--jobs", type=whole(0, MAX_PARALLEL), default=0, help="processes per build (0: all cores)"
-    )
-
-
-def _sources(options: Namespace) -> Sources:
-    return Sources(
-        spack=options.spack,
-        packages=options.spack_packages,
-        mirror=options.sources,
-        cache=options.cache,
-        key=options.cache_key,
-    )
 
 
 def _prefixes(options: Namespace, kit: Path) -> Path:
@@ -130,7 +125,13 @@ def _install(options: Namespace, run: NamedRun) -> int:
         arch=site.partition.environment,
         programs={name: each for name, each in programs.items() if name not in own},
         prefixes=prefixes,
-        sources=_sources(options),
+        sources=Sources(
+            spack=options.spack,
+            packages=options.spack_packages,
+            mirror=options.sources,
+            cache=options.cache,
+            key=options.cache_key,
+        ),
         site_locks=site.inventory / "locks",
         bundle=options.bundle,
         toolchain=Toolchain(options.toolchain),
@@ -204,7 +205,7 @@ def ready(options: Namespace, kit: Path) -> SpackInstallation:
     Raises:
         BadInput: a checkout is not at its pin, or cannot be cloned.
     """
-    sources = _sources(options)
+    sources = Sources(spack=options.spack, packages=options.spack_packages)
     installation = installation_in(_prefixes(options, kit), sources)
     installation.root.mkdir(parents=True, exist_ok=True)
     bootstrap(installation, kit, spack.read_pins(kit), sources, say)
@@ -212,7 +213,7 @@ def ready(options: Namespace, kit: Path) -> SpackInstallation:
 
 
 def _request(
-    options: Namespace, kit: Path, system: str
+    options: Namespace, kit: Path, system: str, mirror: Path | None = None
 ) -> tuple[ProvisionRequest, spack.ChosenLock]:
     """Return a request for the packages of the options, or for all of the lock, and the lock."""
     request = ProvisionRequest(
@@ -221,7 +222,9 @@ def _request(
         programs={},
         prefixes=_prefixes(options, kit),
         # A bundle may get sources that the folder lacks from the addresses of the recipes.
-        sources=replace(_sources(options), upstream=True),
+        sources=Sources(
+            spack=options.spack, packages=options.spack_packages, mirror=mirror, upstream=True
+        ),
         site_locks=site_locks(options),
     )
     chosen = spack.choose_lock(request, system)
@@ -233,10 +236,8 @@ def _request(
 def bundle(options: Namespace) -> int:
     """Pack Spack, its recipes, sources, wheels, the lock and, if given, a build cache."""
     kit, system = kit_folder(), system_of(options)
-    request, chosen = _request(options, kit, system)
+    request, chosen = _request(options, kit, system, options.sources)
     pins = spack.read_pins(kit)
-    # The build cache is packed, and is not installed from.
-    packed_cache, request = request.sources.cache, _without_cache(request)
     with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
         folder = Path(scratch) / "bundle"
         folder.mkdir()
@@ -255,8 +256,8 @@ def bundle(options: Namespace) -> int:
         say("downloading wheels")
         requirements = [kit / "requirements" / name for name in ("spack.txt", "run.txt")]
         bundles.download_wheels(requirements, folder / "wheels")
-        if packed_cache:
-            shutil.copytree(packed_cache, folder / "cache")
+        if options.cache:  # it is packed, and is not installed from
+            shutil.copytree(options.cache, folder / "cache")
         shutil.copy(chosen.lock.source, folder / "spack.lock")
         made = bundles.pack(
             folder,
@@ -271,15 +272,11 @@ def bundle(options: Namespace) -> int:
     return 0
 
 
-def _without_cache(request: ProvisionRequest) -> ProvisionRequest:
-    return replace(request, sources=replace(request.sources, cache=None, key=None))
-
-
 def cache(options: Namespace) -> int:
     """Push the installed packages of an environment to a signed build cache."""
     kit, system = kit_folder(), system_of(options)
     request, chosen = _request(options, kit, system)
-    with spack.prepare(_without_cache(request), chosen, say) as prepared:
+    with spack.prepare(request, chosen, say) as prepared:
         installation = prepared.installation
         installed = installation.installed()
         roots = {chosen.lock.root(name).hash for name in request.programs}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.cli.command import Command, run_argument
-from proofmark.cli.newest import with_link
+from proofmark.cli.newest import take_newest
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.common.kit import kit_folder
@@ -21,7 +21,6 @@ from proofmark.common.text import duration
 from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.disturbed_steps import EXECUTIONS, LEFT, RUNNING, Repeat
-from proofmark.runs.latest import newest_run
 from proofmark.runs.node_progress import NodeProgress, node_progress
 from proofmark.runs.overview import case_progress, other_modes, span, unfinished_jobs
 from proofmark.runs.plan_accuracy import TimeOfSteps, time_of_cases, time_of_steps
@@ -90,7 +89,7 @@ def _folder(options: Namespace) -> Path:
         folder: Path = options.folder
         return folder
     site = choose_inventory(options.newest_of, kit_folder).folder.name
-    return with_link(newest_run(options.folder, site))
+    return take_newest(options.folder, site)
 
 
 def _watch(run: Run) -> int:

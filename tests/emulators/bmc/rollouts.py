@@ -68,6 +68,7 @@ case $1 in
         [ ! -e "$folder.flags/$node" ] || state=$state$(cat "$folder.flags/$node")
         case $5 in
         --Format=NodeList*) echo "$node     $state" ;;
+        --format=%N\|%T) echo "$node|$state" ;;
         --format=*\ %N\ %E) mark=${5#--format=}; echo "${mark%% *} $node $reason" ;;
         *) echo "what? $5" >&2; exit 1 ;;
         esac
@@ -76,11 +77,17 @@ case $1 in
     [ "$2 $3" = "show reservation" ] || { echo "what? $*" >&2; exit 1; }
     [ ! -e "$folder.reservations" ] || cat "$folder.reservations" ;;
 show)
-    [ "$*" = "show config" ] || { echo "what? $*" >&2; exit 1; }
+    [ "$2" = config ] || { echo "what? $*" >&2; exit 1; }
     echo "Configuration data as of 2026-11-01T08:00:00"
     echo "AccountingStorageType   = accounting_storage/none"
     echo "SlurmUser               = slurm(64030)" ;;
+create) echo "$3 $4 $5 Flags=IGNORE_JOBS,OVERLAP State=ACTIVE" >>"$folder.reservations" ;;
+delete)
+    sed -i "/^$2 /d" "$folder.reservations" ;;
 update)
+    case $2 in
+    ReservationName=*) sed -i "s/^$2 Nodes=[^ ]*/$2 $3/" "$folder.reservations"; exit ;;
+    esac
     for node in ${2#NodeName=}; do
         case $3 in
         State=DRAIN) printf %s "${4#Reason=}" >"$folder/$node" ;;

@@ -85,7 +85,7 @@ class TestUsage:
             main([*verb.split(), "--help"])
         example = capsys.readouterr().out.rpartition("example: proofmark ")[2].split()
         assert " ".join(example).startswith(f"{verb} ")
-        assert callable(parser().parse_args(example).run)
+        assert parser().parse_args(example).called.name == verb
 
     def test_the_help_groups_the_commands_of_persons_and_hides_those_of_playbooks(
         self, capsys: pytest.CaptureFixture[str]

@@ -13,6 +13,7 @@ import pytest
 
 from proofmark.cli import input as cli_input
 from proofmark.cli.bmc_credentials import credentials_of
+from proofmark.cli.command import SECRETS
 from proofmark.cli.input import read_stdin
 from proofmark.common.errors import BadInput
 from proofmark.common.input_limits import MAX_SMALL_BYTES
@@ -82,7 +83,8 @@ class TestCredentials:
     def of(source: str | Path | None, **secrets: str) -> tuple[str, str]:
         """Return user and password of a command with the option ``--credentials``."""
         option = None if source is None else f"{source}"
-        found = credentials_of(Namespace(credentials=option, secrets=secrets))
+        SECRETS.set(secrets)
+        found = credentials_of(Namespace(credentials=option))
         return found.user, found.password
 
     def test_stdin(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,8 +43,8 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "validate": [(f"validate {SITE}", None)],
     "fabric": [("fabric TOPOLOGY", 0)],
     "read": [("read fake OUTPUT", None)],
-    "status": [("status RUN", 0), ("status RUN --plan", 0)],
-    "explain": [("explain RUN 1", 0)],
+    "status": [("status RUN", 0), ("status RUN --plan", 0), ("status RUNS --newest-of SITE", 0)],
+    "explain": [("explain RUN 1", 0), ("explain 1", 0)],
     "twin": [(f"twin {SITE} --runs NEW --measured RUN", 3)],
     "adopt": [("adopt VENDOR --case fake=* --nodes n1 --runs NEW", None)],
     "io500": [("io500 VENDOR", None)],
@@ -209,6 +209,7 @@ def attacked(phi: Phi, attacker: Emulator) -> Run:
     for name in ("SHA256SUMS", "SHA256SUMS.sig", "verdict.json", "installed.json"):
         (run.folder / name).symlink_to(canary / "secret")
     phi.forge(run)
+    (phi.folder / "runs").symlink_to(run.folder.parent)  # `explain 1` takes the newest run in it
     return run
 
 

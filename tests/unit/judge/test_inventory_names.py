@@ -16,7 +16,7 @@ from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
 from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.judging import judge_and_write
-from proofmark.runs.nodes import collect_nodes, nodes_of, probed_nodes
+from proofmark.runs.nodes import nodes_of, probed_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 
@@ -27,7 +27,6 @@ def measured(kit: Kit, site: Site) -> Run:
     """Return a run of this machine, which calls itself `REPORTED`."""
     run = kit.run(site=site)
     execute(run, "none", lambda line: None)
-    collect_nodes(run)
     return run
 
 

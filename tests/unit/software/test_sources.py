@@ -312,7 +312,8 @@ def test_bundle_and_cache_are_made_of_the_lock_of_a_site_if_it_is_named(
     monkeypatch.setattr(install, "prepare", refuse)
     monkeypatch.setattr(software, "this_system", lambda: OperatingSystem("debian", "12"))
     words = ["-i", str(site)] if with_site else []
-    assert main([*command, "local", str(site / "made"), "--sources", str(site), *words]) == 3
+    words += ["--sources", str(site)] if command == ["bundle"] else []
+    assert main([*command, "local", str(site / "made"), *words]) == 3
     ((request, chosen),) = prepared
     assert chosen.lock.source.is_relative_to(site) == with_site
     assert (list(chosen.lock.roots) == ["stream"]) == with_site

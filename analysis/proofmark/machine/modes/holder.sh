@@ -32,7 +32,8 @@ name='' since=''
 [ ! -f "$file" ] || { read -r name && read -r since; } <"$file" || :
 [ "$name" = "$2" ] || printf '%s since %s\n' "${name:-an unreadable file $file}" "${since:-an unknown time}"
 case $1${4:-} in
-claimover) mv -f "$fresh" "$file" || failed ;;
+# The node was free if the name is there: `mv` refuses two links to one file.
+claimover) [ "$name" = "$2" ] || mv -f "$fresh" "$file" || failed ;;
 releaseover) rm -rf "$file" || failed ;;
 release) [ "$name" != "$2" ] || rm "$file" || failed ;;
 esac

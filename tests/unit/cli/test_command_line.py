@@ -1,0 +1,103 @@
+"""The options of a command, its function, and the options of ``proofmark`` have a place each."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from proofmark.cli import commands
+from proofmark.cli.command import SECRETS, Command, Rights
+from proofmark.cli.commands import COMMANDS, Called, command_of, parser
+from proofmark.cli.main import main
+
+TAKEN = (
+    *("run", "rights", "traced", "arguments", "example"),
+    *("called", "command", "name", "options"),
+    *("secrets", "verbose", "failed-nodes-fd", "version"),
+)
+"""Names of `Command`, of `Called` and of `proofmark` itself, as options of a command."""
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[Namespace]:
+    """Add the command ``odd``, whose options have the names `TAKEN`; return what it gets."""
+    got: list[Namespace] = []
+
+    def add(to: ArgumentParser) -> None:
+        for name in TAKEN:
+            to.add_argument(f"--{name}")
+
+    def run(options: Namespace) -> int:
+        got.append(options)
+        return 7
+
+    module = ModuleType("proofmark.odd")
+    vars(module)["COMMANDS"] = {"odd": Command(run, "odd", add, Rights.NONE)}
+    monkeypatch.setitem(sys.modules, "proofmark.odd", module)
+    for lines in (commands.COMMANDS, commands.OF_PERSONS):
+        monkeypatch.setitem(lines, "odd", ("odd", "has odd options"))
+    return got
+
+
+@pytest.mark.parametrize("before", [[], ["-v"]])
+def test_an_option_of_any_name_replaces_nothing(
+    given: list[Namespace], monkeypatch: pytest.MonkeyPatch, before: list[str]
+) -> None:
+    monkeypatch.setenv("PROOFMARK_BMC_PASSWORD", "calvin")
+    words = [word for name in TAKEN for word in (f"--{name}", "5")]
+    assert main([*before, "odd", *words]) == 7
+    assert main([*before, "odd"]) == 7
+    full, empty = given
+    assert vars(full) == {name.replace("-", "_"): "5" for name in TAKEN}
+    assert vars(empty) == dict.fromkeys(vars(full))
+    assert SECRETS.get() == {}, "the first command took them"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_two_arguments_of_a_command_have_one_place(name: str) -> None:
+    made = ArgumentParser()
+    command_of(name).arguments(made)
+    twice = [
+        dest for dest, count in Counter(each.dest for each in made._actions).items() if count > 1
+    ]
+    assert twice == []
+
+
+def test_the_verbose_of_a_command_is_not_that_of_the_kit() -> None:
+    for words in (["-v", "plan", "-l", "x"], ["plan", "-l", "x", "-v"]):
+        line = parser().parse_args(words)
+        called: Called = line.called
+        assert (line.verbose, called.options.verbose) == (words[0] == "-v", words[0] != "-v")
+
+
+@pytest.mark.parametrize(
+    ("words", "run", "step"),
+    [
+        (["1"], None, "1"),
+        (["1", "--run", "a"], "a", "1"),
+        (["a", "1"], "a", "1"),
+        (["a/steps/1/n1"], "a", "1/n1"),
+        (["--run", "a", "a", "1"], "a", "1"),
+    ],
+)
+def test_three_places_of_the_run_of_a_step(words: list[str], run: str | None, step: str) -> None:
+    called: Called = parser().parse_args(["explain", *words]).called
+    assert (called.folder, called.options.step) == (Path(run) if run else None, step)
+
+
+@pytest.mark.parametrize(
+    "words", [["a", "1", "--run", "b"], ["--run", "b", "a", "1"], ["b", "a/steps/1"]]
+)
+def test_two_runs_of_a_step_are_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one that came last was explained, without a word about the other."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["explain", *words])
+    assert stopped.value.code == 3
+    assert "and" in capsys.readouterr().err.rpartition("accepted: one run")[0]
