@@ -22,9 +22,9 @@ def print_json(content: Any) -> None:
     print()
 
 
-def print_line(text: str) -> None:
+def print_line(text: str, *, indent: str = "") -> None:
     """Print a text that may have words of others as one line, and flush it."""
-    print(one_line(text), flush=True)
+    print(f"{indent}{one_line(text)}", flush=True)
 
 
 def print_table(
