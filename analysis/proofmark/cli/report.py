@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.command import Command, complete, language_argument, run_argument
-from proofmark.cli.output import print_json
+from proofmark.cli.output import print_json, print_line, print_text
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.progress_lines import say
@@ -53,7 +53,7 @@ def _report(options: Namespace) -> int:
     answer, path = written.run_data.verdict, written.pages[0]
     write_checksums(run.folder, written.sums)
     if not options.json:
-        print(*written.pages, sep="\n")
+        print_text("\n".join(f"{page}" for page in written.pages))
         return 0
     code = answer.exit_code(strict=options.strict)
     if code:
@@ -99,7 +99,7 @@ def export(options: Namespace) -> int:
     records, answer = read_and_judge(run)
     written = export_run(options.format, run, records, answer, options.output)
     for path in written:
-        print(path)
+        print_line(f"{path}")
     if not written:
         raise bad_input(
             "--format",
