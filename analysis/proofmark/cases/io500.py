@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from configparser import ConfigParser
-from configparser import Error as IniError
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -20,21 +18,25 @@ from typing import Literal
 import yaml
 
 from proofmark.cases.reader.engine import read_output
-from proofmark.cases.reader.values import Printed
+from proofmark.cases.reader.values import Printed, shorten
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.errors import InputError
+from proofmark.common.input_limits import MAX_IO500_SCORE, MAX_WAIT_S
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 
 RESULTS = ("result.txt", "result_summary.txt")
 """The names of the file with the scores: of the program, and of the script before it."""
 _GROUPS = ("BW", "MD")
+_TOTALS = "SCORE"
+_SCORES = (*_GROUPS, "SCORE")
 _RELATIVE = 1e-4  # IOR prints six digits of its rate
 _SUMMARY = re.compile(
     r"\[RESULT(?:-invalid)?\](?: (?:BW|IOPS) +phase \d+)? +(?P<phase>[\w-]+) +(?P<score>\S+) "
     r"(?:GB/s|GiB/s|k[Ii][Oo][Pp][Ss]) +: time +(?P<seconds>\S+) seconds.*"
 )
 _TOTAL = re.compile(
-    r"\[SCORE *\] Bandwidth (?P<BW>\S+) \S+ : IOPS (?P<MD>\S+) kiops : TOTAL (?P<SCORE>[\d.]+).*"
+    r"\[SCORE *\] Bandwidth (?P<BW>\S+) \S+ : IOPS (?P<MD>\S+) kiops : TOTAL (?P<SCORE>[^\s\[]+).*"
 )
 _COMMAND = re.compile(r"Command line(?: used)?\s*: (.*)")
 
@@ -62,7 +64,10 @@ class Rules(StrictModel):
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase as the result file states it: score in GiB/s or kIOPS, seconds, command line."""
+    """A phase as the result file states it: score in GiB/s or kIOPS, seconds, command line.
+
+    A number that is missing or out of range is NaN, and is one of `Submission.mistakes`.
+    """
 
     score: Printed
     seconds: Printed
@@ -79,6 +84,7 @@ class Submission:
         outputs: phase → the text of its output.
         ini: section → key → value of the configuration.
         complaints: lines by which the program itself calls the run invalid.
+        mistakes: the numbers of the result file that are missing or out of range.
     """
 
     phases: Mapping[str, Phase]
@@ -86,6 +92,7 @@ class Submission:
     outputs: Mapping[str, str] = field(default_factory=dict)
     ini: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
+    mistakes: tuple[InputError, ...] = ()
 
 
 @cache
@@ -128,26 +135,76 @@ def read_submission(texts: Mapping[str, str]) -> Submission:
     Raises:
         ValueError: no file has scores. Its argument is a message.
     """
-    named = [texts[name] for name in RESULTS if name in texts]
-    phases, printed = _result(named[0]) if named else ({}, {})
-    for text in named[1:] if phases else named:
-        summary, totals = _summary(text)
-        phases, printed = {**summary, **phases}, {**totals, **printed}
+    named = [name for name in RESULTS if name in texts]
+    stated: dict[str, _Section] = {}
+    for name in named:
+        sections = _sections(texts[name])
+        if not rules().phases.keys() & sections.keys():
+            sections = _summary(texts[name])
+        for section, words in sections.items():
+            stated.setdefault(section, _Section(name, section, words))
+    numbers = _Numbers()
+    phases = {
+        name: Phase(
+            numbers.read(stated[name], "score", MAX_IO500_SCORE),
+            numbers.read(stated[name], "t_delta", MAX_WAIT_S),
+            stated[name].words.get("exe", ""),
+        )
+        for name in rules().phases
+        if name in stated
+    }
     if not phases:
         raise ValueError(Message("io500-no-result", files=RESULTS))
+    total = stated.get(_TOTALS, _Section(named[0], _TOTALS, {}))
+    printed = {name: numbers.read(total, name.lower(), MAX_IO500_SCORE) for name in _SCORES}
     outputs = {phase: text for name, text in texts.items() if (phase := phase_of(name))}
-    lines = chain.from_iterable(text.splitlines() for text in named)
+    lines = chain.from_iterable(texts[name].splitlines() for name in named)
     invalid = dict.fromkeys(line.strip("; ") for line in lines if "INVALID" in line)
     inis = sorted(name for name in texts if name.endswith(".ini"))
     ini = next((parsed for name in inis if (parsed := _sections(texts[name]))), {})
-    return Submission(phases, printed, outputs, ini, tuple(invalid))
+    mistakes = tuple(numbers.mistakes)
+    return Submission(phases, printed, outputs, ini, tuple(invalid), mistakes)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A section of a result file, with the words of its keys."""
+
+    file: str
+    name: str
+    words: Mapping[str, str]
+
+
+class _Numbers:
+    """The numbers of the result files; `mistakes` has those that are missing or out of range."""
+
+    def __init__(self) -> None:
+        self.mistakes: list[InputError] = []
+
+    def read(self, section: _Section, key: str, most: float) -> Printed:
+        """Return the number of a key, which is above 0 and at most `most`; else NaN."""
+        words = section.words.get(key, "")
+        number = Printed(next(iter(words.split()), ""))
+        if 0 < number <= most:
+            return number
+        found, accepted = (
+            shorten(words) if words else "nothing",
+            f"a number above 0, at most {most:g}",
+        )
+        self.mistakes.append(InputError(section.file, f"{section.name}.{key}", found, accepted))
+        return Printed("")
 
 
 def findings(submission: Submission, benchmarks: Benchmarks) -> list[Message]:
-    """Return which rules a submission breaks, and which of its scores its phases do not give."""
+    """Return what is wrong in a submission.
+
+    That is: the numbers that cannot be used, the rules that it breaks, and the scores that its
+    phases do not give.
+    """
     scc = submission.ini.get("global", {}).get("scc", "").upper() == "TRUE"
     least = rules().least_seconds_scc if scc else rules().least_seconds
-    found = [Message("io500-invalid", words=line) for line in submission.complaints]
+    found = [Message("io500-number", **vars(each)) for each in submission.mistakes]
+    found += [Message("io500-invalid", words=line) for line in submission.complaints]
     for name, rule in rules().phases.items():
         phase = submission.phases.get(name)
         if phase is None:
@@ -156,7 +213,7 @@ def findings(submission: Submission, benchmarks: Benchmarks) -> list[Message]:
         command = phase.command or _command(submission.outputs.get(name, ""))
         found += _broken(name, rule, phase, _options(command), least)
         value = score_of_output(submission, name, benchmarks)
-        if value is not None and not _close(phase.score, value, 0.5 / rule.divisor):
+        if value and phase.score > 0 and not _close(phase.score, value, 0.5 / rule.divisor):
             two = {"printed": f"{phase.score:g}", "computed": f"{value:g}"}
             found.append(Message("io500-phase-score", phase=name, **two))
     return found + _scores(submission)
@@ -166,14 +223,15 @@ def scores(submission: Submission) -> dict[str, float]:
     """Return ``BW`` in GiB/s, ``MD`` in kIOPS and ``SCORE``, computed from the phases.
 
     Each group is a geometric mean, and the score the geometric mean of both (calc_score() in
-    src/main.c). A group without one of its phases has no mean.
+    src/main.c). A group without the score of one of its phases has no mean.
     """
     computed = {}
     for group in _GROUPS:
         wanted = [name for name, rule in rules().phases.items() if rule.group == group]
-        if all(name in submission.phases for name in wanted):
-            values = [float(submission.phases[name].score) for name in wanted]
-            computed[group] = math.prod(values) ** (1 / len(values))
+        values = [float(each.score) for name in wanted if (each := submission.phases.get(name))]
+        mean = math.prod(values) ** (1 / len(values)) if len(values) == len(wanted) else math.nan
+        if mean > 0:
+            computed[group] = mean
     if len(computed) == len(_GROUPS):
         computed["SCORE"] = math.sqrt(math.prod(computed.values()))
     return computed
@@ -181,12 +239,13 @@ def scores(submission: Submission) -> dict[str, float]:
 
 def _scores(submission: Submission) -> list[Message]:
     # The mean is as exact as the printed digits of its phases.
-    shares = [each.score.half / each.score for each in submission.phases.values() if each.score]
+    phases = submission.phases.values()
+    shares = [each.score.half / each.score for each in phases if each.score > 0]
     slack = max(shares, default=0.0)
     return [
         Message("io500-score", name=name, printed=f"{printed:g}", computed=f"{value:g}")
         for name, value in scores(submission).items()
-        if (printed := submission.printed.get(name)) and not _close(printed, value, slack * value)
+        if (printed := submission.printed[name]) > 0 and not _close(printed, value, slack * value)
     ]
 
 
@@ -203,7 +262,7 @@ def _broken(
         found.append(Message("io500-short", phase=name, seconds=seconds, least=f"{least:g}"))
     if not options:
         return found
-    if rule.stonewall and not Printed(options.get(rule.stonewall, "0")) >= least:
+    if rule.stonewall and not least <= Printed(options.get(rule.stonewall, "0")) <= MAX_WAIT_S:
         both = {"option": rule.stonewall, "word": options.get(rule.stonewall, "–")}
         found.append(Message("io500-stonewall", phase=name, least=f"{least:g}", **both))
     for option, accepted in rule.options.items():
@@ -245,42 +304,29 @@ def _command(output: str) -> str:
     return match[1] if match else ""
 
 
-def _result(text: str) -> tuple[dict[str, Phase], dict[str, Printed]]:
-    sections = _sections(text)
-    phases = {
-        name: Phase(
-            Printed(each["score"].split()[0]), Printed(each["t_delta"]), each.get("exe", "")
-        )
-        for name, each in sections.items()
-        if name in rules().phases and each.get("score") and each.get("t_delta")
-    }
-    total = sections.get("SCORE", {})
-    return phases, {
-        key.upper(): Printed(word.split()[0]) for key, word in total.items() if key != "hash"
-    }
-
-
-def _summary(text: str) -> tuple[dict[str, Phase], dict[str, Printed]]:
-    phases, printed = {}, {}
+def _summary(text: str) -> dict[str, dict[str, str]]:
+    """Return the lines of the summary as sections of a result file."""
+    found: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         if match := _SUMMARY.fullmatch(line.strip()):
             name = match["phase"].replace("_", "-")
-            phases[name] = Phase(Printed(match["score"]), Printed(match["seconds"]))
+            found[name] = {"score": match["score"], "t_delta": match["seconds"]}
         elif match := _TOTAL.fullmatch(line.strip()):
-            printed = {name: Printed(word) for name, word in match.groupdict().items()}
-    return phases, printed
+            found[_TOTALS] = {name.lower(): word for name, word in match.groupdict().items()}
+    return found
 
 
 def _sections(text: str) -> dict[str, dict[str, str]]:
-    """Return the sections of an ini file; empty if it is none."""
-    parser = ConfigParser(
-        interpolation=None, strict=False, allow_no_value=True, comment_prefixes=("#", ";")
-    )
-    try:
-        parser.read_string(text)
-    except IniError:
-        return {}
-    return {
-        name: {key: value or "" for key, value in parser[name].items()}
-        for name in parser.sections()
-    }
+    """Return the sections of an ini file, with their keys in small letters; empty if it is none."""
+    found: dict[str, dict[str, str]] = {}
+    words: dict[str, str] | None = None
+    for each in text.split("\n"):
+        line = each.strip()
+        if line.startswith("[") and "]" in line:
+            words = found.setdefault(line[1 : line.rindex("]")], {})
+        elif line and not line.startswith(("#", ";")):
+            if words is None:
+                return {}
+            place = min((at for mark in "=:" if (at := line.find(mark)) >= 0), default=len(line))
+            words[line[:place].strip().lower()] = line[place + 1 :].strip()
+    return found

@@ -19,6 +19,7 @@ from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_bytes
 from proofmark.common.kit import kit_folder
+from proofmark.common.progress_lines import say
 from proofmark.common.text import csv_cell
 from proofmark.plan.published import system_mistakes
 
@@ -80,13 +81,12 @@ def read(options: Namespace) -> int:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
         runs = program_runs(spec, text, request)
         if any(run.unproven for run in runs):
-            print(
+            say(
                 f"{path}: the command line is not known, so missing last rows are not found; "
-                "--arguments states it",
-                file=sys.stderr,
+                "--arguments states it"
             )
         for note in dict.fromkeys(note for run in runs for note in run.notes):
-            print(f"{path}: {note}", file=sys.stderr)
+            say(f"{path}: {note}")
         file = {"file": str(path)} if several else {}
         rows += [{**file, **reading._asdict()} for reading in readings_of(spec, options.case, runs)]
     if options.format == "json":

@@ -67,9 +67,9 @@ def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
     print_table(headers, rows, _("no figure is PASS, FAIL or INVALID"))
     if answer.expected is not None:
         _print_expected(answer, answer.expected)
-    print(counts_line({word: answer.counts[word] for word in WORDS}))
+    print_line(counts_line({word: answer.counts[word] for word in WORDS}))
     coverage = answer.coverage
-    print(
+    print_line(
         _("{measured} of {expected} steps measured, {twice} results twice").format(
             measured=coverage.measured, expected=coverage.expected, twice=coverage.duplicate
         )

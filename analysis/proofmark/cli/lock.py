@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from proofmark.cli.command import Command
+from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of
 from proofmark.cli.software_command import ready, spack_arguments, system_of
 from proofmark.cli.sources import lock_arguments
@@ -67,7 +68,7 @@ def lock(options: Namespace) -> int:
     cache = installation.root / "cache"
     checkouts = Checkouts(installation.spack, installation.packages, installation.python, cache)
     if site is None:
-        print(make(kit, options.arch, system, checkouts) / "spack.lock")
+        print_line(f"{make(kit, options.arch, system, checkouts) / 'spack.lock'}")
         return 0
     folder = site.resolve() / "locks" / options.arch / system
     if options.find:
@@ -80,7 +81,7 @@ def lock(options: Namespace) -> int:
     say(f"{len(built)} packages to build: {', '.join(built)}")
     if mistakes := check(kit, options.arch, system, folder.parents[1]):
         raise BadInput(*mistakes)
-    print(folder / "spack.lock")
+    print_line(f"{folder / 'spack.lock'}")
     return 0
 
 

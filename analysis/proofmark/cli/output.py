@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any
 
-from proofmark.common.text import one_line
+from proofmark.common.text import one_line, visible_line
 
 _GAP = 2
 """Number of blanks between two columns."""
@@ -22,9 +22,15 @@ def print_json(content: Any) -> None:
     print()
 
 
-def print_line(text: str) -> None:
+def print_line(text: str, *, indent: str = "") -> None:
     """Print a text that may have words of others as one line, and flush it."""
-    print(one_line(text), flush=True)
+    print(f"{indent}{one_line(text)}", flush=True)
+
+
+def print_text(text: str) -> None:
+    """Print a text of several lines that may have words of others, each as one line."""
+    for line in text.split("\n"):
+        print(visible_line(line))
 
 
 def print_table(

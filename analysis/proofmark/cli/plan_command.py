@@ -14,7 +14,7 @@ from proofmark.cli.command_inputs import (
     plan_arguments,
     plan_of,
 )
-from proofmark.cli.output import print_json
+from proofmark.cli.output import print_json, print_line, print_text
 from proofmark.cli.plan_notes import place, plan_notes, prefixes, prefixes_argument
 from proofmark.cli.plan_print import ShownPlan, print_as_json, print_steps, unjudged_lines
 from proofmark.cli.plan_summary import plan_summary
@@ -125,11 +125,11 @@ def plan(options: Namespace) -> int:
                 lines = planned.summary(most=sys.maxsize)
             else:
                 lines = planned.summary()
-            print("\n".join(lines))
+            print_text("\n".join(lines))
         if len(found) > 1:
             totals = [made.totals for _, made, _, _ in found]
             hours = sum(each.node_hours for each in totals)
-            print(
+            print_line(
                 f"{len(found)} partitions: {sum(each.jobs for each in totals)} jobs, "
                 f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
                 "one run per partition"
@@ -225,7 +225,7 @@ def fabric(options: Namespace) -> int:
     top = list(levels)[-1]
     near = [{"name": name, "switches": levels[name]} for name in levels if name != top]
     facts = {"fabric": {"levels": near, "top": top, "source": f"{options.file.name} of the site"}}
-    print(literal_yaml(facts), end="")
+    print_text(literal_yaml(facts).removesuffix("\n"))
     return 0
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, plan_arguments, plan_of
-from proofmark.cli.output import table_text
+from proofmark.cli.output import print_text, table_text
 from proofmark.cli.plan_notes import doubts
 from proofmark.cli.plan_summary import cost_line
 from proofmark.cli.site import inventory_of
@@ -94,7 +94,7 @@ def preview(options: Namespace) -> int:
             _, failed = run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)
             note_failed_nodes({node: why.text for node, why in failed.items()})
             lines += [f"not reached: {folded(failed)}"] if failed else []
-    print("\n".join(lines))
+    print_text("\n".join(lines))
     return 0
 
 

@@ -14,7 +14,7 @@ from proofmark.cli.command import (
     run_argument,
 )
 from proofmark.cli.evidence import evidence_of, run_to_show
-from proofmark.cli.output import print_json
+from proofmark.cli.output import print_json, print_line, print_text
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.printed_command import PrintedCommand
@@ -61,7 +61,7 @@ def _report(options: Namespace) -> int:
     written = write_products(run, summary=options.summary)
     answer, path = written.verdict, written.pages[0]
     if not options.json:
-        print(*written.pages, sep="\n")
+        print_text("\n".join(f"{page}" for page in written.pages))
         return 0
     code = answer.exit_code(strict=options.strict)
     if code:
@@ -111,7 +111,7 @@ def export(options: Namespace) -> int:
     records, answer = read_and_judge(run)
     written = export_run(options.format, run, records, answer, options.output)
     for path in written:
-        print(path)
+        print_line(f"{path}")
     if not written:
         raise bad_input(
             "--format",

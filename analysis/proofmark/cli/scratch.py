@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from proofmark.cli.command import Command, Rights, verb_argument
 from proofmark.cli.command_inputs import arguments as run_arguments
 from proofmark.cli.command_inputs import open_or_plan_run, site_of_inventory, site_of_run
+from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
@@ -48,7 +49,7 @@ def run(options: Namespace) -> int:
     if options.verb != "check" and not options.folder:
         raise bad_input("RUN", "", "nothing", "a run's folder")
     changed = VERBS[options.verb](options)
-    print(json.dumps({"changed": fold(sorted(set(changed)))}))
+    print_line(json.dumps({"changed": fold(sorted(set(changed)))}))
     return 0
 
 

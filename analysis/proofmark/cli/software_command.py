@@ -18,7 +18,7 @@ from proofmark.cli.command_inputs import (
     site_of_run,
 )
 from proofmark.cli.input import read_stdin
-from proofmark.cli.output import print_json
+from proofmark.cli.output import print_json, print_line, print_text
 from proofmark.cli.sources import lock_arguments, packages_argument, site_locks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
@@ -183,7 +183,7 @@ def build_program(options: Namespace) -> int:
     """Compile the program of a package of the kit; print its path."""
     kit = kit_folder()
     built = build(kit / "environments", options.package, _prefixes(options, kit))
-    print(*built.programs.values(), sep="\n")
+    print_text("\n".join(built.programs.values()))
     return 0
 
 
@@ -268,7 +268,9 @@ def bundle(options: Namespace) -> int:
             lock=bundles.digest(chosen.lock.source),
             packages=tuple(request.programs),
         )
-    print(f"{options.target}: {len(made.files)} files, SHA-256 {bundles.digest(options.target)}")
+    print_line(
+        f"{options.target}: {len(made.files)} files, SHA-256 {bundles.digest(options.target)}"
+    )
     return 0
 
 
@@ -284,7 +286,7 @@ def cache(options: Namespace) -> int:
             found = f"{', '.join(missing)}, which is not installed"
             raise bad_input("cache", "", found, "installed packages")
         buildcache.push(installation, prepared.environment, roots, options.target, options.key)
-    print(f"{options.target}: {len(buildcache.cached_manifests(options.target))} specs")
+    print_line(f"{options.target}: {len(buildcache.cached_manifests(options.target))} specs")
     return 0
 
 

@@ -9,7 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput
+from proofmark.common.progress_lines import say
 from proofmark.software.spack.lock_check import check, guard
 from proofmark.software.spack.lock_make import Checkouts, make
 
@@ -54,10 +56,11 @@ def main(arguments: list[str] | None = None) -> int:
             locks = site.resolve() / "locks" if site else None
             mistakes = check(root, chosen.arch, chosen.os, locks)
     except BadInput as error:
-        print(error, file=sys.stderr)
+        for mistake in error.mistakes:
+            say(f"{mistake}")
         return 3
     for mistake in mistakes:
-        print(mistake)
+        print_line(f"{mistake}")
     return 1 if mistakes else 0
 
 

@@ -69,11 +69,11 @@ def status(options: Namespace) -> int:
         return 0
     _print_decisions(run)
     print_line(f"{run.id}: {current.line()}")
-    print()
+    print_line("")
     _print_steps(run, current.steps) if options.steps else _print_cases(run, current)
-    print()
+    print_line("")
     _print_nodes(nodes, each_node=options.nodes)
-    print()
+    print_line("")
     for line in _lines(run, current, nodes, time.time()):
         print_line(line)
     return 0

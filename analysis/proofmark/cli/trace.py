@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import traceback
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -16,6 +15,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import open_to_append
 from proofmark.common.processes import TRACE
 from proofmark.common.progress_lines import say
+from proofmark.common.text import visible_line
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_files import RunFiles
 
@@ -64,7 +64,7 @@ def report_crash(error: Exception, run: object, *, verbose: bool) -> None:
     """
     # A line of the traceback may be a text of others: no line begins like one of the kit.
     text = "".join(traceback.format_exception(error))
-    lines = [f"| {_visible(line)}" for line in text.splitlines()]
+    lines = [f"| {visible_line(line)}" for line in text.splitlines()]
     kept = "run it again with -v for the traceback"
     if isinstance(run, Path) and _may_have_trace(run):
         try:
@@ -80,13 +80,8 @@ def report_crash(error: Exception, run: object, *, verbose: bool) -> None:
     say(f"proofmark: internal error: {type(error).__name__}: {str(error)[:_LONGEST]}; {kept}")
     if verbose:
         for line in lines:
-            print(line, file=sys.stderr, flush=True)
+            say(line)
 
 
 _LONGEST = 500
 """Characters of the text of an exception that are printed."""
-
-
-def _visible(line: str) -> str:
-    """Return a line of a traceback without control characters; its indentation stays."""
-    return "".join(letter if letter.isprintable() else " " for letter in line)

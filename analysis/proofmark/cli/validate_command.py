@@ -68,7 +68,7 @@ def validate(options: Namespace) -> int:
     print_table(headers, rows)
     for partition, assumed in {made.partition: made.assumed for made in checked.plans}.items():
         for fact, why in assumed.items():
-            print(f"assumed: {partition}: {fact}: {why}")
+            print_line(f"assumed: {partition}: {fact}: {why}")
     for line in _limit_lines(checked):
         print_line(line)
     for line in checked.not_here:

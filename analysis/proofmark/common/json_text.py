@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +23,8 @@ def parse_json(content: bytes) -> Any:
     """Return the value in JSON of at most `MAX_DEPTH` levels; the levels are counted first.
 
     Raises:
-        ValueError: it is not JSON in UTF-8 (RFC 8259), has NaN or Infinity, or has more levels.
+        ValueError: it is not JSON in UTF-8 (RFC 8259), has more levels, or has a number that is
+            not finite: NaN, Infinity, 1e999.
     """
     if content.count(b"[") + content.count(b"{") > MAX_DEPTH and depth(content) > MAX_DEPTH:
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
@@ -99,4 +101,9 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)

@@ -44,6 +44,9 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "packed-ratio": "compressed by more than {ratio}: a fault or an attack",
     "packed-large": "more than {megabytes} MiB",
     "archive-large": "too many files or bytes: {files} files are read, the rest is not",
+    "archive-headers": "more than {most} headers before one member",
+    "archive-header-large": "headers before one member with more than {most} bytes",
+    "archive-all-headers": "headers with more than {most} bytes",
     "archive-special": "a link or a special file of an archive",
     "archive-path": "a path that an archive must not have: {problem}",
     # stability runs
@@ -116,6 +119,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "reader-no-metric": "no value of {metric} found",
     "reader-no-parameter": "no line has its {name}",
     "io500-no-result": "no phase in {files}",
+    "io500-number": "{file}: {key}: found {found}; accepted: {accepted}",
     "io500-invalid": "the program itself says: {words}",
     "io500-no-phase": "{phase}: not run",
     "io500-short": "{phase}: {seconds} s; at least {least} s are required",

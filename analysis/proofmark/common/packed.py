@@ -8,41 +8,56 @@ from __future__ import annotations
 
 import bz2
 import lzma
-import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 
-from proofmark.common.errors import ProofmarkError
 from proofmark.common.input_limits import (
     MAX_ADOPTED_FILES,
     MAX_DEPTH,
     MAX_OUTPUT_BYTES,
     MAX_PACKED_RATIO,
     MAX_UNPACKED_BYTES,
+    MAX_XZ_MEMORY,
 )
 from proofmark.common.message import Message
+from proofmark.common.tar_reader import FILE, FOLDER, NotUnpacked, Stream, TarMember, TarReader
+
+__all__ = ["NotUnpacked", "is_archive", "unpack", "unpacked"]
+
+
+class _Gzip:
+    """`zlib.decompressobj` with the interface of the other two: it keeps what it has not read."""
+
+    def __init__(self) -> None:
+        self._object = zlib.decompressobj(31)  # RFC 1952
+
+    def decompress(self, packed: bytes, most: int) -> bytes:
+        """Return at most `most` of the next bytes."""
+        return self._object.decompress(self._object.unconsumed_tail + packed, most)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._object, name)
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether it has nothing left to read."""
+        return not self._object.unconsumed_tail
+
 
 _MAKERS: Mapping[bytes, Callable[[], Any]] = {
-    b"\x1f\x8b": lambda: zlib.decompressobj(31),  # gzip, RFC 1952
+    b"\x1f\x8b": _Gzip,
     b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\x00": lzma.LZMADecompressor,
+    b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(memlimit=MAX_XZ_MEMORY),
 }
-_ERRORS = (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, tarfile.TarError)
-_LONG_NAMES = (
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-)
-_MOST_OF_HEADER = 1 << 20
+_ERRORS = (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
+_PIECE = 1 << 14
 _TAR_MAGIC = slice(257, 262)
 _LEAST_RATED, _LEAST_OF_ARCHIVE = 1 << 20, 256 << 20
 """Bytes below which a ratio says nothing, of a file and of an archive: outputs of like nodes are
 alike, and so are compressed together by some hundred."""
-
-
-class NotUnpacked(ProofmarkError):
-    """A file that is not unpacked; ``args`` has the `Message` why."""
 
 
 def unpacked(content: bytes, limit: int = MAX_OUTPUT_BYTES, *, cut: bool = False) -> bytes:
@@ -56,17 +71,12 @@ def unpacked(content: bytes, limit: int = MAX_OUTPUT_BYTES, *, cut: bool = False
     Raises:
         NotUnpacked: it is damaged, too large, or compressed by more than `MAX_PACKED_RATIO`.
     """
-    make = next((each for magic, each in _MAKERS.items() if content.startswith(magic)), None)
-    if make is None:
+    if _maker(content) is None:
         return content
-    found, rest = bytearray(), content
+    found, stream = bytearray(), _Unpacking(BytesIO(content))
     try:
-        while rest and len(found) <= limit:
-            packed = make()
-            found += packed.decompress(rest, limit + 1 - len(found))
-            if not packed.eof:
-                break
-            rest = packed.unused_data.lstrip(b"\0")
+        while len(found) <= limit and (more := stream.read(limit + 1 - len(found))):
+            found += more
     except _ERRORS as error:
         if not cut:
             raise NotUnpacked(Message("packed-damaged", problem=str(error))) from None
@@ -76,9 +86,11 @@ def unpacked(content: bytes, limit: int = MAX_OUTPUT_BYTES, *, cut: bool = False
         raise NotUnpacked(Message("packed-ratio", ratio=MAX_PACKED_RATIO))
     if len(found) > limit:
         raise NotUnpacked(Message("packed-large", megabytes=limit >> 20))
-    if not packed.eof:
-        raise NotUnpacked(Message("packed-damaged", problem="it is cut"))
     return bytes(found)
+
+
+def _maker(head: bytes) -> Callable[[], Any] | None:
+    return next((make for magic, make in _MAKERS.items() if head.startswith(magic)), None)
 
 
 def is_archive(head: bytes) -> bool:
@@ -86,7 +98,42 @@ def is_archive(head: bytes) -> bool:
     return unpacked(head, 512, cut=True)[_TAR_MAGIC] == b"ustar"
 
 
-def unpack(archive: IO[bytes], size: int, target: Path, most: int) -> Iterator[tuple[str, Message]]:
+class _Unpacking:
+    """The content of a file that may be compressed, as a stream."""
+
+    def __init__(self, file: Stream) -> None:
+        self._file, self._packed = file, file.read(_PIECE)
+        self._make = _maker(self._packed)
+        self._member: Any = self._make() if self._make else None
+
+    def read(self, count: int) -> bytes:
+        """Return some of the next bytes, at most `count`; none at the end.
+
+        Raises:
+            EOFError, OSError, ValueError, zlib.error or lzma.LZMAError: it is damaged or cut.
+        """
+        if self._make is None:
+            found, self._packed = self._packed[:count], self._packed[count:]
+            return found or self._file.read(min(count, _PIECE))
+        while count:
+            if self._member.eof:
+                rest = self._member.unused_data.lstrip(b"\0")
+                while not rest and (more := self._file.read(_PIECE)):
+                    rest = more.lstrip(b"\0")
+                if not rest:
+                    return b""
+                self._member, self._packed = self._make(), rest
+            elif self._member.needs_input and not self._packed:
+                self._packed = self._file.read(_PIECE)
+                if not self._packed:
+                    raise EOFError("it is cut")
+            packed, self._packed = self._packed, b""
+            if found := self._member.decompress(packed, count):
+                return bytes(found)
+        return b""
+
+
+def unpack(archive: Stream, size: int, target: Path, most: int) -> Iterator[tuple[str, Message]]:
     """Write the regular files of a tar archive below `target`; yield what is left out, and why.
 
     Args:
@@ -97,66 +144,40 @@ def unpack(archive: IO[bytes], size: int, target: Path, most: int) -> Iterator[t
     """
     files = total = 0
     try:
-        with tarfile.open(fileobj=archive, mode="r|*", tarinfo=_Member) as members:
-            for member in members:
-                if member.isdir():
-                    continue
-                total += member.size
-                if files >= MAX_ADOPTED_FILES or total > MAX_UNPACKED_BYTES:
-                    yield "", Message("archive-large", files=files)
-                    return
-                if total > max(_LEAST_OF_ARCHIVE, MAX_PACKED_RATIO * size):
-                    yield "", Message("packed-ratio", ratio=MAX_PACKED_RATIO)
-                    return
-                if why := _refused(member):
-                    yield member.name, why
-                    continue
-                file = members.extractfile(member)
-                assert file is not None
-                content = file.read(most)
-                path = target.joinpath(*_parts(member.name))
-                try:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(content)
-                except OSError as error:  # a name too long, or a file where another has a folder
-                    yield member.name, Message("archive-path", problem=f"{error.strerror}")
-                    continue
-                files += 1
+        reader = TarReader(_Unpacking(archive))
+        for member in reader.members():
+            if reader.bytes + member.size > max(_LEAST_OF_ARCHIVE, MAX_PACKED_RATIO * size):
+                yield "", Message("packed-ratio", ratio=MAX_PACKED_RATIO)
+                return
+            if member.kind == FOLDER:
+                continue
+            total += member.size
+            if files >= MAX_ADOPTED_FILES or total > MAX_UNPACKED_BYTES:
+                yield "", Message("archive-large", files=files)
+                return
+            files += 1
+            if why := _refused(member):
+                yield member.name, why
+                continue
+            content = reader.read(most)
+            path = target.joinpath(*_parts(member.name))
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            except OSError as error:  # a name too long, or a file where another has a folder
+                yield member.name, Message("archive-path", problem=f"{error.strerror}")
+    except NotUnpacked as error:
+        yield "", error.args[0]
     except _ERRORS as error:
         yield "", Message("packed-damaged", problem=str(error))
-
-
-class _Member(tarfile.TarInfo):
-    """A member whose headers of long names have a limit: the library reads them into memory."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
-        """Return the member of a header.
-
-        Raises:
-            ReadError: a header of a long name is too large.
-        """
-        return cls._within_limit(super().frombuf(buf, encoding, errors))
-
-    @classmethod
-    def _frombuf(cls, *words: Any, **names: Any) -> _Member:
-        """Return the same for releases of Python that read each header by it (3.11.2-6+deb12u9)."""
-        return cls._within_limit(super()._frombuf(*words, **names))  # type: ignore[misc]
-
-    @staticmethod
-    def _within_limit(member: Any) -> _Member:
-        if member.type in _LONG_NAMES and member.size > _MOST_OF_HEADER:
-            raise tarfile.ReadError("a header is too large")
-        found: _Member = member
-        return found
 
 
 def _parts(name: str) -> tuple[str, ...]:
     return tuple(part for part in PurePosixPath(name).parts if part != ".")
 
 
-def _refused(member: tarfile.TarInfo) -> Message | None:
-    if not member.isreg():
+def _refused(member: TarMember) -> Message | None:
+    if member.kind != FILE:
         return Message("archive-special")
     parts = _parts(member.name)
     if not parts or parts[0].startswith("/") or ".." in parts or len(parts) > MAX_DEPTH:

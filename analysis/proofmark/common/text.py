@@ -45,6 +45,11 @@ def one_line(text: str) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
+def visible_line(line: str) -> str:
+    """Return a line with a blank for each control character; its indentation stays."""
+    return "".join(letter if letter.isprintable() or letter == "\t" else " " for letter in line)
+
+
 def csv_cell(text: str) -> str:
     """Return `text` as one cell of a CSV file that no spreadsheet takes for a formula.
 

@@ -18,6 +18,8 @@ from proofmark.common.input_limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NO
 from proofmark.common.text import size
 
 Model = TypeVar("Model", bound=BaseModel)
+NOT_YAML = (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""The exceptions of reading YAML: a value may have a tag of another type, as ``!!bool x``."""
 
 
 def load(path: Path, model: type[Model]) -> Model:
@@ -33,7 +35,7 @@ def load(path: Path, model: type[Model]) -> Model:
         data = yaml.CSafeLoader("").construct_document(node) if node else None
     except OSError as error:
         raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except NOT_YAML as error:
         raise bad_input(path, "", f"not YAML: {error}", "a YAML mapping") from None
     if not isinstance(node, yaml.MappingNode):
         raise bad_input(path, "", "a file without a mapping at the top", "a YAML mapping")

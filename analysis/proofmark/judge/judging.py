@@ -36,6 +36,7 @@ from proofmark.runs.nodes import nodes_of
 from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.stability_log import unread_of_stability
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.installed_parts import declared_parts
@@ -130,7 +131,7 @@ def evidence_of(run: Run) -> Evidence:
         facts=facts,
         probes=probes,
         family_level=partition.family_level,
-        stopped=() if run.plan.stability else stopped_jobs(run),
+        stopped=unread_of_stability(run) if run.plan.stability else stopped_jobs(run),
         rated=partition.rated_hardware,
         judge_expected=partition.expected,
         builds=builds(software, benchmarks),

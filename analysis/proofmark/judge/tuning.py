@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from pydantic import ValidationError
 
 from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
+from proofmark.common.moments import moment_of
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.plan import Step
 from proofmark.plan.search import Search, available, decide
@@ -86,6 +85,6 @@ def _date(run: Run, step: Step) -> str:
     """
     newest = attempts(run.files.step(step.id).folder)[-1]
     try:
-        return datetime.fromisoformat(newest.end).date().isoformat()
+        return moment_of(newest.end).date().isoformat()
     except ValueError:
         raise bad_input(step.id, "when.json", repr(newest.end), "a time in ISO 8601") from None

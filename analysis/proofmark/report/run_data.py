@@ -12,6 +12,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import exists, read_bytes, read_json, text_or_empty
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
+from proofmark.common.moments import moment_of
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.twin_error import error_of_results
@@ -121,10 +122,9 @@ def _times(files: StepFiles) -> list[datetime]:
     """Return start and end of an execution; nothing if its file is damaged."""
     try:
         when = parse_json(read_bytes(files.when, MAX_SMALL_BYTES))
-        times = [datetime.fromisoformat(when[key]) for key in ("start", "end")]
+        return [moment_of(when[key]) for key in ("start", "end")]
     except (OSError, *UNREADABLE):
         return []
-    return times if all(each.tzinfo for each in times) else []
 
 
 def _commands(run: Run, states: Sequence[StepState]) -> dict[str, str]:

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +22,7 @@ from proofmark.common.files import exists, names_in, text_or_empty
 from proofmark.common.input_limits import MAX_BINDING_BYTES, MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.moments import moment_of, moment_text, seconds_of
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
@@ -78,8 +78,7 @@ class Attempt:
     @property
     def start_s(self) -> float:
         """The start in seconds since 1970; NaN if it is not known."""
-        moment = datetime.fromisoformat(self.start) if self.start else None
-        return moment.timestamp() if moment and moment.tzinfo else math.nan
+        return moment_of(self.start).timestamp() if self.start else math.nan
 
     @property
     def files(self) -> StepFiles:
@@ -193,9 +192,10 @@ def _attempt(path: str, number: int) -> Attempt:
         rc = int(contents.read(name))
         name = "when.json"
         when = parse_json(contents.read(name))
-        host, start, end = check_name(str(when["host"])), _time(when["start"]), _time(when["end"])
-        late, seconds = bool(when["timed_out"]), _seconds(when["seconds"])
-        ended = _seconds(when["ended"]) if "ended" in when else math.nan
+        host = check_name(str(when["host"]))
+        start, end = moment_text(when["start"]), moment_text(when["end"])
+        late, seconds = bool(when["timed_out"]), seconds_of(when["seconds"])
+        ended = seconds_of(when["ended"]) if "ended" in when else math.nan
         steal, others = _shares(when)
         survivors = tuple(map(_survivor, when.get("survivors") or ()))
         origin = when.get("attempt"), when.get("boot")
@@ -212,28 +212,6 @@ def _attempt(path: str, number: int) -> Attempt:
         )
     vars(attempt)["contents"] = contents  # what was read is not read again
     return attempt
-
-
-def _time(text: str) -> str:
-    """Return a time in ISO 8601.
-
-    Raises:
-        TypeError or ValueError: it is not one.
-    """
-    datetime.fromisoformat(text)
-    return text
-
-
-def _seconds(value: Any) -> float:
-    """Return a duration in seconds.
-
-    Raises:
-        TypeError or ValueError: it is no number, infinite or NaN.
-    """
-    seconds = float(value)
-    if not math.isfinite(seconds):
-        raise ValueError(f"{value!r} is no duration")
-    return seconds
 
 
 def _survivor(entry: Mapping[str, Any]) -> str:

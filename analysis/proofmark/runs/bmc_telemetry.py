@@ -16,6 +16,8 @@ from functools import cached_property
 
 from proofmark.common.files import open_to_append, read_bytes
 from proofmark.common.host_names import HostTable
+from proofmark.common.json_text import parse_json
+from proofmark.common.moments import seconds_of
 from proofmark.common.nodesets import check_name
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_files import RunFiles
@@ -77,8 +79,8 @@ def read_looks(files: RunFiles) -> BmcSeries:
     last = -math.inf
     for line in content.splitlines():
         try:
-            look = json.loads(line)
-            time = float(look["time"])
+            look = parse_json(line)
+            time = seconds_of(look["time"])
             nodes = {
                 check_name(str(node)): {
                     key: float(value) for key, value in of_node.items() if math.isfinite(value)

@@ -108,7 +108,10 @@ def _append_vendor(path: Path, checks: Sequence[Check]) -> None:
         text = read_regular(path).decode(errors="replace")
     except FileNotFoundError:
         text = ""
-    rows = list(csv.reader(io.StringIO(text)))
+    try:
+        rows = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise bad_input(path, "", f"{error}", "a file that proofmark wrote") from None
     known = {tuple(row[1:3]) for row in rows}
     added = io.StringIO()
     writer = csv.writer(added, lineterminator="\n")

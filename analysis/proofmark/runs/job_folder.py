@@ -20,6 +20,7 @@ from proofmark.common.files import open_to_append, read_bytes, text_or_empty, wr
 from proofmark.common.input_limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.message import Message, Term
+from proofmark.common.moments import moment_of
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
@@ -140,7 +141,7 @@ class JobFolder:
                 lines.append(_event(parse_json(text)))
             except (ValueError, KeyError, TypeError):
                 damaged.append(number)
-        numbers = ", ".join(map(str, damaged[:_MOST]))
+        numbers = ", ".join(map(str, damaged[:MOST_DAMAGED]))
         return lines, f"{self._history.name}: damaged lines: {numbers}" if damaged else ""
 
     def exit_code(self, submission: Submission) -> int | None:
@@ -163,7 +164,7 @@ class JobFolder:
 
 
 _NEW_LINE = "\n"
-_MOST = 5
+MOST_DAMAGED = 5
 """The number of damaged lines that a message names."""
 _EVENT_KEYS = ("time", "scheduler", "job", "state", "reason", "without", "by_kit")
 _LATER_KEYS = ("without", "by_kit")
@@ -186,6 +187,7 @@ def _event(line: Any) -> dict[str, str]:
     if not all(isinstance(value, str) for value in event.values()):
         raise TypeError("a value that is no text")
     State[event["state"]]
+    moment_of(event["time"])
     return event
 
 

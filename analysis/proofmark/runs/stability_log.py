@@ -11,15 +11,17 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import exists, open_to_append, read_bytes
 from proofmark.common.input_limits import MAX_HISTORY_BYTES
 from proofmark.common.json_text import parse_json
+from proofmark.common.message import Message
+from proofmark.common.moments import moment_of, seconds_of
+from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.job_folder import MOST_DAMAGED, JobFolder
 from proofmark.runs.job_state import State
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
@@ -97,7 +99,7 @@ def _job_run(job: Job, lines: Sequence[Mapping[str, str]], *, still: bool) -> Jo
 
 
 def _seconds(time: str) -> float:
-    return datetime.fromisoformat(time).timestamp()
+    return moment_of(time).timestamp()
 
 
 @dataclass(frozen=True)
@@ -116,16 +118,36 @@ def add_look(files: RunFiles, look: Look) -> None:
 
 def looks_at(files: RunFiles) -> list[Look]:
     """Return the looks at the nodes that can be read, in order."""
-    found = []
+    return _read_looks(files)[0]
+
+
+def unread_of_stability(run: Run) -> list[Message]:
+    """Return a message for each history of a job and each list of looks that is damaged."""
+    jobs = [job for group in run.plan.groups for job in group.jobs]
+    damages = {job.id: JobFolder(run, job).damage() for job in jobs}
+    found = [Message("job-damaged", job=job, problem=why) for job, why in damages.items() if why]
+    if damaged := _read_looks(run.files)[1]:
+        file, lines = run.files.node_states.name, ", ".join(map(str, damaged[:MOST_DAMAGED]))
+        found.append(Message("looks-damaged", file=file, lines=lines))
+    return found
+
+
+def _read_looks(files: RunFiles) -> tuple[list[Look], list[int]]:
+    """Return the looks that can be read, in order, and the numbers of the other lines."""
+    found: list[Look] = []
+    damaged: list[int] = []
     try:
         lines = read_bytes(files.node_states, MAX_HISTORY_BYTES).splitlines()
     except FileNotFoundError:
-        return []
-    for line in lines:
-        with suppress(ValueError, KeyError, TypeError, AttributeError):  # the process was killed
+        return [], []
+    for number, line in enumerate(lines, 1):
+        try:
             values = parse_json(line)
-            found.append(Look(float(values["time"]), {**values["down"]}))
-    return sorted(found, key=lambda look: look.time)
+            down = {f"{node}": one_line(f"{state}") for node, state in values["down"].items()}
+            found.append(Look(seconds_of(values["time"]), down))
+        except (ValueError, KeyError, TypeError, AttributeError):  # the process was killed
+            damaged.append(number)
+    return sorted(found, key=lambda look: look.time), damaged
 
 
 def joined_spans(spans: Iterable[Span]) -> list[Span]:

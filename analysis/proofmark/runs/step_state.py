@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
+from proofmark.common.moments import moment_of, seconds_of
 from proofmark.plan.step import Step
 from proofmark.runs.attempts import results, running_execution
 from proofmark.runs.binding_file import UNREADABLE, damage
@@ -73,12 +72,10 @@ def _of_result(step: Step, newest: StepFiles) -> StepState:
         rc = int(read_bytes(newest.exit_code, MAX_SMALL_BYTES))
         name = newest.when.name
         when = parse_json(read_bytes(newest.when, MAX_SMALL_BYTES))
-        seconds = float(when["seconds"])
+        seconds = seconds_of(when["seconds"])
+        started, ended = _moment(when.get("start")), _moment(when.get("end"))
     except (OSError, *UNREADABLE) as error:
         return StepState(step, "done", problem=damage(name, error))
-    if not math.isfinite(seconds):
-        return StepState(step, "done", rc=rc, problem=f"{name} is damaged: {seconds} seconds")
-    started, ended = _moment(when.get("start")), _moment(when.get("end"))
     return StepState(step, "done", rc=rc, seconds=seconds, started=started, ended=ended)
 
 
@@ -96,7 +93,6 @@ def _unfinished(files: StepFiles, step: Step, active: bool) -> StepState:
 def _moment(text: Any) -> float | None:
     """Return a time in ISO 8601 with its zone in seconds since 1970; None if it is not one."""
     try:
-        moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
+        return moment_of(text).timestamp()
+    except ValueError:
         return None
-    return moment.timestamp() if moment.tzinfo else None

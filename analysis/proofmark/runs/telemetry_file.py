@@ -20,10 +20,10 @@ A sensor that is not there, or that the user of the job cannot read, has no key.
 
 from __future__ import annotations
 
-import json
-import math
 from typing import NamedTuple
 
+from proofmark.common.json_text import parse_json
+from proofmark.common.moments import seconds_of
 from proofmark.common.nodesets import check_name
 from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.step_files import TELEMETRY
@@ -65,11 +65,9 @@ def read_telemetry(contents: ReadOnce) -> list[Interval]:
 
 
 def _interval(line: bytes) -> Interval:
-    entry = json.loads(line)
-    host, time = check_name(str(entry.pop("host"))), float(entry.pop("time"))
+    entry = parse_json(line)
+    host, time = check_name(str(entry.pop("host"))), seconds_of(entry.pop("time"))
     values = {key: _checked(key, value) for key, value in entry.items()}
-    if not math.isfinite(time):
-        raise ValueError(f"time {time!r}")
     return Interval(host, time, values.pop("span"), values)
 
 

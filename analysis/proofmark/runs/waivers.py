@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
-from proofmark.cases.vocabulary import Text
 from proofmark.common.errors import bad_input
 from proofmark.common.files import exists, read_json, write_whole
 from proofmark.common.strict_model import StrictModel
@@ -29,6 +29,8 @@ NAMESPACE = "proofmark-waiver"
 """Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
 _MOST = 10_000
 """The largest number of waivers."""
+_Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=2000)]
+"""A text of one line. ssh-keygen gets it as an argument, and it is printed."""
 
 
 class Waiver(StrictModel):
@@ -45,15 +47,15 @@ class Waiver(StrictModel):
         signature: of `line`, as ssh-keygen writes it.
     """
 
-    run: Text
-    item: Text
+    run: _Line
+    item: _Line
     contract: str = Field(pattern="^[0-9a-f]{64}$")
     evidence: str = Field(pattern="^[0-9a-f]{64}$")
-    outcome: Text
+    outcome: _Line
     worst: float | None
-    by: Text
+    by: _Line
     date: date
-    reason: Text
+    reason: _Line
     signature: str = Field(default="", pattern=r"^[^\x00]*$", max_length=10_000)
 
     @property

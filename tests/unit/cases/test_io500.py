@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
+import re
 import tarfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.fixtures.outputs import benchmarks
 
 from proofmark.cases.io500 import (
@@ -40,6 +44,7 @@ COMMANDS = {
 # (16 * 1 * 8 * 2) ** (1 / 4) = 4; eight times 100 is 100; sqrt(4 * 100) = 20
 SCORES = {"ior-easy-write": 16, "ior-hard-write": 1, "ior-easy-read": 8, "ior-hard-read": 2}
 TOTAL = "[SCORE]\nMD              = 100.000000\nBW              = 4.000000\nSCORE           = {}\n"
+TOTALS = ("md", "bw", "score")
 MDTEST = """\
 -- started at 03/02/2026 10:00:00 --
 mdtest-4.1.0+dev was launched with 4 total task(s) on 1 node(s)
@@ -145,6 +150,112 @@ def test_the_summary_of_the_script_before_the_program() -> None:
 def test_a_file_without_phases_is_refused() -> None:
     with pytest.raises(ValueError, match="no phase in"):
         read_submission({"result.txt": "nothing"})
+
+
+NUMBERS = [
+    "",
+    "   ",
+    "nan",
+    "inf",
+    "-5",
+    "0",
+    "1e308",
+    "1e999",
+    "0e9999",
+    "9" * 400,
+    "abc",
+    "\x1b[31m7",
+]
+"""Words that are no score and no time."""
+
+
+@pytest.mark.parametrize("word", NUMBERS)
+@pytest.mark.parametrize("key", ["find.score", "find.t_delta", *(f"SCORE.{w}" for w in TOTALS)])
+def test_a_number_that_cannot_be_used_is_a_finding(key: str, word: str) -> None:
+    files = result()
+    section, name = key.split(".")
+    begin, mark, rest = files["result.txt"].partition(f"[{section}]\n")
+    rest = re.sub(rf"(?mi)^{name} *=.*", lambda _: f"{name} = {word}", rest, count=1)
+    files["result.txt"] = begin + mark + rest
+    submission = read_submission(files)
+    assert [(each.file, each.key) for each in submission.mistakes] == [("result.txt", key)]
+    (found,) = findings(submission, benchmarks())
+    assert found.code == "io500-number"
+    assert found.isprintable()
+    assert all(math.isfinite(value) for value in scores(submission).values())
+
+
+@pytest.mark.parametrize(
+    "gone", ["score = 100.000000\n", "t_delta = 20.1\n", TOTAL.format("20.000000")]
+)
+def test_a_number_that_is_missing_is_a_finding(gone: str) -> None:
+    files = result()
+    place = files["result.txt"].rindex(gone)
+    files["result.txt"] = files["result.txt"][:place] + files["result.txt"][place + len(gone) :]
+    codes = [each.code for each in findings(read_submission(files), benchmarks())]
+    assert codes == ["io500-number"] * (3 if gone.startswith("[") else 1)
+
+
+def test_a_summary_has_the_same_limits() -> None:
+    lines = [
+        f"[RESULT] IOPS phase 1 {name.replace('-', '_')} {-1 if name == 'find' else 100} kiops : "
+        f"time {'1e308' if name == 'ior-hard-read' else 304} seconds"
+        for name in COMMANDS
+    ]
+    text = "\n".join([*lines, "[SCORE] Bandwidth nan GB/s : IOPS 100 kiops : TOTAL inf"])
+    keys = [each.key for each in read_submission({"result_summary.txt": text}).mistakes]
+    assert keys == ["ior-hard-read.t_delta", "find.score", "SCORE.bw", "SCORE.score"]
+
+
+def test_a_stonewall_of_more_than_a_year_is_none() -> None:
+    assert broken(result(ior_easy_write=("-D 300", "-D 1e308"))) == [
+        "ior-easy-write: -D 1e308; at least 300 s are required"
+    ]
+
+
+@given(st.data())
+def test_any_damage_of_a_result_is_read(data: st.DataObject) -> None:
+    """No exception but that of a file without a phase."""
+    text = result()["result.txt"]
+    for _ in range(data.draw(st.integers(1, 5))):
+        place = data.draw(st.integers(0, len(text)))
+        word = data.draw(st.sampled_from(["\0", "[", "]", "=", "\n", "\n ", "e999", "-", "\x1b"]))
+        text = text[:place] + word + text[place + data.draw(st.integers(0, 60)) :]
+    try:
+        submission = read_submission({"result.txt": text, "config.ini": text[::-1]})
+    except ValueError as error:
+        assert error.args[0].code == "io500-no-result"
+    else:
+        assert all(math.isfinite(value) for value in scores(submission).values())
+        findings(submission, benchmarks())
+
+
+def test_bad_input_has_its_exit_code_and_no_escape_sequence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In names of folders, in results and in lines of the program itself."""
+    files = result(find=("score = 100.000000", "score = \x1b[31m100"))
+    files["result.txt"] += "; ERROR INVALID \x1b]0;owned\x07\n"
+    files["config.ini"] = "[a]\nkey\n continued\n"
+    files |= {"ior-easy-write.txt": "", "mdtest-easy-stat.txt": MDTEST.format(rate=100)}
+    folder = tmp_path / "a\x1b[2Jb"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    assert main(["io500", str(tmp_path)]) == 3
+    printed = capsys.readouterr()
+    assert all(line.isprintable() for line in (printed.out + printed.err).splitlines())
+    assert "find.score: found '�[31m100'; accepted: a number above 0" in printed.out
+    assert "result.txt: find.score: found" in printed.err
+
+
+def test_a_submission_without_a_phase_is_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("result.txt", "ior-easy-write.txt", "mdtest-easy-stat.txt"):
+        (tmp_path / name).write_text("")
+    assert main(["io500", str(tmp_path)]) == 3
+    assert "found no phase in result.txt" in capsys.readouterr().err
 
 
 def test_which_folders_are_submissions() -> None:

@@ -32,7 +32,7 @@ def test_brackets_in_texts_are_no_levels() -> None:
     assert depth(raw) == 1 and set(parse_json(raw)) == {"a", "b"}
 
 
-@pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"a": -Infinity}'])
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "[1e999]", "-1e999", '{"a": -Infinity}'])
 def test_a_constant_that_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no number of JSON"):
         parse_json(text.encode())

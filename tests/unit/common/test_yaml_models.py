@@ -161,6 +161,14 @@ def test_a_yaml_file_beyond_the_limits_is_refused(tmp_path: Path, text: str, fou
             refuse()
 
 
+@pytest.mark.parametrize(
+    "value", ["!!timestamp x", "!!int ''", "!!bool x", "!!float x", "2026-13-45", "9" * 5000]
+)
+def test_a_value_that_its_tag_cannot_have_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(BadInput, match=r"x\.yml: found not YAML"):
+        load(write(tmp_path, f"name: {value}\n"), Outer)
+
+
 def test_aliases_within_the_limits_are_read(tmp_path: Path) -> None:
     """Control: no fault is injected."""
     path = write(tmp_path, "name: a\nrows: [&a {size: 1}, *a, {<<: *a, colour: blue}]\n")

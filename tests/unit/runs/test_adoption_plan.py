@@ -282,8 +282,19 @@ class TestPacked:
         names = {"n1/x": STREAM, "/".join(["a"] * 1500): STREAM}
         long_name = archive({f"n2/{'y' * (2 << 20)}": STREAM}, "w:gz")
         text = plan({"a.tar": archive(names, "w"), "b.tgz": long_name, "n6/x": STREAM})
-        assert "b.tgz (damaged: a header is too large)" in text
+        assert "b.tgz (headers before one member with more than 1048576 bytes)" in text
         assert "a path that an archive must not have: it is not below the archive" in text
+        assert "plan: 2 of 2 files: stream 2" in text
+
+    @pytest.mark.fault("adopted-archive-attacks")
+    def test_a_chain_of_headers_is_refused(self, plan: Plan) -> None:
+        """`tarfile` calls itself for each of them: RecursionError, exit code 70."""
+        long_name = tarfile.TarInfo("x")
+        long_name.type, long_name.size = tarfile.GNUTYPE_LONGNAME, 5
+        chain = 400 * (long_name.tobuf() + b"n1/x\0".ljust(512, b"\0"))
+        content = gzip.compress(chain + archive({"n2/x": STREAM}, "w"))
+        text = plan({"a.tgz": content, "n6/x": STREAM, "n7/x": STREAM})
+        assert "a.tgz (more than 16 headers before one member)" in text
         assert "plan: 2 of 2 files: stream 2" in text
 
 

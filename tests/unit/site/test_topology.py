@@ -245,6 +245,7 @@ def test_the_format_of_hwloc_1_is_refused_and_can_be_converted(tmp_path: Path) -
     [
         ("", "line 1: found no element"),
         ("<topology version='2.0'>\n<object", "line 2: found unclosed token"),
+        ("<topology>" + "<object>" * 3000 + "</object>" * 3000 + "</topology>", "64 levels deep"),
         ("<html/>", "found XML whose root is 'html'"),
         ("<topology version='2.0'/>", "accepted: the XML of hwloc 2"),
         (

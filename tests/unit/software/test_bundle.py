@@ -182,6 +182,19 @@ def test_a_member_that_leaves_the_folder_is_refused_before_a_file_is_written(
     assert names == {"made", "made/knl.tar", "made/spack.lock"}
 
 
+@pytest.mark.fault("bundle-damaged")
+def test_a_chain_of_headers_is_refused(tmp_path: Path) -> None:
+    """`tarfile` calls itself for each of them."""
+    bundle = evil(tmp_path / "made")
+    content = bundle.read_bytes()
+    long_name = tarfile.TarInfo("x")
+    long_name.type, long_name.size = tarfile.GNUTYPE_LONGNAME, 5
+    chain = 400 * (long_name.tobuf() + b"good\0".ljust(512, b"\0"))
+    bundle.write_bytes(content[:1024] + chain + content[1024:])
+    with pytest.raises(BadInput, match="found more than 16 headers before one member"):
+        unpacked(bundle)
+
+
 def test_a_bundle_of_another_lock_is_refused(bundle: Path) -> None:
     (bundle.parent / "spack.lock").write_text("made anew")
     with pytest.raises(BadInput, match="made for another lock of knl debian12"):

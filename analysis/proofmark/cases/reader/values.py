@@ -42,7 +42,10 @@ def measured(word: str) -> tuple[float | None, Message]:
     """
     if not _NUMBER.fullmatch(word):
         return None, Message("reader-not-number", word=shorten(word, 40))
-    value = float(word)
+    return _in_range(float(word), word)
+
+
+def _in_range(value: float, word: str) -> tuple[float | None, Message]:
     if value < 0:
         return None, Message("reader-negative", word=shorten(word, 40))
     if not math.isfinite(value):
@@ -111,7 +114,7 @@ def scaled(word: str, power: int) -> tuple[float | None, Message]:
     value, problem = measured(word)
     if value is None or not power:
         return value, problem
-    return float(Decimal(word).scaleb(power)), NOTHING
+    return _in_range(float(Decimal(word).scaleb(power)), word)
 
 
 def _suffixed(word: str) -> int:
@@ -144,8 +147,8 @@ class Printed(float):
         exponent = Decimal(number).as_tuple().exponent if value is not None else "n"
         made.half = 0.0
         if isinstance(exponent, int) and (unit == 1 or exponent < 0):
-            made.half = 0.5 * 10.0**exponent * unit
-        return made
+            made.half = 0.5 * float(Decimal(1).scaleb(exponent)) * unit
+        return made if math.isfinite(made.half) else cls("")
 
 
 _TYPES: dict[str, Callable[[str], Parameter]] = {

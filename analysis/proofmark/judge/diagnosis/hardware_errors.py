@@ -6,9 +6,9 @@ All jobs of a run count together: many short ones must not hide a rate.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 
 from proofmark.common.message import Message
+from proofmark.common.moments import moment_of
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange, meaning_of
 from proofmark.site.node.error_rules import ErrorRule, bits_per_s, rule_of
@@ -60,7 +60,7 @@ def _hours(job: NodeProvenance) -> float:
     """Return the time between the two readings of a job."""
     if job.after is None:
         return 0.0
-    start, end = (datetime.fromisoformat(each.date) for each in (job.before, job.after))
+    start, end = (moment_of(each.date) for each in (job.before, job.after))
     return max(0.0, (end - start).total_seconds() / 3600)
 
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -22,6 +22,7 @@ from proofmark.common.errors import BadInput, ProofmarkError
 from proofmark.common.files import paths_in, read_json, read_regular
 from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
+from proofmark.common.moments import moment_of
 from proofmark.common.text import one_line
 from proofmark.judge.fleet.like_figures import hardware_kind
 from proofmark.judge.shared_traits import machine_traits, program_traits
@@ -278,11 +279,10 @@ def _started(run: str, dates: list[str]) -> datetime:
         _DamagedVerdict: neither has a time.
     """
     if match := _STARTED.match(run):
-        return datetime.strptime(match[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        return moment_of(match[1])
     if not dates:
         raise _DamagedVerdict("past-time", run=run)
-    started = datetime.fromisoformat(min(dates))
-    return started if started.tzinfo else started.replace(tzinfo=UTC)
+    return min(map(moment_of, dates))
 
 
 def _hosts(files: RunFiles) -> tuple[dict[str, PastNode], list[str], list[Message]]:

@@ -11,6 +11,7 @@ import yaml
 
 from proofmark.common.errors import bad_input
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.moments import Moment
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_stream
 
@@ -48,7 +49,7 @@ class Counters(StrictModel):
 
     hostname: str
     boot_id: str | None
-    date: str
+    date: Moment
     values: dict[str, str]
     places: dict[str, str]
     load: tuple[float, ...]
@@ -139,7 +140,7 @@ def parse_counters(text: str, source: str) -> Counters:
     return Counters(
         hostname=host["hostname"],
         boot_id=host.get("boot_id"),
-        date=host["date"],
+        date=stream.moment("host", "date"),
         values={name: value for name, value in counters.items() if name not in labels},
         places={name.rpartition("/")[0]: value for name, value in labels.items()},
         load=tuple(map(float, re.findall(r"\d+\.\d+", stream.text("load")))),

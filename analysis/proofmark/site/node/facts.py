@@ -10,6 +10,7 @@ from pydantic import Field
 
 from proofmark.common.errors import BadInput
 from proofmark.common.message import Message
+from proofmark.common.moments import Moment
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node import parts, probe_values
 from proofmark.site.node.clock import khz, nominal_clock
@@ -57,7 +58,7 @@ class NodeFacts(StrictModel):
     """
 
     hostname: str
-    date: str
+    date: Moment
     boot_id: str | None
     root: bool
     kernel: str
@@ -166,7 +167,7 @@ def _facts(stream: Stream, unread: Unread) -> NodeFacts:
     clock = nominal_clock(stream, processor.model_name, unread, virtual=virtual is not None)
     return NodeFacts(
         hostname=host["hostname"],
-        date=host["date"],
+        date=stream.moment("host", "date"),
         boot_id=host.get("boot_id"),
         root=host.get("user") == "0",
         kernel=system["kernel"],

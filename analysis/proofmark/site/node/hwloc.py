@@ -8,6 +8,7 @@ from itertools import product
 from xml.etree import ElementTree
 
 from proofmark.common.errors import bad_input
+from proofmark.common.input_limits import MAX_DEPTH
 from proofmark.common.processes import run_command
 from proofmark.site.node.unread import Unread
 
@@ -97,8 +98,11 @@ def parse(text: str, file: str) -> Document:
     """
     try:
         root = ElementTree.fromstring(text)
+        _check_depth(root)
     except ElementTree.ParseError as error:
         raise bad_input(file, f"line {error.position[0]}", str(error), WRITTEN_BY) from None
+    except ValueError as error:
+        raise bad_input(file, "", f"{error}", WRITTEN_BY) from None
     machine = root.find("object")
     if root.tag != "topology" or machine is None:
         raise bad_input(file, "", f"XML whose root is {root.tag!r}", WRITTEN_BY)
@@ -118,6 +122,19 @@ def parse(text: str, file: str) -> Document:
         )
     except (KeyError, ValueError) as error:
         raise bad_input(file, "", f"a number that cannot be read: {error}", WRITTEN_BY) from None
+
+
+def _check_depth(root: ElementTree.Element) -> None:
+    """Refuse XML of too many levels. Python's own functions call themselves for each level.
+
+    Raises:
+        ValueError: it has more than `MAX_DEPTH`.
+    """
+    level = [root]
+    for _ in range(MAX_DEPTH):
+        level = [child for element in level for child in element]
+    if level:
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
 
 
 def _walk(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from proofmark.common.moments import seconds_of
 from proofmark.site.fabric import Network
 
 Kind = Literal[
@@ -90,7 +91,7 @@ def read_samples(text: str) -> list[Sample]:
     for line in lines[:-1]:
         match line.split():
             case ["sample", date, uptime]:
-                samples.append(Sample(date, float(uptime), {}))
+                samples.append(Sample(date, seconds_of(float(uptime)), {}))
             case ["adapter", name, port, layer, sent, received] if samples:
                 carrier = _adapter(name, layer, sent, received)
                 samples[-1] = _with(samples[-1], f"{name}/{port}", carrier)

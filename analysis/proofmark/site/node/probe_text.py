@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.message import Message
 from proofmark.common.message_table import MESSAGES
+from proofmark.common.moments import moment_text
 
 HEADER = re.compile(r"proofmark-probe (\d+) ([a-z]+)")
 VERSION = "1"
@@ -57,6 +58,19 @@ class Stream:
             if separator:
                 pairs.setdefault(key.strip(), value.strip())
         return pairs
+
+    def moment(self, section: str, key: str) -> str:
+        """Return a time in ISO 8601 with its zone.
+
+        Raises:
+            BadInput: the value is none.
+        """
+        found = self.pairs(section).get(key, "")
+        try:
+            return moment_text(found)
+        except ValueError:
+            accepted = "a time in ISO 8601 with its zone"
+            raise self.wrong(f"{section}.{key}", repr(found[:60]), accepted) from None
 
     def tables(self, section: str) -> dict[str, dict[str, str]]:
         """Return lines ``device key: value`` as values by key by device."""

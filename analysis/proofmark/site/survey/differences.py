@@ -15,7 +15,7 @@ from proofmark.common.host_names import HostTable
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
-from proofmark.common.yaml_models import placed
+from proofmark.common.yaml_models import NOT_YAML, check_files, placed
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.numa import MEMORY_TOLERANCE
@@ -271,10 +271,11 @@ def _declared_facts(file: Path, node: str) -> dict[str, Mapping[str, Any]]:
     Raises:
         BadInput: the file is not YAML of this form.
     """
+    check_files(file)
     try:
         data = yaml.load(text_or_empty(file, MAX_YAML_BYTES), Loader=yaml.CSafeLoader) or {}
         facts = data.get(FOUND, {}).get(node, {})
         return {str(name): dict(entry) for name, entry in facts.items()}
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError):
+    except NOT_YAML:
         accepted = f"{FOUND}, as `proofmark init` writes it"
         raise bad_input(file, FOUND, "another form", accepted) from None

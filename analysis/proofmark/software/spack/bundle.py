@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.processes import run_command
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.tar_reader import FILE, NotUnpacked, TarMember, TarReader
 from proofmark.common.text import size
 from proofmark.software.build_process import Say
 
@@ -102,10 +103,11 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
             or not a regular file.
     """
     try:
-        with tarfile.open(bundle, "r:") as tar:
-            manifest = _read_manifest(tar, bundle)
+        with bundle.open("rb") as file:
+            reader = TarReader(file)
+            members = reader.members()
+            manifest = _read_manifest(reader, next(members, None), bundle)
             _check_lock_and_python(manifest, bundle, lock)
-            members = tar.getmembers()[1:]
             if mistakes := list(_wrong_members(members, manifest, bundle)):
                 raise BadInput(*mistakes)
             name = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()[:16]
@@ -115,8 +117,9 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
             fresh = folder / f"{name}.new"
             shutil.rmtree(fresh, ignore_errors=True)
             say(f"checking and unpacking {bundle}: {size(bundle.stat().st_size)}")
-            mistakes = list(_extract(tar, members, manifest, fresh, bundle))
-    except (tarfile.TarError, OSError) as error:
+            file.seek(0)
+            mistakes = list(_extract(TarReader(file), manifest, fresh, bundle))
+    except (NotUnpacked, OSError) as error:
         raise bad_input(
             bundle, "", str(error), "a complete bundle that `make bundle` wrote"
         ) from None
@@ -127,15 +130,12 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
     return target
 
 
-def _read_manifest(tar: tarfile.TarFile, bundle: Path) -> Manifest:
-    first = tar.next()
-    is_manifest = first and first.name == MANIFEST and first.size <= LONGEST_MANIFEST
-    file = tar.extractfile(first) if first and is_manifest else None
-    if file is None:
+def _read_manifest(reader: TarReader, first: TarMember | None, bundle: Path) -> Manifest:
+    if first is None or first.name != MANIFEST or not 0 < first.size <= LONGEST_MANIFEST:
         name = first.name if first else "nothing"
         raise bad_input(bundle, "", f"{name} as the first file", MANIFEST)
     try:
-        return Manifest.model_validate_json(file.read())
+        return Manifest.model_validate_json(reader.read(first.size))
     except ValidationError as error:
         raise bad_input(bundle, MANIFEST, str(error.errors()[0]["msg"]), "a manifest") from None
 
@@ -151,7 +151,7 @@ def _check_lock_and_python(manifest: Manifest, bundle: Path, lock: Path) -> None
 
 
 def _wrong_members(
-    members: Sequence[tarfile.TarInfo], manifest: Manifest, bundle: Path
+    members: Iterable[TarMember], manifest: Manifest, bundle: Path
 ) -> Iterator[InputError]:
     """Yield an error for each member that may not be written, and for each that is missing.
 
@@ -165,9 +165,8 @@ def _wrong_members(
         if path.is_absolute() or ".." in path.parts or f"{path}" != name:
             accepted = "a relative path without '..', '.' and doubled slashes"
             yield InputError(str(bundle), name, "a path that leaves the folder", accepted)
-        elif member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-            found = f"a {_kind(member)}"
-            yield InputError(str(bundle), name, found, "regular files")
+        elif member.kind != FILE:
+            yield InputError(str(bundle), name, f"a {member.kind}", "regular files")
         elif name not in listed:
             found = "a file that is not in the manifest"
             yield InputError(str(bundle), name, found, "the files of the manifest")
@@ -181,33 +180,19 @@ def _wrong_members(
             yield InputError(str(bundle), name, "no such file", "the files of the manifest")
 
 
-def _kind(member: tarfile.TarInfo) -> str:
-    kinds = {
-        "symbolic link": member.issym(),
-        "hard link": member.islnk(),
-        "folder": member.isdir(),
-        "device": member.ischr() or member.isblk(),
-        "FIFO": member.isfifo(),
-    }
-    return next((kind for kind, is_it in kinds.items() if is_it), "member of an unknown type")
-
-
 def _extract(
-    tar: tarfile.TarFile,
-    members: Iterable[tarfile.TarInfo],
-    manifest: Manifest,
-    folder: Path,
-    bundle: Path,
+    reader: TarReader, manifest: Manifest, folder: Path, bundle: Path
 ) -> Iterator[InputError]:
     """Write each member; yield an error for each one whose content differs from the manifest."""
+    members = reader.members()
+    next(members)  # the manifest
     for member in members:
-        expected, content = manifest.files[member.name], tar.extractfile(member)
-        assert content is not None  # of a regular file
+        expected = manifest.files[member.name]
         path = folder / member.name
         path.parent.mkdir(parents=True, exist_ok=True)
         actual = hashlib.sha256()
         with path.open("xb") as file:
-            while chunk := content.read(CHUNK):
+            while chunk := reader.read(CHUNK):
                 actual.update(chunk)
                 file.write(chunk)
         path.chmod(0o755 if member.mode & 0o100 else 0o644)
