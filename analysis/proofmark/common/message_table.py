@@ -281,6 +281,9 @@ MESSAGES: Mapping[str, str] = {
     "node-busy": "{node} was busy at {time}: {commands}",
     "probe-missing": "{file} is missing",
     "probe-damaged": "{file} is damaged: {problem}",
+    "probe-section": "{text} (node {node}, section {section})",
+    "probe-gap": "{node}: {file}, section {section}: {text}; {having} of {nodes} like nodes have "
+    "it",
     # records: files in scratch
     "scratch-unknown": "{file} is missing: it is not known where the program wrote",
     "scratch-elsewhere": "the scratch folder was {found}, planned in {planned}",

@@ -119,7 +119,7 @@ class _Attempt:
         try:
             provenance = self._provenance(first, None, before)
         except _UNREADABLE_PROBE as error:
-            return [self._damaged(before, "damaged", str(error))]
+            return [self._unreadable(before, error)]
         path, last = self._last(after, [each / before.name for each in following])
         damaged: list[Entry] = []
         if isinstance(last, _Unusable):
@@ -129,7 +129,7 @@ class _Attempt:
             try:
                 provenance = self._provenance(first, last, before)
             except _UNREADABLE_PROBE as error:
-                damaged.append(self._damaged(path, "damaged", str(error)))
+                damaged.append(self._unreadable(path, error))
         job = JobOnNode(
             job=self.job.id, attempt=self.number, steps=self.steps, provenance=provenance
         )
@@ -151,6 +151,13 @@ class _Attempt:
     def _provenance(self, first: str, last: str | None, before: Path) -> NodeProvenance:
         path = before.with_suffix("").relative_to(self.run.folder)
         return node_provenance(first, last, f"{self.run.id}/{path}")
+
+    def _unreadable(self, path: Path, error: Exception) -> DamagedProbe:
+        """Return the damage of a probe that is whole, with the section that proves nothing."""
+        mistakes = error.mistakes if isinstance(error, BadInput) else ()
+        section = next((each.key for each in mistakes), "")
+        damaged = self._damaged(path, "damaged", str(error))
+        return damaged.model_copy(update={"node": path.stem, "section": one_line(section)})
 
     def _damaged(self, path: Path, code: Problem, problem: str = "") -> DamagedProbe:
         return DamagedProbe(
