@@ -279,6 +279,7 @@ MESSAGES: Mapping[str, str] = {
     "counter-rose-at": "{text} at {place}: {counter} +{rise}",
     "counter-changed-at": "{text} at {place}: {counter} {before} → {after}",
     "node-busy": "{node} was busy at {time}: {commands}",
+    "crash-excused": "{node}: {text}; set aside: {why}",
     "probe-missing": "{file} is missing",
     "probe-damaged": "{file} is damaged: {problem}",
     "probe-section": "{text} (node {node}, section {section})",

@@ -40,7 +40,7 @@ class Conditions:
     def __init__(self, run: Run, site: Site, nodes: Mapping[str, Node]) -> None:
         self._nodes = nodes
         self._gaps = probe_gaps(nodes)
-        self._table = HostTable.of(nodes)
+        self._table = HostTable.reported(nodes)
         self._further = reported_names(run, site)
         self._reporting: dict[str, dict[str, None]] = {}  # nodes by the names that they may report
         for host in nodes:

@@ -77,7 +77,7 @@ class _Attempt:
                 yield host, entry
         if not self.required:
             return
-        stored = HostTable.of(hosts)
+        stored = HostTable.reported(hosts)
         for node in self.job.nodes:
             if node in self.measured and not stored.found((node, *self.names.get(node, ()))):
                 yield node, self._damaged(self.folder / f"{node}.before", "missing")

@@ -40,6 +40,7 @@ def section(run_data: RunData) -> Section:
         *_file_systems(run_data),
         *_before_jobs(run_data),
         *_unmet(run_data),
+        *_excused(run_data),
         *fleet_findings.blocks(run_data),
         *_retest(run_data),
         *limits.idle(run_data),
@@ -157,6 +158,14 @@ def _unmet(run_data: RunData) -> Iterator[Block]:
             paragraphs=(why,),
             items=tuple(map(localized, unmet)),
         )
+
+
+def _excused(run_data: RunData) -> Iterator[Block]:
+    """Yield what missed a limit or crashed, and fails no acceptance."""
+    if excused := run_data.verdict.excused:
+        caption = _("Missed, but excused")
+        why = _("An item of the contract or a decision of the site excuses these.")
+        yield Block(titles=(caption,), paragraphs=(why,), items=tuple(map(localized, excused)))
 
 
 def _retest(run_data: RunData) -> Iterator[Block]:
