@@ -33,6 +33,10 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "absent-no-hardware": "no interface is hardware",
     "absent-no-limit": "this shell has no such limit",
     "absent-unread": "'{value}' cannot be read",
+    "probe-section": "{text} (node {node}, section {section})",
+    "probe-gap": "{node}: {file}, section {section}: {text}; {having} of {nodes} like nodes have "
+    "it",
+    "crash-excused": "{node}: {text}; set aside: {why}",
     # site: what a change of a counter means
     "meaning-memory-uncorrected": "uncorrected memory errors",
     "meaning-memory-uncorrected-nowhere": "uncorrected memory errors in an unknown DIMM",

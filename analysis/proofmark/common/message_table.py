@@ -279,12 +279,8 @@ MESSAGES: Mapping[str, str] = {
     "counter-rose-at": "{text} at {place}: {counter} +{rise}",
     "counter-changed-at": "{text} at {place}: {counter} {before} → {after}",
     "node-busy": "{node} was busy at {time}: {commands}",
-    "crash-excused": "{node}: {text}; set aside: {why}",
     "probe-missing": "{file} is missing",
     "probe-damaged": "{file} is damaged: {problem}",
-    "probe-section": "{text} (node {node}, section {section})",
-    "probe-gap": "{node}: {file}, section {section}: {text}; {having} of {nodes} like nodes have "
-    "it",
     # records: files in scratch
     "scratch-unknown": "{file} is missing: it is not known where the program wrote",
     "scratch-elsewhere": "the scratch folder was {found}, planned in {planned}",

@@ -162,10 +162,8 @@ def _unmet(run_data: RunData) -> Iterator[Block]:
 
 def _excused(run_data: RunData) -> Iterator[Block]:
     """Yield what missed a limit or crashed, and fails no acceptance."""
-    if excused := run_data.verdict.excused:
-        caption = _("Missed, but excused")
-        why = _("An item of the contract or a decision of the site excuses these.")
-        yield Block(titles=(caption,), paragraphs=(why,), items=tuple(map(localized, excused)))
+    if found := run_data.verdict.excused:
+        yield Block(titles=(_("Missed, but excused"),), items=tuple(map(localized, found)))
 
 
 def _retest(run_data: RunData) -> Iterator[Block]:

@@ -64,7 +64,7 @@ ONE_LINE: Mapping[str, str] = {
 """The form of at least one line of a section; without it the section has another content."""
 HOST: Mapping[str, str] = {
     "date": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
-    "boot_id": r"[\da-fA-F-]{2,64}",
+    "boot_id": r"[\w-]{2,64}",
     "uptime_s": r"\d{1,12}(\.\d{1,9})?",
 }
 """The forms of the values with which two readings of one node are compared."""
