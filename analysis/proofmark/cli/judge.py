@@ -80,6 +80,7 @@ def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
             _("not judged: {requirement}").format(requirement=localized(line))
             for line in answer.unmet
         ),
+        *map(localized, answer.excused),
         *(each.message for each in coverage.missing),
         *map(localized, coverage.stopped),
         *(localized(each.message) for each in (*coverage.not_run, *coverage.not_needed)),

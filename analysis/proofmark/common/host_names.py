@@ -1,12 +1,14 @@
 """Comparison of host names: the only place that decides whether two names are one host.
 
 DNS names differ neither by case nor by a dot at the end (RFC 4343, RFC 1034). An address has no
-domain. A name without a domain is the host of that name in any domain. Two names with different
-domains are different hosts.
+domain. A name without a domain is the host of that name in any domain; among the names that the
+hosts of one machine report, only in the domain that they share (`shared_domain`). Two names with
+different domains are different hosts.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
@@ -36,6 +38,24 @@ def is_address(name: str) -> bool:
 def short_name(host: str) -> str:
     """Return the name of `host` without its domain; an address has none."""
     return host if is_address(host) else host.partition(".")[0]
+
+
+def domain_of(name: str) -> str:
+    """Return the domain of a name; empty if it has none."""
+    full = canonical(name)
+    return full.removeprefix(short_name(full)).removeprefix(".")
+
+
+def shared_domain(reported: Iterable[str]) -> str | None:
+    """Return the domain that more than half of the reported names have; "" if none has so many.
+
+    None: no name is known. One host proves its own domain.
+    """
+    domains = Counter(domain_of(name) for name in reported if not is_address(name))
+    if not domains:
+        return None
+    ((domain, number),) = domains.most_common(1)
+    return domain if 2 * number > domains.total() else ""
 
 
 def same_host(one: str, other: str) -> bool:
@@ -73,9 +93,11 @@ class HostTable:
 
     Args:
         names: the further names of each host, by host. The name of the host is one of its names.
+        domain: the only domain in which a name without a domain is a host; None: any domain.
     """
 
-    def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
+    def __init__(self, names: Mapping[str, Iterable[str]], domain: str | None = None) -> None:
+        self._domain = domain
         self._exact: dict[str, str] = {}
         self._short: dict[str, dict[str, None]] = {}
         for host in names:
@@ -91,6 +113,19 @@ class HostTable:
         """Return the table of `hosts`, which have no further names."""
         return cls({host: () for host in hosts})
 
+    @classmethod
+    def reported(cls, hosts: Iterable[str]) -> HostTable:
+        """Return the table of the names that hosts report.
+
+        A host of another domain than the shared one has its full name only.
+        """
+        names = list(hosts)
+        table, domain = cls.of(names), shared_domain(names)
+        for name in names:
+            if domain_of(name) not in ("", domain):
+                table._short[short_name(canonical(name))].pop(name, None)
+        return table
+
     def find(self, name: str) -> str | None:
         """Return the host that `name` names; None if there is none, or if there are several."""
         full = canonical(name)
@@ -98,7 +133,7 @@ class HostTable:
             return host
         short = short_name(full)
         if full != short:  # only a host without a domain can have it
-            return self._exact.get(short)
+            return self._exact.get(short) if self._domain in (None, domain_of(full)) else None
         hosts = list(self._short.get(short, ()))
         return hosts[0] if len(hosts) == 1 else None
 

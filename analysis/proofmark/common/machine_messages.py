@@ -32,6 +32,11 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "absent-no-driver": "the driver reports none",
     "absent-no-hardware": "no interface is hardware",
     "absent-no-limit": "this shell has no such limit",
+    "absent-unread": "'{value}' cannot be read",
+    "probe-section": "{text} (node {node}, section {section})",
+    "probe-gap": "{node}: {file}, section {section}: {text}; {having} of {nodes} like nodes have "
+    "it",
+    "crash-excused": "{node}: {text}; set aside: {why}",
     # site: what a change of a counter means
     "meaning-memory-uncorrected": "uncorrected memory errors",
     "meaning-memory-uncorrected-nowhere": "uncorrected memory errors in an unknown DIMM",
@@ -61,6 +66,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "meaning-unknown": "a counter that the kit does not know",
     "meaning-reset": "the counter was reset: the number of events is unknown",
     "meaning-gone": "the counter existed before the job and does not exist any more",
+    "meaning-appeared": "the counter did not exist before the job: its rise is unknown",
     "meaning-restarted": "the node was restarted",
     "errors-judged": "{text}; {allowed} in {hours} h are accepted ({source})",
     "errors-before": "before the job: {text}: {counter} {found}; {allowed} in {hours} h are "
@@ -105,7 +111,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "part-dimm_mt_per_s": "speed of the memory modules",
     "part-gbit_per_s": "ports of the network",
     "part-link_bytes_per_s": "rate of the ports of the network",
-    "part-unread": "{nodes}: the declared part was not found out: {part}",
+    "part-unread": "{nodes}: the stated part was not found out: {part}",
     "parts-shown": "Limits are computed from what the nodes show, because nothing states it: "
     "{parts} ({nodes})",
     # software: facts that a probe does not report

@@ -13,6 +13,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "item-scatter": "the scatter of {runs} repeats is {scatter} %, not at most {most} %; {text}",
     "item-waived": "{text}; item {number} is waived by {by} on {date}: {why}",
     "item-share": "{text}; {met} of {total} nodes meet the item, and {share} % have to",
+    "excused": "{node}: {figure} {value} misses item {number} and is excused: {text}",
     "item-minor": "{text}; item {number} is minor",
     # judge: like pairs of nodes; those of like nodes begin with peers-
     "pairs": "{nodes} like pairs",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, inf
 from statistics import fmean, stdev
+from typing import Any
 
 from proofmark.cases.reference import Reference
 from proofmark.common.message import Message
@@ -122,6 +123,68 @@ def excuse_of(
         share = percent(item.nodes)
         return Excuse("item-share", {"met": met, "total": total, "share": share})
     return Excuse("item-minor", {"number": item.number}) if item.severity == "minor" else None
+
+
+@dataclass(frozen=True)
+class Excused:
+    """A missed figure that an item of the contract excuses.
+
+    Attributes:
+        node: the node or the nodes that measured it, as records name them.
+        step: the step that measured it.
+        figure: its case, metric and setting.
+        value: the value that was compared, in `unit`.
+        number: of the item.
+        reason: the judgement with its excuse.
+    """
+
+    node: str
+    step: str
+    figure: str
+    value: float
+    unit: str
+    number: str
+    reason: Message
+
+    @property
+    def message(self) -> Message:
+        """The figure, its value, the item and the excuse."""
+        return Message(
+            "excused",
+            node=self.node,
+            figure=self.figure,
+            value=f"{self.value:.4g} {self.unit}",
+            number=self.number,
+            text=self.reason,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        named = {name: getattr(self, name) for name in ("node", "step", "figure", "value", "unit")}
+        return {**named, "item": self.number, **self.reason.as_json("reason")}
+
+
+def excused_figures(
+    of: OfCase,
+    judged: Sequence[tuple[int, Judgement]],
+    figures: Aggregates,
+    waivers: Mapping[str, Waiver],
+) -> Iterator[Excused]:
+    """Yield each missed figure of an item that fails no acceptance: it is named all the same."""
+    item = of.reference
+    for figure, _, stated in excused({of: judged}, figures, waivers):
+        assert isinstance(item, ContractItem)  # no other limit excuses a figure
+        record = figures.record(figure)
+        setting = [f"{key}={value}" for key, value in record.parameters.items()]
+        yield Excused(
+            record.node,
+            record.step,
+            " ".join([record.case, record.metric, *setting]),
+            float(figures.median[figure]),
+            record.unit,
+            item.number,
+            stated.reason,
+        )
 
 
 def excused(

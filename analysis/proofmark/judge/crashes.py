@@ -55,6 +55,11 @@ class Crash:
             text=self.reason,
         )
 
+    @property
+    def excused(self) -> Message:
+        """The crash with its node, and why the site sets it aside."""
+        return Message("crash-excused", node=self.node, text=self.message, why=self.set_aside)
+
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
         return {

@@ -191,6 +191,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
         yield _("duplicate figures of one step: {count}").format(count=coverage.duplicate)
     for line in verdict.unmet:
         yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
+    yield from (_short(localized(line)) for line in verdict.excused)
     for found in verdict.disagreements:
         dates, repeats = (
             _("dates differ by {percent} %: {figure}"),

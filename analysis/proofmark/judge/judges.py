@@ -127,7 +127,7 @@ def judge(evidence: Evidence) -> Verdict:
             limits=limit_outcomes(evidence, covered, referred.by_reference),
             required=(
                 *unjudged(required, figures, results, Kinds(facts), sanity),
-                *unread_parts(facts, evidence.declared),
+                *unread_parts(facts, stated),
             ),
             nominal=nominal,
             basis=shown_basis(referred.rules(figures), nominal, evidence.rated),

@@ -13,7 +13,7 @@ from proofmark.cases.reference import Reference
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.contract_rules import enough_nodes, nodes_met
+from proofmark.judge.contract_rules import Excused, enough_nodes, excused_figures, nodes_met
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.references.judgement import (
@@ -50,6 +50,7 @@ class LimitOutcome:
             reference that is no limit of the contract.
         nodes: the number of nodes, or pairs, that meet an item of the contract, and of all nodes.
         waiver: of the item; None if no party waived it.
+        excused: the figures that miss the item and fail no acceptance.
     """
 
     of: OfCase
@@ -62,6 +63,7 @@ class LimitOutcome:
     not_evaluated: tuple[Message, ...] = ()
     nodes: tuple[int, int] = (0, 0)
     waiver: Waiver | None = None
+    excused: tuple[Excused, ...] = ()
 
     @property
     def item(self) -> ContractItem | None:
@@ -133,6 +135,7 @@ class LimitOutcome:
             **(item.model_dump(include={"number", "text", "phase", "severity"}) if item else {}),
             **({"nodes_met": self.nodes[0], "nodes": self.nodes[1]} if item else {}),
             **({"waiver": self.waiver.model_dump(mode="json")} if self.waiver else {}),
+            **({"excused": [each.as_json() for each in self.excused]} if self.excused else {}),
             "outcome": self.outcome,
             "compared": self.compared,
             "not_evaluated": list(self.not_evaluated),
@@ -179,6 +182,7 @@ def limit_outcomes(
                 tuple(_open(each, set(steps), evidence, covered, judgements)) if of_planned else (),
                 nodes_met(judgements, evidence.figures) if item else (0, 0),
                 evidence.waivers.get(item.number) if item else None,
+                tuple(excused_figures(each, judgements, evidence.figures, evidence.waivers)),
             )
         )
     return tuple(sorted(found, key=lambda each: not each.of_contract))

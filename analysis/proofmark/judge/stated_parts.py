@@ -110,11 +110,15 @@ def _found(facts: NodeFacts, by: By) -> Parts:
     return replace(found, cores=facts.cores, sockets=facts.sockets)
 
 
-def unread_parts(nodes: Mapping[str, NodeFacts], declared: Parts) -> tuple[Message, ...]:
-    """Return the declared parts that the probes of nodes did not find out, with the nodes."""
+def unread_parts(
+    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+) -> tuple[Message, ...]:
+    """Return the stated parts that the probes of nodes did not find out, with the nodes."""
     unread: dict[str, list[str]] = {}
     for host, facts in nodes.items():
-        for name in unknown_parts(declared, parts_of(facts)):
+        own = parts_of(facts)
+        names = (name for by in get_args(By) for name in unknown_parts(stated[host][by], own))
+        for name in dict.fromkeys(names):
             unread.setdefault(name, []).append(host)
     return tuple(
         Message("part-unread", part=Message(f"part-{name}"), nodes=folded(hosts))

@@ -156,6 +156,12 @@ class Verdict:
         return (*limits, *self.required)
 
     @property
+    def excused(self) -> tuple[Message, ...]:
+        """What missed a limit or crashed, and fails no acceptance; each with its node."""
+        missed = (each.message for limit in self.contract for each in limit.excused)
+        return (*missed, *(each.excused for each in self.crashes if each.set_aside))
+
+    @property
     def missing_keys(self) -> tuple[str, ...]:
         """The keys of the inventory that would enable the judgements in `unmet`."""
         found = (str(each.fields["key"]) for line in self.unmet for each in _unknown_facts(line))
@@ -276,6 +282,7 @@ class Verdict:
             **({"stability": self.stability.as_json()} if self.stability else {}),
             "unmet": list(self.unmet),
             "faults": [fault.message for fault in self.faults],
+            **({"excused": list(self.excused)} if self.excused else {}),
             **(
                 {"stage_faults": [fault.model_dump() for fault in self.stage_faults]}
                 if self.stage_faults

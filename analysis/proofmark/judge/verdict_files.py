@@ -190,12 +190,14 @@ def _item(of: LimitOutcome) -> str:
     """Return the test case of an item of the contract."""
     head = f"<testcase{_attributes([('classname', 'contract'), ('name', of.name)])}"
     element = _ELEMENTS.get(_word(of))
+    named = "".join(f"{_text(each.message)}\n" for each in of.excused)
+    printed = f"<system-out>{named}</system-out>" if named else ""
     if element is None:
-        return f"{head}/>\n"
+        return f"{head}>{printed}</testcase>\n" if printed else f"{head}/>\n"
     waiver = of.waiver
     why = [f"waived by {waiver.by} on {waiver.date}: {waiver.reason}"] if waiver else []
     message = "; ".join([of.outcome, *why, *map(str, of.not_evaluated)])
-    return f"{head}><{element}{_attributes([('message', message)])}/></testcase>\n"
+    return f"{head}><{element}{_attributes([('message', message)])}/>{printed}</testcase>\n"
 
 
 def _faulty(fault: NodeFault) -> str:

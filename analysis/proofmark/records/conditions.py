@@ -3,8 +3,9 @@
 They are checked with the reports of each node before and after its job (``nodes/``) and with the
 journal of its mode, so that a run can be judged again on another machine. Without a report before
 and one after the job a step is INVALID; only a model of a machine has no nodes. A single fact that
-a report does not have makes nothing INVALID, with one exception: if a partition that is not
-emulated has ``firmware``, the mode must be proven for the boot in which a step ran.
+a report does not have makes nothing INVALID if like nodes lack it as well (`probe_gaps`), with one
+exception: if a partition that is not emulated has ``firmware``, the mode must be proven for the
+boot in which a step ran.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.host_names import HostTable, canonical, same_host
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.plan.plan import Step
+from proofmark.records.probe_gaps import probe_gaps
 from proofmark.records.scratch_files import mount_of
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.job_on_node import JobOnNode
@@ -37,7 +39,8 @@ class Conditions:
 
     def __init__(self, run: Run, site: Site, nodes: Mapping[str, Node]) -> None:
         self._nodes = nodes
-        self._table = HostTable.of(nodes)
+        self._gaps = probe_gaps(nodes)
+        self._table = HostTable.reported(nodes)
         self._further = reported_names(run, site)
         self._reporting: dict[str, dict[str, None]] = {}  # nodes by the names that they may report
         for host in nodes:
@@ -139,6 +142,7 @@ class Conditions:
         facts = job.provenance.facts
         if job.provenance.invalid:
             yield job.provenance.invalid
+        yield from self._gaps.get((host, job.name), ())
         yield from self._other_mode(mode, host, facts)
         yield from self._other_file_system(step, host, facts)
 

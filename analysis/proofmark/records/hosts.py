@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from proofmark.common.host_names import HostTable, ReportedNames, same_host
+from proofmark.common.host_names import (
+    HostTable,
+    ReportedNames,
+    canonical,
+    domain_of,
+    same_host,
+)
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 
@@ -15,11 +21,16 @@ class HostNames:
     Args:
         aliases: further names of nodes, by node. Several nodes of one machine may share its name.
         hosts: all hosts of the site: a name that several of them may report proves none of them.
+        domain: the domain that the hosts of the run share; None: it is not known.
     """
 
     def __init__(
-        self, aliases: Mapping[str, Iterable[str]] | None = None, hosts: Iterable[str] = ()
+        self,
+        aliases: Mapping[str, Iterable[str]] | None = None,
+        hosts: Iterable[str] = (),
+        domain: str | None = None,
     ) -> None:
+        self._domain = domain
         self._aliases = {node: tuple(names) for node, names in (aliases or {}).items()}
         self._table = HostTable({**{host: () for host in hosts}, **self._aliases})
         self._planned: dict[tuple[str, ...], ReportedNames] = {}
@@ -27,6 +38,10 @@ class HostNames:
     def accepts(self, node: str, reported: str) -> bool:
         """Return whether `node` of the plan may report the name `reported`."""
         known = self._table.find(node)
+        names = map(canonical, (node, *self._aliases.get(known or node, ())))
+        domain = domain_of(reported)
+        if domain and self._domain not in (None, domain) and canonical(reported) not in names:
+            return False
         if known is None:
             return same_host(node, reported)
         if any(same_host(alias, reported) for alias in self._aliases.get(known, ())):

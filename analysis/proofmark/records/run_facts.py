@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.common.host_names import HostTable
+from proofmark.common.host_names import HostTable, shared_domain
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.conditions import Conditions
 from proofmark.records.hosts import HostNames
@@ -43,7 +43,9 @@ class RunFacts:
     ) -> None:
         self.run, self.benchmarks, self.software = run, benchmarks, software
         self.partition = site.partition
-        self.names = HostNames(reported_names(run, site), site.partition_hosts)
+        self.names = HostNames(
+            reported_names(run, site), site.partition_hosts, shared_domain(nodes)
+        )
         self.conditions = Conditions(run, site, nodes)
         self.emulated = self.partition.origin in VIRTUAL
         self.origin = IMPORTED if run.plan.imported else self.partition.origin

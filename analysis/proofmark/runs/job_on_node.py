@@ -65,12 +65,16 @@ class DamagedProbe(AttemptOnNode):
     Attributes:
         code: why.
         file: the file, below the folder of the run.
+        node: the node, as the name of the file has it.
+        section: the section, or ``section.key``, with the problem; empty if it is the whole file.
         problem: what is wrong in it; empty if it is missing.
         awaited: whether it is a missing probe of the end of an attempt, which may still run.
     """
 
     code: Problem
     file: str
+    node: str = ""
+    section: str = ""
     problem: str = ""
     awaited: bool = False
 
@@ -79,4 +83,7 @@ class DamagedProbe(AttemptOnNode):
         """Why the state of the node is not proven."""
         if self.code == "missing":
             return Message("probe-missing", file=self.file)
-        return Message("probe-damaged", file=self.file, problem=self.problem)
+        damaged = Message("probe-damaged", file=self.file, problem=self.problem)
+        if not self.section:
+            return damaged
+        return Message("probe-section", text=damaged, node=self.node, section=self.section)

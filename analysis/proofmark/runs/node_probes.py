@@ -82,7 +82,7 @@ class _Attempt:
                 yield node, entry
         if not self.required:
             return
-        stored = HostTable.of(hosts)
+        stored = HostTable.reported(hosts)
         for node in self.job.nodes:
             if node in self.measured and not stored.found((node, *self.names.get(node, ()))):
                 yield node, self._damaged(self.folder / f"{node}.before", "missing")
@@ -124,7 +124,7 @@ class _Attempt:
         try:
             provenance = self._provenance(first, None, before, node)
         except _UNREADABLE_PROBE as error:
-            return [self._damaged(before, "damaged", str(error))]
+            return [self._unreadable(before, error)]
         path, last = self._last(after, [each / before.name for each in following])
         damaged: list[Entry] = []
         if isinstance(last, _Unusable):
@@ -134,7 +134,7 @@ class _Attempt:
             try:
                 provenance = self._provenance(first, last, before, node)
             except _UNREADABLE_PROBE as error:
-                damaged.append(self._damaged(path, "damaged", str(error)))
+                damaged.append(self._unreadable(path, error))
         job = JobOnNode(
             job=self.job.id, attempt=self.number, steps=self.steps, provenance=provenance
         )
@@ -156,6 +156,13 @@ class _Attempt:
     def _provenance(self, first: str, last: str | None, before: Path, node: str) -> NodeProvenance:
         path = before.with_suffix("").relative_to(self.run.folder)
         return node_provenance(first, last, f"{self.run.id}/{path}", node)
+
+    def _unreadable(self, path: Path, error: Exception) -> DamagedProbe:
+        """Return the damage of a probe that is whole, with the section that proves nothing."""
+        mistakes = error.mistakes if isinstance(error, BadInput) else ()
+        section = next((each.key for each in mistakes), "")
+        damaged = self._damaged(path, "damaged", str(error))
+        return damaged.model_copy(update={"node": path.stem, "section": one_line(section)})
 
     def _damaged(self, path: Path, code: Problem, problem: str = "") -> DamagedProbe:
         return DamagedProbe(

@@ -261,8 +261,18 @@ def unknown_parts(stated: Parts, found: Parts) -> tuple[str, ...]:
         field.name for field in fields(Parts) if field.name not in ("reserved", "rails", "adapters")
     ]
     return tuple(
-        name for name in names if getattr(stated, name) is not None and getattr(found, name) is None
+        name
+        for name in names
+        if getattr(stated, name) is not None
+        and _is_unknown(getattr(stated, name), getattr(found, name))
     )
+
+
+def _is_unknown(stated: Any, found: Any) -> bool:
+    """Return whether a stated part was not found out; modules and ports can be known in part."""
+    if not isinstance(found, tuple) or not isinstance(stated, tuple):
+        return found is None
+    return sum(map(bool, found)) < len(stated) <= len(found)
 
 
 def without(parts: Parts, names: Iterable[str]) -> Parts:

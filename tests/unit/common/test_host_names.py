@@ -8,7 +8,14 @@ import subprocess
 import pytest
 from tests.folders import PACKAGE
 
-from proofmark.common.host_names import HostTable, canonical, clashes, same_host, short_name
+from proofmark.common.host_names import (
+    HostTable,
+    canonical,
+    clashes,
+    same_host,
+    shared_domain,
+    short_name,
+)
 from proofmark.machine.on_all import one_by_one
 from proofmark.records.hosts import HostNames
 
@@ -143,3 +150,42 @@ def test_addresses_keep_all_their_parts() -> None:
         "n1",
     ]
     assert canonical("FE80:0::1") == "fe80::1"
+
+
+@pytest.mark.parametrize(
+    ("reported", "domain"),
+    [
+        ((), None),
+        (("10.0.0.5",), None),
+        (("n1", "n2"), ""),
+        (("n1.site", "n2.SITE."), "site"),
+        (("n1", "n2", "n3.evil.example"), ""),
+        (("n1.site", "n2.site", "n3.evil.example"), "site"),
+        (("n1.site", "n2.evil.example"), ""),
+        (("n3.site",), "site"),
+    ],
+)
+def test_the_domain_that_hosts_share(reported: tuple[str, ...], domain: str | None) -> None:
+    assert shared_domain(reported) == domain
+
+
+@pytest.mark.parametrize("domain", ["", "site"])
+def test_a_host_of_another_domain_is_another_host(domain: str) -> None:
+    others = [f"n{number}.{domain}".rstrip(".") for number in (1, 2)]
+    reported = [*others, "n3.evil.example"]
+    planned = ["n1", "n2", "n3"]
+    names = HostNames(hosts=planned, domain=shared_domain(reported))
+    assert names.accepts("n1", others[0])
+    assert not names.accepts("n3", "n3.evil.example")
+    assert names.wrong_host(planned, reported) == ("ran on n3.evil.example, planned on n[1-3]")
+    table = HostTable.reported(reported)
+    assert [table.find(name) for name in planned] == [*others, None]
+    assert table.find("n3.evil.example") == "n3.evil.example"
+    assert HostTable({each: () for each in planned}, domain).find("n3.evil.example") is None
+
+
+def test_a_declared_name_may_have_another_domain() -> None:
+    names = HostNames({"n3": ["n3.ib.example"]}, ["n3"], domain="site")
+    assert names.accepts("n3", "n3.ib.example")
+    assert names.accepts("n3", "n3.site")
+    assert names.accepts("n3", "n3")

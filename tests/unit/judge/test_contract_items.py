@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -20,11 +21,14 @@ from tests.unit.judge.test_verdict import record
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record
 from proofmark.report.run_data import gather
 from proofmark.report.short.sheet import ALLOWANCES
+from proofmark.report.short.sheet_exceptions import exceptions_part
 from proofmark.report.short.sheet_limits import limit_rows, limits_part
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run, site_of
@@ -96,6 +100,34 @@ class TestRules:
         assert (limit.outcome, limit.nodes) == (outcome, (10 - bad, 10))
         assert found.counts["FAIL"] == (bad if outcome == "FAIL" else 0)
         assert found.counts["UNJUDGED"] >= (0 if outcome == "FAIL" else bad)
+
+    def test_each_node_that_the_share_excuses_is_named(self, known: Known) -> None:
+        """Two nodes have no peers: only the item compares the one at 1 % of the value."""
+        records = [record(1, node="n1", value=120), record(1, node="n2", value=1)]
+        found = verdict(known, records, limits=[item("7", where={"size": 1}, nodes=0.5)])
+        (limit,) = found.contract
+        assert limit.outcome == "PASS"
+        ((excused),) = limit.excused
+        assert (excused.node, excused.value, excused.unit) == ("n2", 1, "MB/s")
+        (named,) = found.excused
+        assert named.startswith("n2: fake rate size=1 1 MB/s misses item 7 and is excused: ")
+        assert "1 of 2 nodes meet the item" in named
+        written = found.head()
+        assert written["excused"] == [named]
+        assert written["limits"][0]["excused"][0]["node"] == "n2"
+        assert any("n2: fake rate" in line for line in ending(found, "r", "f"))
+        text = io.StringIO()
+        write_junit(text, found)
+        suite = ElementTree.fromstring(text.getvalue())
+        (of_item,) = [each for each in suite if each.get("classname") == "contract"]
+        assert [child.tag for child in of_item] == ["system-out"]
+        assert named in (of_item[0].text or "")
+
+    def test_a_share_that_all_nodes_meet_excuses_none(self, known: Known) -> None:
+        records = [record(1, node="n1", value=120), record(1, node="n2", value=130)]
+        found = verdict(known, records, limits=[item(where={"size": 1}, nodes=0.5)])
+        assert found.excused == ()
+        assert "excused" not in found.head()
 
     def test_a_minor_item_fails_no_acceptance(self, known: Known) -> None:
         minor = item("2", where={"size": 2}, severity="minor")
@@ -197,7 +229,14 @@ def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[s
     page = page_of(run, answer)
     assert "waived by ida on 2026-11-26: a cable is ordered" in re.sub("<[^>]*>", "", page)
     assert all(f">{number}<" in page for number in outcomes)
+    (excused,) = answer.excused
+    assert "misses item 4.19 and is excused: " in excused and "waived by ida" in excused
+    assert main(["verdict", f"{run.folder}"]) == 1
+    assert excused in capsys.readouterr().out
+    assert "Missed, but excused" in page and "misses item 4.19" in page
     data = gather(run, answer)
+    (row,) = [each for each in exceptions_part(data, ALLOWANCES[0]).rows if each[0] == "EXCUSED"]
+    assert "misses item 4.19" in row[1]
     part = limits_part(data, ALLOWANCES[0])
     assert [row.outcome for row in limit_rows(data)][:5] == ["FAIL"] * 4 + ["UNJUDGED"]
     assert any("waived by ida" in cell for row in part.rows for cell in row)

@@ -193,7 +193,7 @@ def test_declared_parts_that_no_probe_can_read_are_not_judged(tmp_path: Path) ->
     silent = {"=== dimms\n": "=== dimms\n! dimms: needs root\n=== more\n"}
     _, verdict = judged(tmp_path, on_all(silent), parts=DIMMS, rate=130)
     assert named(verdict) == {} and verdict.exit_code() == 4
-    assert "n[0-7]: the declared part was not found out: memory modules" in verdict.unmet
+    assert "n[0-7]: the stated part was not found out: memory modules" in verdict.unmet
     assert verdict.counts["PASS"] == len(NODES)
 
 

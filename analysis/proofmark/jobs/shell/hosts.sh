@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # same_host PLANNED REPORTED: whether two names are one host. A name without a domain stands for any
-# domain; an address has none; upper case is lower case (proofmark.common.host_names).
+# domain; an address has none; upper case is lower case (proofmark.common.host_names). A node does not
+# know which domain the hosts of the run share: the verdict refuses a host of another one.
 same_host() {
 	[ "$1" != "$2" ] || return 0
 	# shellcheck disable=SC2018,SC2019,SC2046 # two words of the characters of host names

@@ -40,6 +40,7 @@ def section(run_data: RunData) -> Section:
         *_file_systems(run_data),
         *_before_jobs(run_data),
         *_unmet(run_data),
+        *_excused(run_data),
         *fleet_findings.blocks(run_data),
         *_retest(run_data),
         *limits.idle(run_data),
@@ -157,6 +158,12 @@ def _unmet(run_data: RunData) -> Iterator[Block]:
             paragraphs=(why,),
             items=tuple(map(localized, unmet)),
         )
+
+
+def _excused(run_data: RunData) -> Iterator[Block]:
+    """Yield what missed a limit or crashed, and fails no acceptance."""
+    if found := run_data.verdict.excused:
+        yield Block(titles=(_("Missed, but excused"),), items=tuple(map(localized, found)))
 
 
 def _retest(run_data: RunData) -> Iterator[Block]:

@@ -18,7 +18,7 @@ from proofmark.report.words import grouped
 
 Row = tuple[str, str, str]
 """The kind of an exception, what it is, and the nodes."""
-NOTE, DEGRADED, NOT_RUN = N_("NOTE"), N_("DEGRADED"), N_("NOT RUN")
+NOTE, DEGRADED, NOT_RUN, EXCUSED = N_("NOTE"), N_("DEGRADED"), N_("NOT RUN"), N_("EXCUSED")
 """The kinds of exceptions that are no verdict."""
 
 
@@ -48,6 +48,8 @@ def _exceptions(run_data: RunData) -> Iterator[Row]:
         yield step.word, f"{step.problem}{figures}", step.nodes
     for fault in verdict.unmet[1:]:  # the first one is in the step above
         yield "UNJUDGED", localized(fault), ""
+    for excuse in verdict.excused:
+        yield EXCUSED, localized(excuse), ""
     if verdict.degraded:
         missing = folded(verdict.degraded.missing)
         label = localized(verdict.degraded.label)

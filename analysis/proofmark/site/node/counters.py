@@ -16,8 +16,9 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_stream
 
 ABSENT = "absent"
-"""The value of a counter that does not exist any more."""
-
+"""The value of a counter that does not exist at one of the two readings."""
+KINDS = ("facts", "before", "after")
+"""The kinds of probes of a node: each has its counters."""
 
 RESENT, SENT = "tcp/RetransSegs", "tcp/OutSegs"
 LEAST_RESENT = 1e-3
@@ -77,10 +78,10 @@ class CounterChange(StrictModel):
 
     @property
     def is_fault(self) -> bool:
-        """Whether it shows a fault: a rise. A counter that is gone or was reset shows none."""
+        """Whether it shows a fault: a rise. A counter that is new, gone or was reset shows none."""
         numbers = self.before.isdecimal() and self.after.isdecimal()
         reset = numbers and int(self.after) < int(self.before)
-        return self.invalid and self.after != ABSENT and not reset
+        return self.invalid and ABSENT not in (self.before, self.after) and not reset
 
     def __str__(self) -> str:
         return str(self.message)
@@ -131,7 +132,15 @@ def parse_counters(text: str, source: str) -> Counters:
     Raises:
         BadInput: `text` is not one complete probe of a node.
     """
-    stream = read_stream(text, source, "facts", "before", "after")
+    return counters_of(read_stream(text, source, *KINDS))
+
+
+def counters_of(stream: Stream) -> Counters:
+    """Return the counters of a probe of a node.
+
+    Raises:
+        BadInput: it has no host name or no date.
+    """
     host, counters = stream.pairs("host"), stream.pairs("counters")
     for key in ("hostname", "date"):
         if key not in host:
@@ -183,6 +192,11 @@ def counter_differences(before: Counters, after: Counters) -> list[CounterChange
         for name, value in before.values.items()
         if after.values.get(name) != value and name not in (SENT, RESENT)
     ]
+    changes += [
+        _change(name, ABSENT, value, after.places)
+        for name, value in after.values.items()
+        if name not in before.values and name not in (SENT, RESENT)
+    ]
     if _many_resent(before, after):
         changes.append(_change(RESENT, before.values[RESENT], after.values[RESENT], {}))
     if before.boot_id != after.boot_id:
@@ -226,6 +240,8 @@ def _change(name: str, before: str, after: str | None, places: dict[str, str]) -
     backwards = rise is not None and rise < 0
     if after is None:
         meaning = Message("meaning-gone")
+    elif before == ABSENT:
+        meaning = Message("meaning-appeared")
     elif backwards:
         meaning = Message("meaning-reset")
     return CounterChange(

@@ -135,13 +135,18 @@ def parse_probe(text: str, source: str) -> NodeFacts:
             or memory.
     """
     stream = read_stream(text, source, "facts")
+    return facts_of(stream, Unread())
+
+
+def facts_of(stream: Stream, unread: Unread) -> NodeFacts:
+    """Return the facts of a probe of kind ``facts``; `unread` keeps what cannot be read.
+
+    Raises:
+        BadInput: there is no host name, processor or memory.
+    """
     for section, key in REQUIRED:
         if not stream.pairs(section).get(key):
             raise stream.wrong(f"{section}.{key}", "nothing", "the output of probe.sh")
-    return _facts(stream, Unread())
-
-
-def _facts(stream: Stream, unread: Unread) -> NodeFacts:
     host, system, smt = stream.pairs("host"), stream.pairs("system"), stream.pairs("smt")
     frequency, settings = stream.pairs("frequency"), stream.pairs("settings")
     processor = read_cpuinfo(stream.lines("cpuinfo"), system["machine"])

@@ -141,7 +141,10 @@ def read_numa(
         def value(key: str, reader: Callable[[str], T], of: str = name) -> T | None:
             return unread.read(f"numa.{of} {key}", nodes[of].get(key), reader)
 
-        index = unread.read("numa", name.removeprefix("node"), int)
+        number = name.removeprefix("node")
+        index = int(number) if number.isdecimal() and len(number) < 8 else None
+        if index is None:
+            unread.refuse("numa", number)
         cpus = value("cpulist", cpu_list) if "cpulist" in values else frozenset()
         memory = value("meminfo", size) if "meminfo" in values else 0
         distances = value("distance", lambda text: tuple(map(int, text.split())))

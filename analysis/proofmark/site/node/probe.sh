@@ -35,6 +35,11 @@ absent() { # NAME REASON: a code of probe_text.py, with its values
     printf '!%s %s%s\n' "${2%% *}" "$1" "${values%%"$newline"*}"
 }
 quote() { sed 's/^/| /'; }
+# Prints LINES. If there are none, it prints why: a section without a line and a reason is damaged.
+found() { # NAME REASON LINES
+    if [ -n "$3" ]; then printf '%s\n' "$3"
+    else absent "$1" "$2"; fi
+}
 
 # Prints the reason why FILE has no value.
 reason_of() { # FILE
@@ -165,6 +170,7 @@ identity() {
     # The time in which the counters below rose before the job.
     if { read -r since_start _ <"$proc/uptime"; } 2>/dev/null; then fact uptime_s "$since_start"; fi
     fact user "$user"
+    fact sections "$sections"
 }
 
 # Prints the sums of counters over all processors. A counter that several hardware threads share is
@@ -188,7 +194,13 @@ counter_files() { # PREFIX DIRECTORY FILES...
     for file; do
         [ -f "$file" ] || continue
         exists=yes
-        first_line "$prefix/${file#"$directory"/}" "$file"
+        name=$prefix/${file#"$directory"/}
+        line=
+        { IFS= read -r line <"$file"; } 2>/dev/null
+        case $line in
+        '' | N/A*) absent "$current.$name" "$(reason_of "$file")" ;; # "N/A (no PMA)" of InfiniBand
+        *) fact "$name" "$line" ;;
+        esac
     done
     [ -n "$exists" ] || absent "counters.$prefix" "no-file ${directory#"$root"}"
 }
@@ -197,6 +209,19 @@ counter_files() { # PREFIX DIRECTORY FILES...
 network_ports() {
     for nic in "$sys"/class/net/*; do
         if [ -e "$nic/device" ] || [ -d "$nic/bonding" ]; then echo "$nic"; fi
+    done
+}
+
+# Prints the errors and the state of the PCIe links of the network interfaces.
+pcie_counters() {
+    for nic in $(network_ports); do
+        for file in "$nic"/device/aer_dev_*; do
+            [ -r "$file" ] && awk -v name="pcie/${nic##*/}/${file##*/}" \
+                '/^TOTAL/ { print "| " name ": " $2 }' "$file"
+        done
+        for file in "$nic"/device/current_link_*; do
+            [ ! -r "$file" ] || first_line "pcie/${nic##*/}/${file##*/}" "$file"
+        done
     done
 }
 
@@ -212,16 +237,16 @@ counters() {
     fi
     counter_sums thermal "$cpus"/cpu[0-9]*/thermal_throttle/*_count
     if [ -r "$proc/interrupts" ]; then
-        awk '$1 ~ /^(MCE|THR|DFR|TRM):$/ { sum = 0
+        found counters.interrupts 'no-line /proc/interrupts' "$(awk '$1 ~ /^(MCE|THR|DFR|TRM):$/ { sum = 0
             for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++) sum += $i
-            printf "| interrupts/%s %.0f\n", $1, sum }' "$proc/interrupts"
+            printf "| interrupts/%s %.0f\n", $1, sum }' "$proc/interrupts")"
     else
         absent counters.interrupts "$(reason_of "$proc/interrupts")"
     fi
     awk '$1 ~ /^(oom_kill|pswpin|pswpout)$/ { print "| vmstat/" $1 ": " $2; found = 1 }
         END { exit !found }' "$proc/vmstat" 2>/dev/null || absent counters.vmstat "$(reason_of "$proc/vmstat")"
-    awk '$1 == "cpu" { print "| cpu/steal: " $9 + 0; exit }' "$proc/stat" 2>/dev/null ||
-        absent counters.cpu "$(reason_of "$proc/stat")"
+    found counters.cpu "$(reason_of "$proc/stat")" "$(awk '
+        $1 == "cpu" { printf "| cpu/steal: %.0f\n", $9; exit }' "$proc/stat" 2>/dev/null)"
     awk '$1 == "Tcp:" {
             for (i = 2; i <= NF; i++)
                 if (!named) name[i] = $i
@@ -231,14 +256,9 @@ counters() {
         END { exit !found }' "$proc/net/snmp" 2>/dev/null || absent counters.tcp "$(reason_of "$proc/net/snmp")"
     for nic in $(network_ports); do
         counter_files net "$sys/class/net" "$nic"/statistics/*errors
-        for file in "$nic"/device/aer_dev_*; do
-            [ -r "$file" ] && awk -v name="pcie/${nic##*/}/${file##*/}" \
-                '/^TOTAL/ { print "| " name ": " $2 }' "$file"
-        done
-        for file in "$nic"/device/current_link_*; do
-            [ ! -r "$file" ] || first_line "pcie/${nic##*/}/${file##*/}" "$file"
-        done
     done
+    [ -n "$(network_ports)" ] || absent counters.net no-hardware
+    found counters.pcie 'no-file /sys/class/net/*/device/aer_dev_fatal' "$(pcie_counters)"
     fabric=$sys/class/infiniband
     if [ -d "$fabric" ]; then
         counter_files infiniband "$fabric" "$fabric"/*/ports/*/counters/*err* \
@@ -267,7 +287,7 @@ event_log() {
     elif [ "$user" != 0 ]; then
         absent counters.ipmi root
     elif run_tool "$skip_s" ipmitool sel info; then
-        entries=$(printf '%s\n' "$lines" | awk -F': *' '/^Entries/ { print $2 }')
+        entries=$(printf '%s\n' "$lines" | awk -F': *' '/^Entries/ { print $2 + 0; exit }')
         if [ -n "$entries" ]; then fact ipmi/sel_entries "$entries"
         else absent counters.ipmi no-entries; fi
     else
@@ -279,32 +299,34 @@ event_log() {
 processors() {
     section cpuinfo
     # The first processor, and lines that are common to all processors (POWER, old ARM).
-    awk 'BEGIN { RS = ""; FS = "\n" }
+    found cpuinfo "$(reason_of "$proc/cpuinfo")" "$(awk 'BEGIN { RS = ""; FS = "\n" }
         NR == 1 || !/(^|\n)processor[ \t]*:/ { for (i = 1; i <= NF; i++) print "| " $i }' \
-        "$proc/cpuinfo" 2>/dev/null || absent cpuinfo "$(reason_of "$proc/cpuinfo")"
+        "$proc/cpuinfo" 2>/dev/null)"
     section cpuinfo_counts
-    awk -F'[ \t]*: ?' '$1 ~ /^(processor|model name|cpu|stepping|microcode|revision)$/ {
+    found cpuinfo_counts "$(reason_of "$proc/cpuinfo")" "$(awk -F'[ \t]*: ?' '
+        $1 ~ /^(processor|model name|cpu|stepping|microcode|revision)$/ {
             if ($1 == "processor") { $2 = "online" }
             count[$1 ": " $2]++ }
         END { for (pair in count) printf "| %s x %d\n", pair, count[pair] }' "$proc/cpuinfo" \
-        2>/dev/null | sort
+        2>/dev/null | sort)"
     section cpus
     # One line for each processor: number, package, core, and hardware threads of the same core.
     if [ -d "$cpus/cpu0/topology" ]; then
-        (cd "$cpus" && grep -H '' cpu[0-9]*/topology/physical_package_id \
-            cpu[0-9]*/topology/core_id cpu[0-9]*/topology/thread_siblings_list) 2>/dev/null |
+        found cpus "$(reason_of "$cpus/cpu0/topology/core_id")" "$(
+            cd "$cpus" && grep -H '' cpu[0-9]*/topology/physical_package_id \
+            cpu[0-9]*/topology/core_id cpu[0-9]*/topology/thread_siblings_list 2>/dev/null |
             awk -F'[/:]' '{ sub(/^cpu/, "", $1); seen[$1]; value[$1, $3] = $4 }
                 END { for (cpu in seen) { siblings = value[cpu, "thread_siblings_list"]
                     print "| " cpu, value[cpu, "physical_package_id"], value[cpu, "core_id"],
-                        siblings == "" ? "-" : siblings } }' | sort -n -k 2
+                        siblings == "" ? "-" : siblings } }' | sort -n -k 2)"
     else
         # Kernels before 2.6.16 have it in /proc/cpuinfo only.
-        awk -F'[ \t]*: ?' '
+        found cpus "$(reason_of "$proc/cpuinfo")" "$(awk -F'[ \t]*: ?' '
             function flush() { if (cpu != "") print "| " cpu, package + 0, core == "" ? cpu : core, "-" }
             $1 == "processor" { flush(); cpu = $2; package = 0; core = "" }
             $1 == "physical id" { package = $2 }
             $1 == "core id" { core = $2 }
-            END { flush() }' "$proc/cpuinfo" 2>/dev/null || absent cpus "$(reason_of "$proc/cpuinfo")"
+            END { flush() }' "$proc/cpuinfo" 2>/dev/null)"
     fi
     section allowed
     first_line online "$cpus/online"
@@ -314,11 +336,12 @@ processors() {
     section caches
     # Every processor that shares a cache lists it; sort -u prints it once.
     if [ -d "$cpus/cpu0/cache/index0" ]; then
-        (cd "$cpus" && grep -H '' cpu[0-9]*/cache/index*/level cpu[0-9]*/cache/index*/type \
-            cpu[0-9]*/cache/index*/size cpu[0-9]*/cache/index*/shared_cpu_list) 2>/dev/null |
+        found caches "$(reason_of "$cpus/cpu0/cache/index0/level")" "$(cd "$cpus" &&
+            grep -H '' cpu[0-9]*/cache/index*/level cpu[0-9]*/cache/index*/type \
+            cpu[0-9]*/cache/index*/size cpu[0-9]*/cache/index*/shared_cpu_list 2>/dev/null |
             awk -F'[/:]' '{ key = $1 "/" $3; seen[key]; value[key, $4] = $5 }
                 END { for (key in seen) print "| L" value[key, "level"], value[key, "type"],
-                    value[key, "size"], value[key, "shared_cpu_list"] }' | sort -u
+                    value[key, "size"], value[key, "shared_cpu_list"] }' | sort -u)"
     else
         absent caches "$(reason_of "$cpus/cpu0/cache/index0")"
     fi
@@ -354,9 +377,10 @@ memory() {
     section numa
     nodes=$sys/devices/system/node
     if [ -d "$nodes/node0" ]; then
-        (cd "$nodes" && grep -H '' node[0-9]*/cpulist node[0-9]*/distance &&
+        found numa "$(reason_of "$nodes/node0/meminfo")" "$( (cd "$nodes" &&
+            grep -H '' node[0-9]*/cpulist node[0-9]*/distance &&
             grep -H MemTotal node[0-9]*/meminfo) 2>/dev/null |
-            sed 's|^\(node[0-9]*\)/\([a-z]*\):\(Node [0-9]* MemTotal: *\)\{0,1\}|\| \1 \2: |'
+            sed 's|^\(node[0-9]*\)/\([a-z]*\):\(Node [0-9]* MemTotal: *\)\{0,1\}|\| \1 \2: |')"
     else
         absent numa "$(reason_of "$nodes/node0")"
     fi
@@ -373,6 +397,9 @@ memory() {
 control_groups() {
     section cgroup
     if [ ! -r "$proc/self/cgroup" ]; then absent cgroup "$(reason_of "$proc/self/cgroup")"; return; fi
+    found cgroup no-limit "$(group_limits)"
+}
+group_limits() {
     groups=$sys/fs/cgroup
     while IFS=: read -r _ kinds path; do
         case ",$kinds," in
@@ -473,8 +500,11 @@ system() {
     else whole_file os "$root/etc/redhat-release"; fi
     section virtual
     if detect=$(tool systemd-detect-virt); then
-        fact machine "$(bounded "$skip_s" "$detect" --vm 2>/dev/null)"
-        fact container "$(bounded "$skip_s" "$detect" --container 2>/dev/null)"
+        # It prints "none" for none.
+        found virtual.machine 'tool-silent systemd-detect-virt' \
+            "$(bounded "$skip_s" "$detect" --vm 2>/dev/null | sed -n '1s/^/| machine: /p')"
+        found virtual.container 'tool-silent systemd-detect-virt' \
+            "$(bounded "$skip_s" "$detect" --container 2>/dev/null | sed -n '1s/^/| container: /p')"
     else
         absent virtual 'no-tool systemd-detect-virt'
     fi
@@ -502,6 +532,11 @@ case $kind in
 facts | before | after) ;;
 *) echo "probe.sh: unknown kind '$kind'; accepted: facts, before, after" >&2; exit 3 ;;
 esac
+# The sections of this kind, in their order. Each is printed, with lines or with why it has none.
+sections='host load counters busy'
+[ "$kind" != facts ] || sections="host system cmdline os virtual mounts limits modules \
+vulnerabilities clock cpuinfo cpuinfo_counts cpus allowed caches lscpu topology smt frequency \
+meminfo numa settings cgroup dmi devicetree dimms sockets nics fabric load counters busy"
 began=$(uptime_now)
 first=$(sample)
 printf 'proofmark-probe 1 %s\n' "$kind"

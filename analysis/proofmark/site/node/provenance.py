@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from proofmark.common.errors import bad_input
 from proofmark.common.message import Message, joined
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.counters import (
+    KINDS,
     CounterChange,
     Counters,
     counter_differences,
+    counters_of,
     disturbance,
-    parse_counters,
 )
-from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.facts import NodeFacts, facts_of
+from proofmark.site.node.probe_sections import COUNTERS, INFORMATION, check_sections, groups_of
+from proofmark.site.node.probe_text import read_stream
+from proofmark.site.node.unread import Unread
 
 
 class NodeProvenance(StrictModel):
@@ -46,13 +49,12 @@ def node_provenance(before: str, after: str | None, source: str, node: str = "")
         node: the name of the node in the inventory; empty: the name that it reports.
 
     Raises:
-        BadInput: a probe is not complete, or the two are of different nodes.
+        BadInput: a probe is not complete, states nothing in a section, or has nothing in a section
+            of which no value can be read; the two have different groups of counters, or are of
+            different nodes.
     """
-    facts = parse_probe(before, f"{source}.before")
-    first = parse_counters(before, f"{source}.before")
-    last = None if after is None else parse_counters(after, f"{source}.after")
-    if last is not None and last.hostname != first.hostname:
-        raise bad_input(f"{source}.after", "hostname", last.hostname, first.hostname)
+    facts, first = _first(before, f"{source}.before")
+    last = None if after is None else _last(after, f"{source}.after", first)
     if node and node != facts.hostname:
         facts = facts.model_copy(update={"hostname": node, "reported": facts.hostname})
         first = first.model_copy(update={"hostname": node})
@@ -65,3 +67,39 @@ def node_provenance(before: str, after: str | None, source: str, node: str = "")
         changes=tuple(counter_differences(first, last)) if last else (),
         disturbances=tuple(filter(None, map(disturbance, readings))),
     )
+
+
+def _first(text: str, source: str) -> tuple[NodeFacts, Counters]:
+    """Return the facts and the counters of the probe before a job."""
+    stream, unread = read_stream(text, source, "facts"), Unread()
+    check_sections(stream)
+    facts = facts_of(stream, unread)
+    for section in unread.garbled:
+        found = next(text for name, text in unread.values.items() if _section(name) == section)
+        raise stream.wrong(section, f"no value that can be read: {found!r}", "one or more")
+    return facts, counters_of(stream)
+
+
+def _section(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _last(text: str, source: str, first: Counters) -> Counters:
+    """Return the counters of the probe after a job; it has all groups that `first` has."""
+    stream = read_stream(text, source, *KINDS)
+    check_sections(stream)
+    last = counters_of(stream)
+    if last.hostname != first.hostname:
+        raise stream.wrong("hostname", last.hostname, first.hostname)
+    for group in sorted(groups_of(first.values) ^ groups_of(last.values)):
+        if group in INFORMATION:
+            continue
+        lacking, when = (last, "after") if group in groups_of(first.values) else (first, "before")
+        reason = lacking.absent.get(f"{COUNTERS}.{group}", "no value")
+        raise stream.wrong(
+            f"{COUNTERS}.{group}", f"{when} the job: {reason}", "it at both readings"
+        )
+    for section in ("load", "busy"):
+        if (section in first.absent) != (section in last.absent):
+            raise stream.wrong(section, "it at one of the readings only", "it at both")
+    return last

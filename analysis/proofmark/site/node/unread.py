@@ -21,24 +21,39 @@ class Unread:
 
     Attributes:
         values: the text that was found, by the name of the value: ``section.key``.
+        sections: the number of values that were read in each section, and of those that cannot be.
     """
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
+        self.sections: dict[str, tuple[int, int]] = {}
 
     def read(self, name: str, text: str | None, reader: Callable[[str], T]) -> T | None:
         """Return `reader` of `text`; None if there is no text, or if `reader` refuses it."""
         if text is None:
             return None
         try:
-            return reader(text)
+            value = reader(text)
         except (ArithmeticError, LookupError, ValueError):
             self.refuse(name, text)
             return None
+        self._count(name, 0)
+        return value
 
     def refuse(self, name: str, text: str) -> None:
         """Keep `text` as a value that cannot be read."""
+        self._count(name, 1)
         self.values[one_line(name)] = one_line(text)[:LONGEST]
+
+    def _count(self, name: str, refused: int) -> None:
+        section = name.partition(".")[0]
+        read, before = self.sections.get(section, (0, 0))
+        self.sections[section] = read + 1, before + refused
+
+    @property
+    def garbled(self) -> tuple[str, ...]:
+        """The sections of which no value can be read."""
+        return tuple(name for name, (read, refused) in self.sections.items() if read == refused)
 
 
 def finite(text: str) -> float:
