@@ -64,7 +64,6 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "sign": [("sign RUN --key KEY", 3)],
     "verify": [("verify RUN --signers SIGNERS", 3)],
     "rerun": [("rerun RUN 1", 3)],
-    "stage keep-inputs": [("stage keep-inputs RUN", 0)],
     "stage record-software": [("stage record-software RUN", 3)],
     "stage execute": [("stage execute RUN", 3)],
     "stage collect": [("stage collect RUN", 0)],
@@ -409,7 +408,7 @@ def test_the_table_of_the_docs_has_all_commands_with_their_rights() -> None:
             continue
         expected = {
             Rights.OF_OWNER: "the owner",
-            Rights.OF_ROOT: "root, the owner reads",
+            Rights.OF_ROOT: "root",
             Rights.NONE: "refused",
         }
         assert user.startswith(expected[command.rights]), name
