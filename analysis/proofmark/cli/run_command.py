@@ -9,10 +9,12 @@ from functools import partial
 
 from proofmark.cli.amounts import above_zero
 from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.command_inputs import site_arguments
 from proofmark.cli.evidence import COLLECT
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
-from proofmark.cli.site import node_names
+from proofmark.cli.site import inventory_of, node_names
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.files import read_json
 from proofmark.common.input_limits import MAX_WAIT_S
@@ -44,7 +46,7 @@ from proofmark.runs.run import (
 )
 from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
-from proofmark.site.inventory import Site
+from proofmark.site.inventory import Site, load_site
 from proofmark.site.stability_terms import JobCause
 from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
@@ -180,11 +182,23 @@ def _causes(run: Run, jobs: Sequence[JobRun]) -> Sequence[JobCause | None]:
     return causes_of(run, jobs)
 
 
+def _collect_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    site_arguments(parser)
+
+
 def collect(options: Namespace) -> int:
-    """Seal what is new in a run; return 1 if a node did not prove its state."""
+    """Seal what is new in a run; return 1 if a node did not prove its state.
+
+    With ``-i``, the run must have the limits, the contract and all other facts of that site.
+    """
     known = read_evidence(acceptance_folder(options.folder))
     evidence = seal(options.folder)
     run = evidence.run()
+    if options.inventory:
+        _refuse_other_site(
+            run, load_site(inventory_of(options), options.limit or run.plan.partition)
+        )
     print_json(
         {
             "folder": f"{evidence.folder}",
@@ -206,6 +220,29 @@ def collect(options: Namespace) -> int:
     return 1 if unproven else 0
 
 
+CHOSEN = frozenset({"provision_from", "queue", "scratch"})
+"""The facts of a partition that options of a plan replace."""
+
+
+def _refuse_other_site(run: Run, site: Site) -> None:
+    """Refuse a run whose inputs are not those of its site: the run user wrote them.
+
+    Raises:
+        BadInput: it names each key that differs.
+    """
+    sealed = site_of(run)
+    names = [name for name in type(site.partition).model_fields if name not in CHOSEN]
+    wrong = [
+        f"partition.{name}"
+        for name in names
+        if getattr(sealed.partition, name) != getattr(site.partition, name)
+    ]
+    wrong += ["contract"] if sealed.contract != site.contract else []
+    if wrong:
+        place, accepted = f"{run.files.site}", f"as in the site {site.inventory}"
+        raise BadInput(*(InputError(place, key, "another value", accepted) for key in wrong))
+
+
 COMMANDS = {
     "rerun": Command(rerun, "rerun runs/latest-local 3", _rerun_arguments, rights=Rights.NONE),
     "stage record-software": Command(
@@ -218,6 +255,10 @@ COMMANDS = {
         execute, "stage execute runs/latest-local", _execute_arguments, rights=Rights.NONE
     ),
     "stage collect": Command(
-        collect, "stage collect runs/latest-local", rights=Rights.OF_ROOT, traced=False
+        collect,
+        "stage collect runs/latest-local",
+        _collect_arguments,
+        rights=Rights.OF_ROOT,
+        traced=False,
     ),
 }
