@@ -121,20 +121,19 @@ class _Attempt:
         if isinstance(first, _Unusable):
             needed = first.code == "damaged" or self._has_measured(host)
             return [self._damaged(before, first.code, first.problem)] if needed else []
-        try:
-            provenance = self._provenance(first, None, before, node)
-        except _UNREADABLE_PROBE as error:
-            return [self._unreadable(before, error)]
         path, last = self._last(after, [each / before.name for each in following])
         damaged: list[Entry] = []
-        if isinstance(last, _Unusable):
-            if last.code != "missing" or self._has_measured(host):
-                damaged.append(self._damaged(path, last.code, last.problem))
-        else:
-            try:
-                provenance = self._provenance(first, last, before, node)
-            except _UNREADABLE_PROBE as error:
-                damaged.append(self._unreadable(path, error))
+        second = None if isinstance(last, _Unusable) else last
+        try:
+            provenance = self._provenance(first, second, before, node)
+        except _UNREADABLE_PROBE as error:
+            try:  # the second probe is the damaged one if the first is whole alone
+                provenance = self._provenance(first, None, before, node)
+            except _UNREADABLE_PROBE as of_first:
+                return [self._unreadable(before, of_first)]
+            damaged.append(self._unreadable(path, error))
+        if isinstance(last, _Unusable) and (last.code != "missing" or self._has_measured(host)):
+            damaged.append(self._damaged(path, last.code, last.problem))
         job = JobOnNode(
             job=self.job.id, attempt=self.number, steps=self.steps, provenance=provenance
         )
