@@ -10,11 +10,13 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from proofmark import __version__
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.home import ansible_constants, expanded
+from proofmark.common.strict_model import StrictModel
 
 VARIABLE = "PROOFMARK_KIT"
 """The environment variable with the folder of the kit. The plays set it for their commands."""
@@ -48,7 +50,29 @@ def kit_folder(environment: Mapping[str, str] = os.environ) -> Path:
     raise bad_input("the kit", "", f"no folder with {SUITES}", accepted)
 
 
-def kit_commit() -> str:
+class Kit(StrictModel):
+    """A state of the kit: its version, and the commit of its checkout; empty if that is not known.
+
+    Attributes:
+        version: of the Python package.
+        commit: of the checkout, in hexadecimal digits.
+    """
+
+    version: str
+    commit: str
+
+    def __str__(self) -> str:
+        """Return both in one text."""
+        return f"proofmark {self.version}" + (f", commit {self.commit}" if self.commit else "")
+
+
+@cache
+def this_kit() -> Kit:
+    """Return the state of this kit."""
+    return Kit(version=__version__, commit=_commit())
+
+
+def _commit() -> str:
     """Return the commit of the checkout of the kit; empty if it is no checkout, or without git."""
     try:
         command = ["git", "-C", f"{kit_folder()}", "rev-parse", "HEAD"]

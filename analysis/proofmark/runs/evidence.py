@@ -30,7 +30,6 @@ from typing import BinaryIO
 
 from pydantic import Field, ValidationError
 
-from proofmark import __version__
 from proofmark.common.archive import Archive, ArchiveWriter, Chain, mount, mounted, read_archive
 from proofmark.common.errors import bad_input
 from proofmark.common.files import open_regular, read_bytes, read_regular, write_whole
@@ -40,7 +39,7 @@ from proofmark.common.input_limits import (
     MAX_OUTPUT_BYTES,
     MAX_SMALL_BYTES,
 )
-from proofmark.common.kit import kit_commit
+from proofmark.common.kit import Kit, this_kit
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
 from proofmark.runs.decisions import extends
@@ -66,13 +65,6 @@ class Change(StrEnum):
     REMOVED = "removed"
     ADDED = "added"
     """The file appeared in a finished execution."""
-
-
-class Kit(StrictModel):
-    """The kit that sealed an archive: its version, and the commit of its checkout, if known."""
-
-    version: str
-    commit: str
 
 
 class Head(StrictModel):
@@ -236,7 +228,7 @@ def _head(archive: Archive, path: Path, number: int, before: str) -> Head:
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", "a tar that proofmark sealed") from None
     if head.format != FORMAT:
-        found = f"{head.format}, written by proofmark {head.kit.version} ({head.kit.commit})"
+        found = f"{head.format}, written by {head.kit}"
         raise bad_input(path, "format", found, f"{FORMAT}, or that version of the kit")
     if (head.number, head.before) != (number, before):
         found = f"number {head.number} after {head.before or 'nothing'}"
@@ -347,7 +339,7 @@ def _write(file: BinaryIO, folder: Path, known: Evidence | None) -> bool:
         sealed=datetime.now(UTC).replace(microsecond=0),
         sealed_by=user_name(os.geteuid()),
         run_by=user_name(folder.stat().st_uid),
-        kit=Kit(version=__version__, commit=kit_commit()),
+        kit=this_kit(),
         index=(0, 0),
     )
     writer.finish(head.model_dump(mode="json"))

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, write_whole
+from proofmark.common.kit import Kit, this_kit
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run_files import RunFiles
 
@@ -30,17 +31,19 @@ class Identity(StrictModel):
         run: the id of the run.
         format: the format of its folder.
         inputs: the SHA-256 of each input, by its path in the folder.
+        kit: the kit that wrote the run; None: a state that did not state it.
         sha256: the SHA-256 of the other fields. It shows an edited or a cut file.
     """
 
     run: str
     format: int
     inputs: dict[str, str]
+    kit: Kit | None = None
     sha256: str = ""
 
     def sealed(self) -> Identity:
         """Return the identity with the digest of its other fields."""
-        text = self.model_dump_json(exclude={"sha256"})
+        text = self.model_dump_json(exclude={"sha256"}, exclude_none=True)
         return self.model_copy(update={"sha256": hashlib.sha256(text.encode()).hexdigest()})
 
 
@@ -48,7 +51,7 @@ def write_identity(folder: Path) -> None:
     """Write ``run.json`` of the run in `folder`, whose inputs are complete."""
     files = RunFiles(folder)
     inputs = {files.link(path): _digest(path) for path in sorted(_present(files))}
-    _write(files, Identity(run=folder.name, format=FORMAT, inputs=inputs))
+    _write(files, Identity(run=folder.name, format=FORMAT, inputs=inputs, kit=this_kit()))
 
 
 def add_input(folder: Path, path: Path) -> None:
@@ -131,7 +134,7 @@ def identity_of(folder: Path) -> Identity:
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", accepted) from None
     if identity.format != FORMAT:
-        found = f"{identity.format}, the format of another version of the kit"
+        found = f"{identity.format}, written by {identity.kit or 'another version of the kit'}"
         raise bad_input(path, "format", found, f"{FORMAT}; {_NEW_RUN}")
     if identity != identity.sealed():
         raise bad_input(path, "sha256", "changed after the kit wrote the file", accepted)

@@ -66,7 +66,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "rerun": [("rerun RUN 1", 3)],
     "stage record-software": [("stage record-software RUN", 3)],
     "stage execute": [("stage execute RUN", 3)],
-    "stage collect": [("stage collect RUN", 0)],
+    "stage collect": [("stage collect RUN", 0), ("stage collect RUN -i SITE -l phi", 3)],
     "telemetry": [("telemetry RUN --once -i SITE", 0)],
     "modes": [
         ("modes check RUN -i SITE --mode hemisphere-flat", 0),
@@ -83,7 +83,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         ("scratch clean RUN -i SITE", 0),
     ],
     "gate": [(f"gate check {SITE} --runs RUNS", None), ("gate status -i SITE", 0)],
-    "stage gate-decide": [("stage gate-decide RUN", 0)],
+    "stage gate-decide": [("stage gate-decide RUN", 3)],
     "stage check-programs": [("stage check-programs RUN -i SITE", 0)],
     "install": [("install RUN -i SITE --from preinstalled --check", 3)],
     "stage build-program": [("stage build-program none", 3)],
@@ -276,6 +276,18 @@ def test_root_opens_nothing_of_the_run_of_another_user(
         assert attacker.logins == [], words
     secret = phi.folder / "canary"
     assert [path.name for path in secret.iterdir()] == ["secret"]
+
+
+@pytest.mark.fault("inputs-of-run-user")
+@pytest.mark.parametrize("changed", [False, True])
+def test_inputs_that_are_not_those_of_the_site_are_refused(
+    starter: subprocess.Popen[str], phi: Phi, attacked: Run, changed: bool
+) -> None:
+    """The run user lowers a limit before root seals the inputs. The control changes nothing."""
+    run = attacked if changed else phi.run(run_id="same", owner=NOBODY.pw_uid)
+    code, said, _ = called(starter, phi, run, "stage collect RUN -i SITE -l phi")
+    assert code == (3 if changed else 0), said
+    assert ("partition.firmware: found another value" in said) is changed
 
 
 def test_the_hook_sees_what_root_opens(starter: subprocess.Popen[str], phi: Phi) -> None:
