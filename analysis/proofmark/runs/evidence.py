@@ -43,6 +43,7 @@ from proofmark.common.kit import Kit, this_kit
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
 from proofmark.runs.decisions import extends
+from proofmark.runs.format import check_inputs
 from proofmark.runs.job_files import JobFiles
 from proofmark.runs.nodes import node_name, node_text, probed_nodes
 from proofmark.runs.owner import as_owner, foreign_owner, user_name
@@ -289,8 +290,9 @@ def seal(folder: Path) -> Evidence:
     A second call without a change makes no archive. After a kill, the next call makes the archive.
 
     Raises:
-        BadInput: the folder is no run or cannot be read, an archive cannot be written, a limit of
-            size is exceeded, or another process seals this run.
+        BadInput: the folder is no run or cannot be read, its inputs were changed before the first
+            seal, an archive cannot be written, a limit of size is exceeded, or another process
+            seals this run.
     """
     resolved = folder.resolve()
     target = acceptance_folder(resolved)
@@ -327,6 +329,8 @@ def _write(file: BinaryIO, folder: Path, known: Evidence | None) -> bool:
     """Write the next archive of the run in `folder`; return whether there is something new."""
     writer = ArchiveWriter(file, int(time.time()))
     with as_owner(folder):
+        if known is None:
+            check_inputs(folder)
         _Sealing(folder, writer, known.chain if known else Chain([])).all()
     if writer.empty:
         return False
