@@ -23,6 +23,7 @@ from proofmark.plan.rolling import growth, rolling_digest, steps_of_several
 from proofmark.runs.acceptance import is_signed
 from proofmark.runs.attempts import has_result
 from proofmark.runs.disturbed_steps import pending, repeats_of_job
+from proofmark.runs.evidence import acceptance_folder
 from proofmark.runs.format import write_identity
 from proofmark.runs.growth import add_growth
 from proofmark.runs.latest import Link, is_reserved, point
@@ -251,7 +252,8 @@ def _finished(run: Run) -> bool:
     if run.plan.stability:
         return is_signed(run.folder)
     have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
-    if not have or not run.files.verdict.exists():
+    verdict = RunFiles(acceptance_folder(run.folder)).verdict
+    if not have or not verdict.exists():
         return False
     jobs = (job for group in run.plan.to_run() for job in group.jobs)
     return not any(pending(repeats_of_job(run.files, job.id).values()) for job in jobs)

@@ -35,8 +35,9 @@ from proofmark.judge.twin_error import figures_of, model_error_of
 from proofmark.judge.twin_predictions import expected_of
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Record, Records
-from proofmark.report.write import write_report
+from proofmark.report.products import write_products
 from proofmark.runs.cost_history import measured_cost
+from proofmark.runs.evidence import seal
 from proofmark.runs.format import write_identity
 from proofmark.runs.predicted import Expected, PredictedFigure, read_expected
 from proofmark.runs.run import Run, open_run, site_of
@@ -376,7 +377,7 @@ class TestNeverTogether:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         run = twin_run(site, measured=rates(1))
-        write_report(run, judge_and_write(run))
+        write_products(seal(run.folder).run(), summary=False)
         assert accept(run, keys, "--reason", "a model") == 3
         message = capsys.readouterr().err
         assert "origin: found predicted; accepted: measured figures" in message

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench.trend import shares
 from tests.fixtures.kit import examples
-from tests.fixtures.past_runs import Value, run_id, write_past_run
+from tests.fixtures.past_runs import Value, run_id, write_evidence, write_past_run
 
 from proofmark.cases.reference import Metric
 from proofmark.judge.shared_traits import differences
@@ -234,7 +234,7 @@ class TestReading:
             path.rename(tmp_path / "other.json")
             path.symlink_to(tmp_path / "other.json")
         if damage == "time":
-            (folder / "nodes" / "n1.json").unlink()
+            write_evidence(folder, {}, {})
         damaged = {
             "cut": text[: len(text) // 2],
             "word": text.replace("UNJUDGED", "GREAT").replace('"GREAT": 1', '"UNJUDGED": 1'),
@@ -255,8 +255,7 @@ class TestReading:
 
     def test_a_damaged_node_leaves_the_figures(self, tmp_path: Path) -> None:
         folder = write_past_run(tmp_path, 0, [Value("copy", (1.0,))])
-        (folder / "nodes" / "n1.json").write_text("{")
-        (folder / "software.json").unlink()
+        write_evidence(folder, {}, {"n1.json": "{"})
         run = read_past_run(folder)
         assert isinstance(run, PastRun)
         notes = ("nodes/n1.json is damaged", "software.json is missing or damaged")

@@ -37,6 +37,7 @@ from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short import fonts
 from proofmark.report.write import write_report, write_summary
+from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run
 from proofmark.site.accepted_baseline import Capacity
 from proofmark.site.installed_parts import missing_parts
@@ -95,8 +96,10 @@ def values_of(document: object) -> Iterator[str]:
 def data_of(run: Run, verdict: Verdict) -> set[tuple[str, str]]:
     """Return the pairs of words that the data of a run have: facts, names, sources of limits."""
     texts: list[str] = []
-    for path in (run.files.plan, run.files.software, *run.folder.glob("nodes/*.json")):
+    for path in (run.files.plan, run.files.software):
         texts += values_of(json.loads(path.read_bytes()))
+    for node in nodes_of(run).values():
+        texts += values_of(node.model_dump(mode="json"))
     for result in verdict.results:
         record = result.record
         texts.append(f"{record.case} {record.benchmark} {record.metric}")
@@ -184,22 +187,6 @@ def test_the_summary_has_no_english_text(run: tuple[Run, Verdict]) -> None:
     assert '<td class="word FAIL">불합격 (FAIL)</td>' in text
     pages = PdfReader(printed).pages
     assert "무효 (INVALID)" in "".join(each.extract_text() for each in pages)
-
-
-def test_a_backslash_is_no_won_sign_in_the_summary(run: tuple[Run, Verdict]) -> None:
-    """NanumGothic draws a won sign for it; the command with the digest would be wrong on paper."""
-    with in_language("ko"):
-        _, printed = write_summary(gather(*run))
-    fonts: set[str] = set()
-
-    def visit(text: str, _page: object, _place: object, font: dict[str, str], _size: float) -> None:
-        if "\\" in text:
-            fonts.add(font["/BaseFont"])
-
-    for each in PdfReader(printed).pages:
-        each.extract_text(visitor_text=visit)
-    assert fonts
-    assert all("DejaVu" in font for font in fonts)
 
 
 def test_a_bad_node_has_its_next_step_in_korean(tmp_path: Path) -> None:

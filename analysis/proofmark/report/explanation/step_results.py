@@ -141,7 +141,7 @@ def _identity(fields: Mapping[str, Any]) -> str:
 
 def _judged(context: Context) -> tuple[dict[str, Judged], str]:
     """Return the results of the written verdict by figure, and where they come from."""
-    path = context.run.files.verdict
+    path = context.run.products.verdict
     report = PrintedCommand("proofmark", "report", _folder(context.run))
     try:
         content = read_bytes(path, MAX_OUTPUT_BYTES)
