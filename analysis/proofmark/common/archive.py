@@ -37,6 +37,7 @@ PROBLEMS = {
     "special": "not a regular file",
     "large": "too large",
     "unreadable": "unreadable",
+    "name": "a name that is not UTF-8",
 }
 """Why an entry has no content: the kinds, with their texts."""
 

@@ -370,6 +370,8 @@ def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:
 
 _MANY = 500
 """The number of nodes that are written together."""
+_PART = 32 << 20
+"""Bytes of a folder that are in memory together."""
 
 
 class _Sealing:
@@ -395,16 +397,24 @@ class _Sealing:
         Raises:
             BadInput: the run exceeds a limit of size, or a folder cannot be listed.
         """
-        waiting, seen = [""], {RunFiles(Path()).nodes.name}
+        files = RunFiles(Path())
+        waiting, seen = [""], {files.nodes.name}
         while waiting:
             folder = waiting.pop()
             seen.add(folder)
             names = _listing(self._place(folder))
             if not folder:
                 names = {name: kind for name, kind in names.items() if name not in NOT_SEALED}
-            inner = sorted(name for name, kind in names.items() if kind == "folder")
-            waiting += (f"{folder}/{name}" if folder else name for name in reversed(inner))
-            self._compare(folder, {name: names[name] for name in names.keys() - inner})
+                names |= {files.journal.name: _INNER} if self._journals else {}
+            for name in sorted(names, reverse=True):
+                if names[name] == _INNER:
+                    inner = f"{folder}/{name}" if folder else name
+                    if os.access(self._place(inner), os.R_OK | os.X_OK, effective_ids=True):
+                        waiting.append(inner)
+                        del names[name]
+                    else:  # a program may have left a folder that nobody can enter
+                        names[name] = "unreadable"
+            self._compare(folder, names)
         for folder in self._folders.keys() - seen:
             self._compare(folder, {})
 
@@ -427,10 +437,12 @@ class _Sealing:
         unread: dict[str, str] = {}
         gone: list[str] = []
         kept: dict[str, str] = {}
+        held = 0
         for name in sorted({*before, *names}):
             path = prefix + name
-            content, problem = _content(self._place(path)) if name in names else (None, "")
-            problem = problem or names.get(name, "")
+            content, problem = None, names.get(name, "")
+            if name in names and not problem:
+                content, problem = _content(self._place(path))
             self._count(content)
             if name not in before:
                 allowed = not (before and _EXECUTION.search(folder))
@@ -448,7 +460,11 @@ class _Sealing:
                 unread[name] = problem
             elif content is not None:
                 files[name] = content
-            else:
+                held += len(content)
+                if held > _PART:
+                    self._writer.add(folder, files, {})
+                    files, held = {}, 0
+            elif name in before:
                 gone.append(path)
         if files or unread or folder not in self._folders:
             self._writer.add(folder, files, unread)
@@ -464,8 +480,14 @@ class _Sealing:
             raise bad_input(self._root, "", found, accepted)
 
 
+_INNER = "folder"
+"""What `_listing` has for a folder."""
+
+
 def _listing(folder: Path) -> dict[str, str]:
-    """Return the entries of a folder, each with ``folder`` or the kind of its problem, or "".
+    """Return the entries of a folder, each with `_INNER` or the kind of its problem, or "".
+
+    A name that is not UTF-8 is escaped, and its entry is not read.
 
     Raises:
         BadInput: the folder cannot be listed.
@@ -474,13 +496,16 @@ def _listing(folder: Path) -> dict[str, str]:
     try:
         with os.scandir(folder) as entries:
             for each in entries:
-                if each.is_symlink():
+                name = os.fsencode(each.name).decode("utf-8", "backslashreplace")
+                if name != each.name:
+                    kind = "name"
+                elif each.is_symlink():
                     kind = "link"
                 elif each.is_dir():
-                    kind = "folder"
+                    kind = _INNER
                 else:
                     kind = "" if each.is_file() else "special"
-                found[each.name] = kind
+                found[name] = kind
     except FileNotFoundError:
         return {}  # it was renamed: a step ended just now
     except OSError as error:

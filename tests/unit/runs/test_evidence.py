@@ -371,6 +371,33 @@ def test_what_cannot_be_read_is_stated_in_the_evidence(
     assert archives(run)[0].stat().st_size < 10 << 20
 
 
+@pytest.mark.parametrize("name", [b"odd\xff", b"new\nline", "µ".encode(), b"n" * 120])
+def test_odd_names_are_sealed(run: Path, name: bytes) -> None:
+    path = execution(run / "steps/0001-fake-1") / os.fsdecode(name)
+    path.write_text("x")
+    collect(run)
+    evidence = read_evidence(run)
+    assert evidence is not None
+    names = evidence.chain.names(f"{path.parent.relative_to(run)}")
+    assert os.fsencode(name).decode("utf-8", "backslashreplace") in names
+    first = archives(run)
+    collect(run)
+    assert archives(run) == first
+
+
+def test_a_large_folder_is_written_in_parts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collect(run)
+    whole = read_evidence(run)
+    assert whole is not None
+    names = {folder: whole.chain.names(folder) for folder in whole.chain.folders()}
+    shutil.rmtree(run / "evidence")
+    monkeypatch.setattr("proofmark.runs.evidence._PART", 10)
+    collect(run)
+    parts = read_evidence(run)
+    assert parts is not None
+    assert {folder: parts.chain.names(folder) for folder in parts.chain.folders()} == names
+
+
 @pytest.mark.root
 @pytest.mark.fault("run-user-swaps")
 def test_root_seals_the_run_of_another_user_where_that_user_cannot_write(run: Path) -> None:
