@@ -32,6 +32,19 @@ from proofmark.site.rated import Rated
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """Why a figure may be another one than its record says.
+
+    Attributes:
+        value: what it may be instead, in its unit; None if that is not known.
+        reason: why.
+    """
+
+    value: float | None
+    reason: Message
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a run and its site show. No judge reads anything else.
 
@@ -63,6 +76,7 @@ class Evidence:
         sources: the path of each imported output, by the step that stands for it.
         stage_faults: what failed in stages that start no job.
         waivers: of items of the contract, by the number of the item.
+        doubts: of figures, by case and metric.
     """
 
     run: str
@@ -92,6 +106,7 @@ class Evidence:
     sources: Mapping[str, str] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
+    doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
 
     @cached_property
     def figures(self) -> Aggregates:

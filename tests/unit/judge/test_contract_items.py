@@ -251,3 +251,48 @@ class TestCommand:
         assert main(["contract", "check", "-i", str(inventory)]) == 3
         printed = capsys.readouterr().err
         assert said in printed and "contract.yml" in printed
+
+    STABILITY = "stability: {days: 14, load: 0.8, restart_on: [fabric]}\nitems:\n"
+
+    @pytest.mark.parametrize(
+        ("command", "options", "named"),
+        [
+            ("plan", ["--stability-days", "30min", "--stability-load", "0.1"], ["days", "load"]),
+            ("plan", ["--stability-days", "13.99"], ["days"]),
+            ("preview", ["--stability-load", "0.79"], ["load"]),
+        ],
+    )
+    @pytest.mark.fault("contract-weakened")
+    def test_an_option_does_not_weaken_the_terms(
+        self,
+        inventory: Path,
+        capsys: pytest.CaptureFixture[str],
+        command: str,
+        options: list[str],
+        named: list[str],
+    ) -> None:
+        path = inventory / "contract.yml"
+        usual = path.read_text(encoding="utf-8")
+        path.write_text(usual.replace("items:\n", self.STABILITY), encoding="utf-8")
+        words = [command, "-i", f"{inventory}", "-l", "epyc", "--suite", "stability"]
+        assert main([*words, *options]) == 3
+        printed = capsys.readouterr().err
+        for name, agreed in (("days", "at least 14 days"), ("load", "at least 0.8")):
+            assert (f"stability_{name}: found" in printed) == (name in named)
+            assert (agreed in printed) == (name in named)
+        assert "contract.yml" in printed
+
+    @pytest.mark.parametrize(
+        "options",
+        [["--stability-days", "14"], ["--stability-days", "20", "--stability-load", "0.9"]],
+    )
+    def test_control_options_may_be_stricter_than_the_terms(
+        self, inventory: Path, options: list[str]
+    ) -> None:
+        path = inventory / "contract.yml"
+        usual = path.read_text(encoding="utf-8")
+        path.write_text(usual.replace("items:\n", self.STABILITY), encoding="utf-8")
+        words = ["plan", "-i", f"{inventory}", "-l", "epyc", "--suite", "stability"]
+        assert main([*words, *options]) == 0
+        path.write_text(usual, encoding="utf-8")
+        assert main([*words, "--stability-days", "30min", "--stability-load", "0.1"]) == 0
