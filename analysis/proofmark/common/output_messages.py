@@ -14,6 +14,9 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "item-waived": "{text}; item {number} is waived by {by} on {date}: {why}",
     "item-share": "{text}; {met} of {total} nodes meet the item, and {share} % have to",
     "item-minor": "{text}; item {number} is minor",
+    "more-not-auto": "decisions.json has further executions, but the plan is not repeats=auto",
+    "more-not-a-step": "decisions.json has further executions of no step that runs again alone",
+    "more-over-time": "decisions.json has further executions for more than the time of the plan",
     "figure-in-doubt": "{text}; not judged: {why}",
     # judge: like pairs of nodes; those of like nodes begin with peers-
     "pairs": "{nodes} like pairs",

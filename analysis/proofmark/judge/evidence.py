@@ -72,6 +72,7 @@ class Evidence:
         baseline: the accepted runs of the site; None if there are none.
         expected: the predictions of a twin. They are added to the results and judge nothing.
         more: the number of executions that ``repeats=auto`` planned, by step.
+        refused: why others that ``decisions.json`` has are not planned, by step.
         set_aside: the executions that the site sets aside, by the folder of the step.
         sources: the path of each imported output, by the step that stands for it.
         stage_faults: what failed in stages that start no job.
@@ -102,6 +103,7 @@ class Evidence:
     baseline: BaselineOfRun | None = None
     expected: Expected | None = None
     more: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, Message] = field(default_factory=dict)
     set_aside: Mapping[str, SetAside] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()

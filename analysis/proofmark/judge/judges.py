@@ -139,7 +139,9 @@ def judge(evidence: Evidence) -> Verdict:
             sanity=sanity,
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
             disturbed=() if plan.imported else disturbed_nodes(evidence.records),
-            added=() if plan.imported else tuple(added_executions(evidence.records, evidence.more)),
+            added=()
+            if plan.imported
+            else tuple(added_executions(evidence.records, evidence.more, evidence.refused)),
             stage_faults=evidence.stage_faults,
         ),
         _all_faults(

@@ -19,6 +19,7 @@ from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.references.typical import builds
+from proofmark.judge.repeats import granted_more
 from proofmark.judge.stability.sampling import items_of
 from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
@@ -112,6 +113,7 @@ def evidence_of(run: Run) -> Evidence:
     facts = {host: node.newest for host, node in probes.items() if node.jobs}
     hosts = site.partition_hosts or site.hosts
     decisions = read_decisions(files)
+    more, refused = granted_more(run.plan, decisions.more)
     circumstances = Circumstances(site, facts, software)
     return Evidence(
         run=run.id,
@@ -138,7 +140,8 @@ def evidence_of(run: Run) -> Evidence:
         looks=() if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
         baseline=BaselineOfRun(files.baseline, circumstances) if files.baseline.is_dir() else None,
         expected=read_expected(files.expected) if files.expected.exists() else None,
-        more=decisions.more,
+        more=more,
+        refused=refused,
         set_aside=decisions.set_aside,
         sources=sources_of(run),
         stage_faults=tuple(read_stage_faults(run)),

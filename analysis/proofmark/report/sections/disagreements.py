@@ -65,8 +65,16 @@ def executions(run_data: RunData) -> Iterator[Block]:
             "and a figure fails if the planned ones alone fail."
         )
         steps = (
-            _("{step}: {planned} planned, {added} added").format(
-                step=each.step, planned=each.planned, added=each.added
+            ": ".join(
+                filter(
+                    None,
+                    (
+                        _("{step}: {planned} planned, {added} added").format(
+                            step=each.step, planned=each.planned, added=each.added
+                        ),
+                        localized(each.refused) if each.refused else "",
+                    ),
+                )
             )
             for each in verdict.added
         )
