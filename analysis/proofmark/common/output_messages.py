@@ -17,6 +17,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "more-not-auto": "decisions.json has further executions, but the plan is not repeats=auto",
     "more-not-a-step": "decisions.json has further executions of no step that runs again alone",
     "more-over-time": "decisions.json has further executions for more than the time of the plan",
+    "option-replaced": "-e {option}={found} replaced {stated} of the inventory",
     "figure-in-doubt": "{text}; not judged: {why}",
     # judge: like pairs of nodes; those of like nodes begin with peers-
     "pairs": "{nodes} like pairs",

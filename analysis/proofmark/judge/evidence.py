@@ -77,6 +77,7 @@ class Evidence:
         sources: the path of each imported output, by the step that stands for it.
         stage_faults: what failed in stages that start no job.
         waivers: of items of the contract, by the number of the item.
+        replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
     """
 
@@ -108,6 +109,7 @@ class Evidence:
     sources: Mapping[str, str] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
+    replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
 
     @cached_property

@@ -143,6 +143,10 @@ def judge(evidence: Evidence) -> Verdict:
             if plan.imported
             else tuple(added_executions(evidence.records, evidence.more, evidence.refused)),
             stage_faults=evidence.stage_faults,
+            replaced=tuple(
+                Message("option-replaced", option=name, found=value or "–", stated=stated or "–")
+                for name, (stated, value) in evidence.replaced.items()
+            ),
         ),
         _all_faults(
             part_faults(facts, stated),

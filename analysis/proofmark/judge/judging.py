@@ -145,5 +145,6 @@ def evidence_of(run: Run) -> Evidence:
         set_aside=decisions.set_aside,
         sources=sources_of(run),
         stage_faults=tuple(read_stage_faults(run)),
+        replaced=site.replaced,
         waivers=read_waivers(files, run.id, site.contract),
     )

@@ -20,10 +20,12 @@ from tests.unit.judge.test_verdict import record
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.judge.judging import judge_and_write
+from proofmark.judge.ending import ending
+from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record
 from proofmark.report.run_data import gather
+from proofmark.report.sections import issues
 from proofmark.report.short.sheet import ALLOWANCES
 from proofmark.report.short.sheet_limits import limit_rows, limits_part
 from proofmark.runs.run import Run
@@ -296,3 +298,27 @@ class TestCommand:
         assert main([*words, *options]) == 0
         path.write_text(usual, encoding="utf-8")
         assert main([*words, "--stability-days", "30min", "--stability-load", "0.1"]) == 0
+
+
+@pytest.mark.fault("contract-weakened")
+def test_what_an_option_replaced_and_what_a_suite_leaves_out_is_named(tmp_path: Path) -> None:
+    """The item 9 is for a case that the suite does not have."""
+    kit = make_kit(tmp_path)
+    kit.case()
+    kit.case(name="other", suites={"long": {"sweep": {"size": 1}}})
+    kit.suites(quick={"title": "Q"}, long={"title": "L"})
+    items = [item("1"), item("9", case="other")]
+    parties = {"title": "T", "parties": {"buyer": "B"}, "items": items}
+    replaced = {"scratch_dir": ("/lustre", "/dev/shm")}
+    update = {"contract": Contract.model_validate(parties), "replaced": replaced}
+    verdict = judge_run(run := kit.run(site=kit.site().model_copy(update=update)))
+    head = verdict.head()
+    (named,) = head["replaced"]
+    assert named["text_code"] == "option-replaced"
+    assert named["text_fields"] == {
+        **{"option": "scratch_dir", "found": "/dev/shm", "stated": "/lustre"}
+    }
+    assert head["items_of_other_suites"] == ["9"]
+    lines = "\n".join(ending(verdict, "report.html", f"runs/{verdict.run}"))
+    assert "/dev/shm replaced /lustre" in lines
+    assert "/dev/shm replaced /lustre" in repr(issues.section(gather(run, verdict)))

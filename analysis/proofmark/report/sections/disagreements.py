@@ -59,6 +59,9 @@ def executions(run_data: RunData) -> Iterator[Block]:
     if verdict.disturbed:
         nodes = (f"{each.node}: {localized(each.message)}" for each in verdict.disturbed)
         yield Block(titles=(_("Nodes that are disturbed mostly"),), items=tuple(nodes))
+    if verdict.replaced:
+        caption = _("Values of the inventory that options replaced")
+        yield Block(titles=(caption,), items=tuple(map(localized, verdict.replaced)))
     if verdict.added:
         why = _(
             "These steps were run again although they had a sound execution. All executions count, "
