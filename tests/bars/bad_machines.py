@@ -16,12 +16,10 @@ from tests.bars.judged import report
 from tests.fixtures.finished import own_number, seal
 from tests.fixtures.fleet import fleet_run
 
-from proofmark.runs.decisions import add_decisions
 from proofmark.runs.run import Run
 
 HOSTS = tuple(f"n{number:02}" for number in range(8))
 REPEATS = 5
-STEP = "0001-fake"
 LEVEL = 100_000.0
 """The rate of a healthy node, MB/s. Its memory has a peak of 213 GB/s."""
 CASE: dict[str, Any] = {
@@ -117,9 +115,8 @@ class BadMachine:
             partition={**limits, **self.partition},
             baseline=baseline if self.baseline else None,
             run_id=run_id,
+            more=0 if self.picked else REPEATS - 1,
         )
-        if not self.picked:
-            add_decisions(run.files, more={STEP: REPEATS - 1})
         if self.edit:
             self.edit(run)
         return run

@@ -17,7 +17,7 @@ from proofmark.cli.amounts import above_zero, whole
 from proofmark.cli.command import Words, complete
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.auto_repeats import AutoRepeats, auto_repeats
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
@@ -31,11 +31,12 @@ from proofmark.runs.gates import reservation_of
 from proofmark.runs.run_names import NamedRun, names_of, open_names
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site
+from proofmark.site.contract_document import CONTRACT
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_site, read_sites
 from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
-from proofmark.site.stability_terms import MAX_DAYS, StabilityTerms
+from proofmark.site.stability_terms import MAX_DAYS, StabilityTerms, weaker_terms
 from proofmark.software.provider import packages_at
 
 
@@ -100,10 +101,25 @@ def _share(text: str) -> float | None:
 
 
 def _terms(options: Namespace, site: Site) -> StabilityTerms:
-    """Return the terms of a stability run: the options replace those of the contract."""
-    agreed = site.contract.stability if site.contract else StabilityTerms()
-    given = {"days": options.stability_days, "load": options.stability_load}
-    return agreed.model_copy(update={key: each for key, each in given.items() if each is not None})
+    """Return the terms of a stability run: the contract's, or stricter ones of the options.
+
+    Raises:
+        BadInput: an option asks for less than the contract.
+    """
+    signed = site.contract and site.contract.stability
+    agreed = signed or StabilityTerms()
+    options_of = {"days": options.stability_days, "load": options.stability_load}
+    given = {key: each for key, each in options_of.items() if each is not None}
+    found = agreed.model_copy(update=given)
+    if signed and (weaker := weaker_terms(signed, found.days or 0.0, found.load, found.restart_on)):
+        place = f"stability of {site.inventory / CONTRACT}"
+        raise BadInput(
+            *(
+                InputError(f"stability_{name}", "", has, f"at least {needed}, {place}")
+                for name, has, needed in weaker
+            )
+        )
+    return found
 
 
 def plan_of(

@@ -149,13 +149,14 @@ def plan(options: Namespace) -> int:
     if (refused := refusals(unjudged)) and not options.accept_unjudged:
         raise BadInput(*(replace(mistake, file=f"{site.facts}") for mistake in refused))
     refuse_unseen(site, runs)
+    site, baseline = _with_baseline(site, options.baseline)
     if probe and (warning := warning_of_probe(probe, "probe of this machine")):
         say(warning)
     run, continued = start_or_continue(
         runs,
         RunInputs(made, benchmarks, site, probe),
         Copied(
-            baseline=chosen_baseline(site.inventory, site.partition_name, options.baseline),
+            baseline=baseline,
             expected=_expected(options.expected, site) if options.expected else None,
         ),
         run_id=options.run_id,
@@ -181,6 +182,17 @@ def plan(options: Namespace) -> int:
         }
     )
     return 0
+
+
+def _with_baseline(site: Site, name: str | None) -> tuple[Site, Path | None]:
+    """Return the site, with the option if it replaces the accepted baseline, and the baseline."""
+    chosen, usual = (
+        chosen_baseline(site.inventory, site.partition_name, each) for each in (name, None)
+    )
+    if not usual or not name or chosen == usual:
+        return site, chosen
+    replaced = {**site.replaced, "baseline": (ACCEPTED, name)}
+    return site.model_copy(update={"replaced": replaced}), chosen
 
 
 def _representative(run: Run, site: Site) -> dict[str, str]:

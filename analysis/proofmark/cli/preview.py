@@ -72,7 +72,8 @@ def preview(options: Namespace) -> int:
         raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
     lines: list[str] = []
     for site in sites:
-        agreed = site.contract.stability.days if site.contract else None
+        terms = site.contract and site.contract.stability
+        agreed = terms.days if terms else None
         days = options.stability_days or agreed or DAYS
         words = Namespace(**{**vars(options), "stability_days": days})
         try:

@@ -47,7 +47,6 @@ from proofmark.runs.run import (
 from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.stability_terms import JobCause
 from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
 
@@ -175,7 +174,7 @@ def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
     return figures_of(run, search, steps)
 
 
-def _causes(run: Run, jobs: Sequence[JobRun]) -> Sequence[JobCause | None]:
+def _causes(run: Run, jobs: Sequence[JobRun]) -> Sequence[str | None]:
     """Return why jobs of a stability run failed."""
     from proofmark.judge.stability.evidence_of_jobs import causes_of  # it judges; few runs need it
 

@@ -177,7 +177,6 @@ MESSAGES: Mapping[str, str] = {
     "step-not-needed": "{step}: NOT NEEDED: {reason}",
     "job-stopped": "job {job}: {text}; {left} of {steps} steps left",
     "job-stopped-said": "job {job}: {state}: {message}; {left} of {steps} steps left",
-    "looks-damaged": "{file}: damaged lines: {lines}",
     "job-damaged": "job {job}: {problem}",
     "job-without": "job {job}: without {nodes}",
     "required-open": "{case} {metric} on {hardware}: {text}",

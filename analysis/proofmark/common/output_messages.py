@@ -15,6 +15,11 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "item-share": "{text}; {met} of {total} nodes meet the item, and {share} % have to",
     "excused": "{node}: {figure} {value} misses item {number} and is excused: {text}",
     "item-minor": "{text}; item {number} is minor",
+    "more-not-auto": "decisions.json has further executions, but the plan is not repeats=auto",
+    "more-not-a-step": "decisions.json has further executions of no step that runs again alone",
+    "more-over-time": "decisions.json has further executions for more than the time of the plan",
+    "option-replaced": "-e {option}={found} replaced {stated} of the inventory",
+    "figure-in-doubt": "{text}; not judged: {why}",
     # judge: like pairs of nodes; those of like nodes begin with peers-
     "pairs": "{nodes} like pairs",
     "pairs-alike": "like its peers: {ratio} × the median of {nodes} like pairs ({value})",
@@ -52,7 +57,13 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "archive-path": "a path that an archive must not have: {problem}",
     # stability runs
     "stability-counts": "{hours} of {wanted} h; jobs: {started} started, {finished} finished, "
-    "{running} running, failed: {failed}",
+    "{invalid} INVALID, {running} running, failed: {failed}",
+    "stability-unseen": "nobody looked at the nodes for {unseen} of {hours} h",
+    "stability-not-seen": "nobody looked at the nodes in {hours} h, or the scheduler told no state",
+    "stability-lines": "{file}: {count} lines are no look at the nodes, or not in order: {lines}",
+    "stability-damaged": "the history of jobs is damaged: {text}",
+    "stability-weaker": "the run was not that of the contract: {text}",
+    "stability-term": "{name}: {found}; the contract: {agreed}",
     "stability-ahead": "stability: {hours} h with {load} % of {nodes} nodes busy: about {jobs} "
     "jobs and {node_hours} node-hours a day; nodes of a job: {sizes}; the time begins again after "
     "a failure by: {causes}",

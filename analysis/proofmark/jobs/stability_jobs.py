@@ -32,13 +32,12 @@ from proofmark.runs.stability_log import (
     moment,
     seen_spans,
 )
-from proofmark.site.stability_terms import JobCause
 
 _REPORT_EVERY_S = 30.0
 DEPTH = 2
 """The number of jobs on a node that are submitted at a time: one runs, and one waits."""
-Causes = Callable[[Run, Sequence[JobRun]], Sequence[JobCause | None]]
-"""Returns why submissions of jobs failed; None for one that did not."""
+Causes = Callable[[Run, Sequence[JobRun]], Sequence[str | None]]
+"""Returns why submissions of jobs did not finish; None for one that did, or was withdrawn."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +75,17 @@ class Rounds:
         self._scheduler: Scheduler = scheduler(scheduler_name)
         self._site = site_of(run)
         runs = job_runs(run)
-        self._ended = [each for each in runs if not each.open]
-        self._restart = 0.0
+        self._ended, self._restart = list[JobRun](), 0.0
         self._open = {job.id: job for group in run.plan.groups for job in group.jobs}
-        for each in self._ended:
+        ended = [each for each in runs if not each.open]
+        for each in ended:
             if not each.withdrawn:
                 self._open.pop(each.job.id, None)
         self._looks, self._last = looks_at(run.files), 0.0
         self._said: tuple[object, ...] = ()
         self._moment = 0.0
         self._seconds, self.over = 0.0, False
-        self._restarts(self._ended)
+        self._take(ended)
         self.look()
 
     def supply(self) -> JobSupply:
@@ -135,17 +134,22 @@ class Rounds:
         now = time.time()
         if now - self._last < min(LOOK_S, 36 * self._test.hours):
             return
+        self._look(now)
+        self._update()
+        self._report()
+
+    def _look(self, now: float) -> None:
+        """Keep what the scheduler tells of the nodes. A node that it does not name is not seen."""
         self._last = now
         try:
             states = self._scheduler.nodes(self._test.hosts)
         except (SchedulerUnavailable, SchedulerError):
             return
         own = self._site.partition.queue.reservation
-        seen = Look(now, {node: state for node, state in states.items() if is_down(state, own)})
+        down = {node: state for node, state in states.items() if is_down(state, own)}
+        seen = Look(now, down, tuple(node for node in self._test.hosts if node not in states))
         self._looks.append(seen)
         add_look(self._run.files, seen)
-        self._update()
-        self._report()
 
     @property
     def _down(self) -> Mapping[str, str]:
@@ -165,14 +169,19 @@ class Rounds:
         ended = [each for each in job_runs(part) if not each.withdrawn]
         for each in ended:
             self._open.pop(each.job.id, None)
-        self._ended += ended
-        self._restarts(ended)
+        self._take(ended)
 
-    def _restarts(self, ended: Sequence[JobRun]) -> None:
-        """Begin the time again after the last of the failures for which the terms want it."""
-        if not self._test.restart_on:
-            return
-        for each, cause in zip(ended, self._work.causes(self._run, ended), strict=True):
+    def _take(self, ended: Sequence[JobRun]) -> None:
+        """Count jobs that ended; those that the kit withdrew only if they failed, as the verdict.
+
+        Begin the time again after the last of the failures for which the terms want it.
+        """
+        causes: Sequence[str | None] = [None] * len(ended)
+        if self._test.restart_on or any(each.withdrawn for each in ended):
+            causes = self._work.causes(self._run, ended)
+        for each, cause in zip(ended, causes, strict=True):
+            if cause or not each.withdrawn:
+                self._ended.append(each)
             if cause in self._test.restart_on:
                 self._restart = max(self._restart, each.ended)
 
@@ -182,11 +191,14 @@ class Rounds:
             spans = seen_spans(self._looks, self._ended)
             begin = max(min(started), self._restart)
             self._seconds = length(spans, begin)
-            self.over = moment(spans, begin, 3600 * self._test.hours) <= time.time()
+            now, was_over = time.time(), self.over
+            self.over = moment(spans, begin, 3600 * self._test.hours) <= now
+            if self.over and not was_over and self._last < now:
+                self._look(now)  # no time before the end is without a look
 
     def _report(self) -> None:
         """Report the counts when they changed, at least every `_REPORT_EVERY_S`."""
-        key = sum(not each.withdrawn for each in self._ended), len(self._down), self.over
+        key = len(self._ended), len(self._down), self.over
         if key == self._said and time.monotonic() - self._moment < _REPORT_EVERY_S:
             return
         self._said, self._moment = key, time.monotonic()

@@ -201,6 +201,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
             percent=percent(found.difference),
             figure=_described(verdict.results[found.figure], several=several),
         )
+    yield from map(localized, verdict.replaced)
     for each in verdict.added:
         yield _("{step}: {added} executions were added to the plan").format(
             step=each.step, added=each.added

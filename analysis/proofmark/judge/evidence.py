@@ -32,6 +32,19 @@ from proofmark.site.rated import Rated
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """Why a figure may be another one than its record says.
+
+    Attributes:
+        value: what it may be instead, in its unit; None if that is not known.
+        reason: why.
+    """
+
+    value: float | None
+    reason: Message
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a run and its site show. No judge reads anything else.
 
@@ -59,10 +72,13 @@ class Evidence:
         baseline: the accepted runs of the site; None if there are none.
         expected: the predictions of a twin. They are added to the results and judge nothing.
         more: the number of executions that ``repeats=auto`` planned, by step.
+        refused: why others that ``decisions.json`` has are not planned, by step.
         set_aside: the executions that the site sets aside, by the folder of the step.
         sources: the path of each imported output, by the step that stands for it.
         stage_faults: what failed in stages that start no job.
         waivers: of items of the contract, by the number of the item.
+        replaced: the values of the inventory that options replaced, and their values, by option.
+        doubts: of figures, by case and metric.
     """
 
     run: str
@@ -88,10 +104,13 @@ class Evidence:
     baseline: BaselineOfRun | None = None
     expected: Expected | None = None
     more: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, Message] = field(default_factory=dict)
     set_aside: Mapping[str, SetAside] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
+    replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
 
     @cached_property
     def figures(self) -> Aggregates:

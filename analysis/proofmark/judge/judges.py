@@ -34,7 +34,7 @@ from proofmark.judge.diagnosis.rail_faults import rail_faults
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
 from proofmark.judge.diagnosis.unlike_parts import unlike_parts
 from proofmark.judge.disturbed_nodes import disturbed_nodes
-from proofmark.judge.evidence import Evidence
+from proofmark.judge.evidence import Doubt, Evidence
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import measure_fleet
 from proofmark.judge.fleet.like_figures import Kinds
@@ -139,8 +139,14 @@ def judge(evidence: Evidence) -> Verdict:
             sanity=sanity,
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
             disturbed=() if plan.imported else disturbed_nodes(evidence.records),
-            added=() if plan.imported else tuple(added_executions(evidence.records, evidence.more)),
+            added=()
+            if plan.imported
+            else tuple(added_executions(evidence.records, evidence.more, evidence.refused)),
             stage_faults=evidence.stage_faults,
+            replaced=tuple(
+                Message("option-replaced", option=name, found=value or "–", stated=stated or "–")
+                for name, (stated, value) in evidence.replaced.items()
+            ),
         ),
         _all_faults(
             part_faults(facts, stated),
@@ -273,6 +279,8 @@ def judge_by_references(
                         judgement = judge_executions(
                             figures, figure, judgement, again, clear, evidence.more
                         )
+                if doubt := evidence.doubts.get((record.case, record.metric)):
+                    judgement = _in_doubt(judgement, doubt, *of)
                 # No source knows the hardware: there is nothing to compare with, nor to say.
                 if judgement.value is not None or each.reference.rule not in TYPICAL:
                     judged[each] = judgement
@@ -292,6 +300,23 @@ def _judge_item(comparison: Comparison, figure: Figure, reference: Reference) ->
     """Return the judgement of a figure by a reference, or by the rules of an item."""
     judged = comparison.judge(compared_with(reference, figure), reference)
     return with_repeats(reference, figure.values, judged)
+
+
+def _in_doubt(
+    judged: Judgement, doubt: Doubt, comparison: Comparison, figure: Figure, reference: Reference
+) -> Judgement:
+    """Return a judgement, UNJUDGED if the figure may be one with another outcome."""
+    if doubt.value is not None:
+        other = replace(figure, value=doubt.value, values=(doubt.value,), repeats={})
+        if _judge_item(comparison, other, reference).outcome == judged.outcome:
+            return judged
+    elif judged.outcome == "FAIL":
+        return judged
+    return replace(
+        judged,
+        outcome="UNJUDGED",
+        reason=Message("figure-in-doubt", text=judged.reason, why=doubt.reason),
+    )
 
 
 def _judge_some(

@@ -21,6 +21,7 @@ from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.references.typical import builds
+from proofmark.judge.repeats import granted_more
 from proofmark.judge.stability.sampling import items_of
 from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
@@ -36,7 +37,6 @@ from proofmark.runs.nodes import nodes_of
 from proofmark.runs.predicted import read_expected
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.stability_log import unread_of_stability
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.installed_parts import declared_parts
@@ -116,6 +116,7 @@ def evidence_of(run: Run) -> Evidence:
     facts = {host: node.newest for host, node in probes.items() if node.jobs}
     hosts = site.partition_hosts or site.hosts
     decisions = read_decisions(files)
+    more, refused = granted_more(run.plan, decisions.more)
     circumstances = Circumstances(site, facts, software)
     waived = read_waivers(run, site.contract)
     accepted = is_folder(files.baseline)
@@ -131,7 +132,7 @@ def evidence_of(run: Run) -> Evidence:
         facts=facts,
         probes=probes,
         family_level=partition.family_level,
-        stopped=unread_of_stability(run) if run.plan.stability else stopped_jobs(run),
+        stopped=() if run.plan.stability else stopped_jobs(run),
         rated=partition.rated_hardware,
         judge_expected=partition.expected,
         builds=builds(software, benchmarks),
@@ -145,10 +146,12 @@ def evidence_of(run: Run) -> Evidence:
         looks=() if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
         baseline=baseline,
         expected=read_expected(files.expected) if exists(files.expected) else None,
-        more=decisions.more,
+        more=more,
+        refused=refused,
         set_aside=decisions.set_aside,
         sources=sources_of(run),
         stage_faults=(*read_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
+        replaced=site.replaced,
         waivers=waived.items,
     )
 

@@ -15,15 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.common.message import Message
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import BEYOND, CONFIRMING, PLANNED_ALONE
+from proofmark.plan.plan import Plan
 from proofmark.records.columns import VIRTUAL, Execution, Records
 
 MANY = 1 / 3
 """The least share of the executions that miss a limit clearly and make the figure miss it."""
+_ROUNDING = 1e-6
+"""By which part the sum of times may exceed the time of the plan."""
 _MET = frozenset({"limit-noisy", "floor-met"})
 """The codes of the reasons of UNJUDGED figures whose median does not miss the limit."""
 
@@ -40,23 +43,56 @@ class Added:
         planned: the number of its executions up to the first sound one, and of those of
             ``repeats=auto``.
         added: the number of later ones.
+        refused: why they are not planned, although ``decisions.json`` says that they are.
     """
 
     step: str
     planned: int
     added: int
+    refused: Message = NOTHING
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
-        return {"step": self.step, "planned": self.planned, "added": self.added}
+        why = self.refused.as_json("refused") if self.refused else {}
+        return {"step": self.step, "planned": self.planned, "added": self.added, **why}
 
 
-def added_executions(records: Records, more: Mapping[str, int]) -> Iterator[Added]:
+def granted_more(plan: Plan, said: Mapping[str, int]) -> tuple[dict[str, int], dict[str, Message]]:
+    """Return the executions of ``decisions.json`` that the plan can have, and why not of others.
+
+    The run user writes this file. Only a plan of ``repeats=auto`` has further executions, of steps
+    that run again alone, and within the time that it has for them.
+
+    Args:
+        plan: of the run.
+        said: the number of further executions, by step.
+    """
+    steps = {step.id: step for step in plan.steps() if not step.reads and not step.kept}
+    granted: dict[str, int] = {}
+    refused: dict[str, Message] = {}
+    for name, count in said.items():
+        if not plan.more_repeats_s:
+            refused[name] = Message("more-not-auto")
+        elif name not in steps or count < 0:
+            refused[name] = Message("more-not-a-step")
+        else:
+            granted[name] = count
+    spent = sum(count * steps[name].wall_s for name, count in granted.items())
+    if spent > plan.more_repeats_s * (1 + _ROUNDING):
+        refused |= dict.fromkeys(granted, Message("more-over-time"))
+        return {}, refused
+    return granted, refused
+
+
+def added_executions(
+    records: Records, more: Mapping[str, int], refused: Mapping[str, Message]
+) -> Iterator[Added]:
     """Yield the steps with executions after their first sound one. No job makes such executions.
 
     Args:
         records: of a run.
         more: the number of executions that ``repeats=auto`` planned, by step.
+        refused: why further executions are not planned, by step.
     """
     if len({each.step for each in records.executions}) == len(records.executions):
         return  # no step was run again
@@ -69,7 +105,8 @@ def added_executions(records: Records, more: Mapping[str, int]) -> Iterator[Adde
         first = min((attempt for attempt, good in sound.items() if good), default=None)
         later = [attempt for attempt in sound if first is not None and attempt > first]
         if added := max(0, len(later) - _more(step, more)):
-            yield Added(step, len(sound) - added, added)
+            why = refused.get(step.partition("/")[0], NOTHING)
+            yield Added(step, len(sound) - added, added, why)
 
 
 def _more(folder: str, more: Mapping[str, int]) -> int:

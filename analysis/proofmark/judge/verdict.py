@@ -92,6 +92,7 @@ class Verdict:
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
         rolling: the state of the nodes of a rolling run; None for any other run.
         stability: the counts of a stability run; None for any other run.
+        replaced: the values of the inventory that options of the run replaced.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
             that lack a record because of it are missing in the coverage.
     """
@@ -121,6 +122,7 @@ class Verdict:
     imported: bool = False
     sanity: bool = False
     stage_faults: tuple[StageFault, ...] = ()
+    replaced: tuple[Message, ...] = ()
     rolling: RollingState | None = None
     stability: Tally | None = None
 
@@ -147,6 +149,11 @@ class Verdict:
     def contract(self) -> tuple[LimitOutcome, ...]:
         """The limits of the contract that a planned step can have figures for."""
         return tuple(each for each in self.limits if each.of_contract and each.steps)
+
+    @property
+    def other_items(self) -> list[str]:
+        """The numbers of the items of the contract that no planned step can have figures for."""
+        return [each.item.number for each in self.limits if each.item and not each.steps]
 
     @property
     def unmet(self) -> tuple[Message, ...]:
@@ -291,6 +298,12 @@ class Verdict:
             **(
                 {"disturbed": [each.as_json() for each in self.disturbed]} if self.disturbed else {}
             ),
+            **(
+                {"replaced": [each.as_json("text") for each in self.replaced]}
+                if self.replaced
+                else {}
+            ),
+            **({"items_of_other_suites": others} if (others := self.other_items) else {}),
             **({"added": [each.as_json() for each in self.added]} if self.added else {}),
             **({"crashes": [each.as_json() for each in self.crashes]} if self.crashes else {}),
             **(self.basis.as_json("basis") if self.basis else {}),

@@ -112,7 +112,7 @@ class JobFolder:
             self._submission.unlink(missing_ok=True)
         # A full disk is reported by the job that it stops; this line must not hide that.
         with suppress(OSError, BadInput), open_to_append(self._history) as file:
-            file.write(f"{_NEW_LINE if _is_cut(file) else ''}{json.dumps(line)}\n")
+            file.write(f"{cut_end(file)}{json.dumps(line)}\n")
 
     def not_run(self, scheduler: str, why: str) -> None:
         """Add to the history why the job was not submitted."""
@@ -163,7 +163,6 @@ class JobFolder:
         return text_or_empty(attempts[-1] / name, MAX_SMALL_BYTES)
 
 
-_NEW_LINE = "\n"
 MOST_DAMAGED = 5
 """The number of damaged lines that a message names."""
 _EVENT_KEYS = ("time", "scheduler", "job", "state", "reason", "without", "by_kit")
@@ -171,10 +170,10 @@ _LATER_KEYS = ("without", "by_kit")
 """Keys that a line may lack."""
 
 
-def _is_cut(file: TextIO) -> bool:
-    """Return whether the last line of `file` has no end: the process was killed."""
+def cut_end(file: TextIO) -> str:
+    """Return the end of the last line of `file` if it has none: the process was killed."""
     size = os.fstat(file.fileno()).st_size
-    return size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+    return "\n" if size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n" else ""
 
 
 def _event(line: Any) -> dict[str, str]:
@@ -187,6 +186,8 @@ def _event(line: Any) -> dict[str, str]:
     if not all(isinstance(value, str) for value in event.values()):
         raise TypeError("a value that is no text")
     State[event["state"]]
+    if not event["time"].endswith("Z"):
+        raise ValueError("a time that is not UTC")
     moment_of(event["time"])
     return event
 

@@ -1,27 +1,29 @@
 """What the controller saw of a stability run: each submission of a job, and nodes that are down.
 
 ``node-states.jsonl`` has a line for each look at the nodes. Between two looks that are too far
-apart, the controller did not look. That time counts only while a job ran.
+apart, the controller did not look. That time counts only while a job ran, and no node is known to
+be up in it. The same holds for the time beside a line that cannot be read.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 
-from proofmark.common.errors import BadInput
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import exists, open_to_append, read_bytes
 from proofmark.common.input_limits import MAX_HISTORY_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.message import Message
-from proofmark.common.moments import moment_of, seconds_of
-from proofmark.common.text import one_line
+from proofmark.common.moments import moment_of
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import MOST_DAMAGED, JobFolder
+from proofmark.runs.job_folder import JobFolder, cut_end
 from proofmark.runs.job_state import State
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
@@ -30,6 +32,8 @@ LOOK_S = 60.0
 """The time between two looks at the nodes."""
 BLIND_S = 600.0
 """Two looks that are further apart leave a time in which the controller did not look."""
+LAST_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""No time of a look is later: no calendar has it."""
 Span = tuple[float, float]
 """Begin and end, in seconds since 1970."""
 
@@ -88,14 +92,32 @@ def _final(line: Mapping[str, str]) -> bool:
 def _job_run(job: Job, lines: Sequence[Mapping[str, str]], *, still: bool) -> JobRun:
     last = lines[-1]
     state = State[last["state"]]
-    running = [_seconds(line["time"]) for line in lines if State[line["state"]] is State.RUNNING]
-    end = math.nan if still else _seconds(last["time"])
+    times = [*map(_seconds, (line["time"] for line in lines))]
+    running = [
+        time
+        for time, line in zip(times, lines, strict=True)
+        if State[line["state"]] is State.RUNNING
+    ]
+    end = math.nan if still else max(times)  # a clock that was set back makes no job shorter
     ran = state in (State.ENDED, State.ENDED_UNKNOWN, State.FAILED, State.KILLED, State.NODE_FAILED)
     # A short job can end before the first look at it.
     started = running[0] if running else end if ran or state is State.TIME_LIMIT else math.nan
     withdrawn = any(line["by_kit"] for line in lines)
-    submitted = _seconds(lines[0]["time"])
-    return JobRun(job, submitted, started, end, state, last["reason"], withdrawn, still)
+    return JobRun(job, times[0], started, end, state, last["reason"], withdrawn, still)
+
+
+def damaged_histories(run: Run) -> list[Message]:
+    """Return a message for each job whose history has lost lines: its counts are not proven."""
+    found = []
+    for group in run.plan.groups:
+        for job in group.jobs:
+            folder = JobFolder(run, job)
+            damage = folder.damage()
+            if not damage and not folder.history() and folder.files.attempts():
+                damage = f"{folder.files.history.name}: no line, although the job ran"
+            if damage:
+                found.append(Message("job-damaged", job=job.id, problem=damage))
+    return found
 
 
 def _seconds(time: str) -> float:
@@ -104,50 +126,90 @@ def _seconds(time: str) -> float:
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the nodes: the time in seconds since 1970, and those that are down."""
+    """One look at the nodes.
+
+    Attributes:
+        time: in seconds since 1970.
+        down: the nodes that are down, each with its state.
+        unknown: the nodes whose state the scheduler did not tell.
+        cut: whether lines before this one cannot be read: nothing is known since the last look.
+    """
 
     time: float
     down: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+    cut: bool = False
 
 
 def add_look(files: RunFiles, look: Look) -> None:
     """Add a look at the nodes. A full disk is reported by the job that it stops."""
+    line = {"time": look.time, "down": dict(look.down)}
+    if look.unknown:
+        line["unknown"] = [*look.unknown]
     with suppress(OSError, BadInput), open_to_append(files.node_states) as file:
-        file.write(json.dumps({"time": look.time, "down": dict(look.down)}) + "\n")
+        file.write(f"{cut_end(file)}{json.dumps(line)}\n")
 
 
 def looks_at(files: RunFiles) -> list[Look]:
     """Return the looks at the nodes that can be read, in order."""
-    return _read_looks(files)[0]
+    return read_looks(files)[0]
 
 
-def unread_of_stability(run: Run) -> list[Message]:
-    """Return a message for each history of a job and each list of looks that is damaged."""
-    jobs = [job for group in run.plan.groups for job in group.jobs]
-    damages = {job.id: JobFolder(run, job).damage() for job in jobs}
-    found = [Message("job-damaged", job=job, problem=why) for job, why in damages.items() if why]
-    if damaged := _read_looks(run.files)[1]:
-        file, lines = run.files.node_states.name, ", ".join(map(str, damaged[:MOST_DAMAGED]))
-        found.append(Message("looks-damaged", file=file, lines=lines))
-    return found
+def read_looks(files: RunFiles) -> tuple[list[Look], list[int]]:
+    """Return the looks at the nodes, and the numbers of the lines that are none.
 
+    A line that cannot be read is none, and one whose time is not after those of the lines before.
+    Of lines that contradict each other in this way, the greatest number is kept.
 
-def _read_looks(files: RunFiles) -> tuple[list[Look], list[int]]:
-    """Return the looks that can be read, in order, and the numbers of the other lines."""
-    found: list[Look] = []
-    damaged: list[int] = []
+    Raises:
+        BadInput: the file cannot be read.
+    """
     try:
-        lines = read_bytes(files.node_states, MAX_HISTORY_BYTES).splitlines()
+        content = read_bytes(files.node_states, MAX_HISTORY_BYTES)
     except FileNotFoundError:
         return [], []
-    for number, line in enumerate(lines, 1):
-        try:
-            values = parse_json(line)
-            down = {f"{node}": one_line(f"{state}") for node, state in values["down"].items()}
-            found.append(Look(seconds_of(values["time"]), down))
-        except (ValueError, KeyError, TypeError, AttributeError):  # the process was killed
-            damaged.append(number)
-    return sorted(found, key=lambda look: look.time), damaged
+    except OSError as error:
+        found = error.strerror or "unreadable"
+        raise bad_input(files.node_states, "", found, "a readable file") from None
+    lines = content.splitlines()
+    read = {number: look for number, line in enumerate(lines, 1) if (look := _look(line))}
+    kept = _rising({number: look.time for number, look in read.items()})
+    looks, damaged, previous = list[Look](), list[int](), 0
+    for number in kept:
+        looks.append(replace(read[number], cut=number > previous + 1 and bool(previous)))
+        damaged += range(previous + 1, number)
+        previous = number
+    return looks, [*damaged, *range(previous + 1, len(lines) + 1)]
+
+
+def _look(line: bytes) -> Look | None:
+    """Return the look of a line; None if it is damaged."""
+    with suppress(ValueError, KeyError, TypeError, OverflowError):
+        values = parse_json(line)
+        time, down, unknown = values["time"], values["down"], values.get("unknown", [])
+        texts = isinstance(down, dict) and isinstance(unknown, list)
+        texts = texts and all(isinstance(each, str) for each in (*down.values(), *unknown))
+        if texts and type(time) in (int, float) and 0 <= time < LAST_S:
+            return Look(float(time), down, tuple(unknown))
+    return None
+
+
+def _rising(times: Mapping[int, float]) -> list[int]:
+    """Return the keys of the longest part of `times` that rises; of equal times the first one."""
+    ends: list[int] = []  # the last key of the best part of each length
+    before: dict[int, int | None] = {}
+    for key, time in times.items():
+        place = bisect_left(ends, time, key=times.__getitem__)
+        before[key] = ends[place - 1] if place else None
+        if place == len(ends):
+            ends.append(key)
+        elif time < times[ends[place]]:
+            ends[place] = key
+    found, last = list[int](), ends[-1] if ends else None
+    while last is not None:
+        found.append(last)
+        last = before[last]
+    return found[::-1]
 
 
 def joined_spans(spans: Iterable[Span]) -> list[Span]:
@@ -161,10 +223,16 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
+def seen_pairs(looks: Sequence[Look]) -> Iterator[tuple[Look, Look]]:
+    """Yield two looks that follow each other, if the controller looked in the time between."""
+    for one, other in pairwise(looks):
+        if other.time - one.time <= BLIND_S and not other.cut:
+            yield one, other
+
+
 def seen_spans(looks: Sequence[Look], jobs: Iterable[JobRun]) -> list[Span]:
     """Return the time that counts: between two looks, and while a job ran."""
-    pairs = pairwise(looks)
-    seen = [(one.time, other.time) for one, other in pairs if other.time - one.time <= BLIND_S]
+    seen = [(one.time, other.time) for one, other in seen_pairs(looks)]
     ran = [(each.started, each.ended) for each in jobs if each.started <= each.ended]
     return joined_spans([*seen, *ran])
 

@@ -83,13 +83,13 @@ class Contract(StrictModel):
 
     Attributes:
         parties: the role of each party (``buyer``) and its name.
-        stability: the terms of the phase ``stability``.
+        stability: the terms of the phase ``stability``; None if the parties agreed on none.
         signers: the keys whose waivers count, each a line of ALLOWED SIGNERS (ssh-keygen(1)).
     """
 
     title: Text
     parties: Annotated[dict[Text, Text], Field(min_length=1)]
-    stability: StabilityTerms = StabilityTerms()
+    stability: StabilityTerms | None = Field(default=None, exclude_if=lambda terms: terms is None)
     signers: list[Text] = []
     items: Annotated[list[ContractItem], Field(min_length=1)]
 

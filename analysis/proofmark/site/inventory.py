@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.host_names import HostTable, alike_error, canonical, clashes
@@ -26,6 +26,7 @@ from proofmark.site.partition_facts import (
     overridden,
     paths_of_user,
     predicted_mistake,
+    replaced_facts,
     without_keys,
     without_wrong_facts,
 )
@@ -49,6 +50,8 @@ class Site(StrictModel):
         aliases: further names that a host may report, by host: the variable `ALIASES` of the host,
             and the name of this machine for a host with the connection ``local``.
         contract: the document of the acceptance, if there is one.
+        replaced: the values of the inventory that extra variables replace, and their values, by
+            the name of the variable.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Site(StrictModel):
     partition_hosts: Nodes = []
     aliases: dict[str, list[str]] = {}
     contract: Contract | None = None
+    replaced: dict[str, tuple[str, str]] = Field(default={}, exclude_if=lambda given: not given)
 
     @property
     def limits(self) -> list[tuple[Path, str, Limit]]:
@@ -245,6 +249,7 @@ def read_sites(
 
     def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
         firmware = partition.firmware
+        stated = replaced_facts(with_tuned(group.partition, group.tuned), overrides or {})
         return Site(
             name=folder.name,
             inventory=folder,
@@ -258,6 +263,7 @@ def read_sites(
             partition_hosts=list(group.all_hosts),
             aliases=group.aliases,
             contract=contract,
+            replaced=stated,
         )
 
     groups = source.groups if source.groups is not None else read_groups(source.source, limit)

@@ -93,6 +93,26 @@ def paths_of_user(raw: Any) -> Any:
     return {**raw, **changed}
 
 
+_PLACES = {
+    "provision_from": ("provision_from",),
+    "scratch_dir": ("scratch", "path"),
+    "reservation": ("queue", "reservation"),
+}
+"""The place of the fact that an extra variable replaces, below ``partition``."""
+
+
+def replaced_facts(raw: Any, overrides: Mapping[str, str | None]) -> dict[str, tuple[str, str]]:
+    """Return the facts that extra variables change: what the inventory has, and what they have."""
+    found = {}
+    for name, place in _PLACES.items():
+        value, stated = overrides.get(name), raw
+        for key in place:
+            stated = stated.get(key) if isinstance(stated, dict) else None
+        if value and value != stated:
+            found[name] = ("" if stated is None else f"{stated}", value)
+    return found
+
+
 def overridden(raw: Any, overrides: Mapping[str, str | None]) -> Any:
     """Return the facts `raw` with the values of extra variables; see `load_site`."""
     if not isinstance(raw, dict):

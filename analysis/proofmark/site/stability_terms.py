@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -39,3 +40,20 @@ class StabilityTerms(StrictModel):
         if self.good >= self.bad:
             raise ValueError("good: a smaller failure rate than bad")
         return self
+
+
+def weaker_terms(
+    agreed: StabilityTerms, days: float, load: float, restart_on: Collection[JobCause]
+) -> list[tuple[str, str, str]]:
+    """Return which terms of a run are weaker than `agreed`: the name, the run's, the agreed one.
+
+    A run of no stated duration (0 days) is weaker than none.
+    """
+    found = []
+    if days and days < (agreed.days or 0.0):
+        found.append(("days", f"{days:.4g} days", f"{agreed.days:g} days"))
+    if load < agreed.load:
+        found.append(("load", f"{load:g}", f"{agreed.load:g}"))
+    if lacking := [cause for cause in agreed.restart_on if cause not in restart_on]:
+        found.append(("restart_on", f"not {', '.join(lacking)}", ", ".join(agreed.restart_on)))
+    return found

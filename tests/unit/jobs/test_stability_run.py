@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from tests.folders import ROOT
 
 from proofmark.cli.run_command import _causes
 from proofmark.common.errors import Stopped
+from proofmark.common.files import write_whole
 from proofmark.jobs.execute import execute_rounds
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner
@@ -37,6 +39,7 @@ from proofmark.report.sections import issues, stability_counts
 from proofmark.runs import job_folder
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run, open_run
+from proofmark.runs.stability_log import job_runs
 from proofmark.site.contract_document import Contract
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.inventory import Site
@@ -139,7 +142,7 @@ class Cluster:
             programs = LaunchSite(self.kit.software(), LaunchSettings(launcher="plain"), aliases={})
             scratch = Path(site.partition.scratch.path)
             write_scripts(part.folder, part.plan, Scripts(programs, scratch, BatchQueue("none")))
-            (part.folder / "probe.sh").write_text(probe_script(), encoding="utf-8")
+            write_whole(part.folder / "probe.sh", probe_script())  # jobs of earlier rounds read it
 
         work = StabilityWork(prepare, _causes)
         execute_rounds(run, "none", self.lines.append, work, Manner.UNFINISHED)
@@ -160,10 +163,16 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 def item(number: str, metric: str, **limit: Any) -> dict[str, Any]:
     unit = {"jobs_finished": "%", "mtbi": "h", "nodes_lost": "nodes"}.get(metric, "jobs")
-    text = {"number": number, "text": f"item {number}", "phase": "stability"}
-    return {**text, "case": "stability", "metric": metric, "unit": unit, **limit}
+    text = {"number": number, "text": f"item {number}", "phase": "stability", "unit": unit}
+    return {**text, "case": "stability", "metric": metric, **limit}
 
 
+SEEN = [
+    item("7.5", "availability", value=99, unit="%", at_least=1),
+    item("7.6", "mtbi", value=0.499, at_least=1),
+    item("7.7", "hours", value=0.5, unit="h", at_least=1),
+    item("7.8", "jobs_finished", value=95, at_least=1),
+]
 ITEMS = [
     item("7.1", "jobs_finished", value=95, at_least=1),
     item("7.2", "nodes_lost", value=2, at_most=1),
@@ -175,6 +184,10 @@ ITEMS = [
 def counted(verdict: Verdict) -> Tally:
     assert verdict.stability is not None
     return verdict.stability
+
+
+def outcomes(verdict: Verdict) -> dict[str, str]:
+    return {each.item.number: each.outcome for each in verdict.contract if each.item}
 
 
 @pytest.mark.fault("stability-causes")
@@ -202,6 +215,7 @@ def test_twelve_planted_failures_and_an_interruption(cluster: Cluster) -> None:
     assert found.interrupts == 10
     assert found.mtbi == pytest.approx(0.1)
     assert len(found.lost) == 2
+    assert found.availability is not None
     assert 0.5 < found.availability < 1
     outcomes = {each.item.number: each.outcome for each in verdict.contract if each.item}
     assert outcomes == {"7.1": "FAIL", "7.2": "PASS", "7.3": "PASS", "7.4": "FAIL"}
@@ -225,6 +239,65 @@ def test_a_sound_machine_meets_the_terms(cluster: Cluster) -> None:
     assert found.availability == 1
     assert verdict.exit_code() == 0
     assert verdict.headline().text.startswith("4 of 4 contract limits")
+    assert found.seen.unseen == 0
     steps = [each for group in run.plan.groups for each in group.jobs]
     assert {len(each.nodes) for each in steps} == {1, 2}
     assert {node for each in steps for node in each.nodes} == set(HOSTS), "rounds rotate"
+
+
+@pytest.mark.fault("stability-unseen")
+def test_no_item_passes_on_what_nobody_saw(cluster: Cluster) -> None:
+    """The machine is sound; then looks at the nodes and lines of histories are lost."""
+    cluster.kit.program()
+    cluster.planted = {}
+    run = cluster.call(cluster.site(items=SEEN), StabilityTerms(days=0.5 / 24, load=0.5))
+    verdict = judge_run(run)
+    assert (set(outcomes(verdict).values()), verdict.exit_code()) == ({"PASS"}, 0)
+    lines = run.files.node_states.read_bytes().splitlines(keepends=True)
+
+    run.files.node_states.unlink()
+    verdict = judge_run(run)
+    assert (counted(verdict).availability, verdict.exit_code()) == (None, 2)
+    assert set(outcomes(verdict).values()) == {"UNJUDGED"}, "the time is not over"
+
+    silent = [{**json.loads(line), "unknown": HOSTS} for line in lines]
+    run.files.node_states.write_text("".join(f"{json.dumps(line)}\n" for line in silent))
+    verdict = judge_run(run)
+    assert (counted(verdict).availability, verdict.exit_code()) == (None, 2)
+    expected = {**dict.fromkeys(outcomes(verdict), "PASS"), "7.5": "INVALID"}
+    assert outcomes(verdict) == expected
+    (result,) = verdict.of("INVALID")
+    assert result.reason.code == "stability-not-seen"
+
+    first = job_runs(run)[0]
+    until = first.started + 1200
+    history = run.files.job(first.job.id).history
+    ended = datetime.fromtimestamp(first.ended, UTC), datetime.fromtimestamp(until, UTC)
+    old, new = (f"{time:%Y-%m-%dT%H:%M:%SZ}" for time in ended)
+    head, _, tail = history.read_text().rpartition(old)
+    history.write_text(head + new + tail)
+    times = [json.loads(line)["time"] for line in lines]
+    before = [line for line, at in zip(lines, times, strict=True) if at <= first.started]
+    after = [line for line, at in zip(lines, times, strict=True) if at > until]
+    look = b'{"time": %f, "down": {}}\n' % until
+    gap = [*before, b"\0damaged\n" * 2, look, *after]
+    run.files.node_states.write_bytes(b"".join(gap))
+    verdict = judge_run(run)
+    found = counted(verdict)
+    assert found.availability is not None
+    assert 0 < found.availability < 0.5
+    assert found.seen.up_when_seen == 1
+    assert outcomes(verdict) == {**dict.fromkeys(expected, "UNJUDGED"), "7.8": "PASS"}
+    assert verdict.exit_code() not in (0, 70)
+    reasons = [message for each in verdict.results for message in each.reason.nested()]
+    (about,) = {each.fields["unseen"] for each in reasons if each.code == "stability-unseen"}
+    assert float(f"{about}") > 0
+    assert [each.code for each in found.damaged] == ["stability-lines"]
+    assert "2 lines" in repr(stability_counts.sections(gather(run, verdict)))
+
+    run.files.node_states.write_bytes(b"".join(lines))
+    history.write_text(history.read_text().replace('"time": "2', '"time": "in 2', 1))
+    verdict = judge_run(run)
+    assert outcomes(verdict)["7.8"] == "UNJUDGED"
+    assert [each.fields["job"] for each in counted(verdict).damaged_jobs] == [first.job.id]
+    assert verdict.exit_code() not in (0, 70)

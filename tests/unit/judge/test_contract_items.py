@@ -27,6 +27,7 @@ from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record
 from proofmark.report.run_data import gather
+from proofmark.report.sections import issues
 from proofmark.report.short.sheet import ALLOWANCES
 from proofmark.report.short.sheet_exceptions import exceptions_part
 from proofmark.report.short.sheet_limits import limit_rows, limits_part
@@ -354,3 +355,72 @@ class TestCommand:
         assert main(["contract", "check", "-i", str(inventory)]) == 3
         printed = capsys.readouterr().err
         assert said in printed and "contract.yml" in printed
+
+    STABILITY = "stability: {days: 14, load: 0.8, restart_on: [fabric]}\nitems:\n"
+
+    @pytest.mark.parametrize(
+        ("command", "options", "named"),
+        [
+            ("plan", ["--stability-days", "30min", "--stability-load", "0.1"], ["days", "load"]),
+            ("plan", ["--stability-days", "13.99"], ["days"]),
+            ("preview", ["--stability-load", "0.79"], ["load"]),
+        ],
+    )
+    @pytest.mark.fault("contract-weakened")
+    def test_an_option_does_not_weaken_the_terms(
+        self,
+        inventory: Path,
+        capsys: pytest.CaptureFixture[str],
+        command: str,
+        options: list[str],
+        named: list[str],
+    ) -> None:
+        path = inventory / "contract.yml"
+        usual = path.read_text(encoding="utf-8")
+        path.write_text(usual.replace("items:\n", self.STABILITY), encoding="utf-8")
+        words = [command, "-i", f"{inventory}", "-l", "epyc", "--suite", "stability"]
+        assert main([*words, *options]) == 3
+        printed = capsys.readouterr().err
+        for name, agreed in (("days", "at least 14 days"), ("load", "at least 0.8")):
+            assert (f"stability_{name}: found" in printed) == (name in named)
+            assert (agreed in printed) == (name in named)
+        assert "contract.yml" in printed
+
+    @pytest.mark.parametrize(
+        "options",
+        [["--stability-days", "14"], ["--stability-days", "20", "--stability-load", "0.9"]],
+    )
+    def test_control_options_may_be_stricter_than_the_terms(
+        self, inventory: Path, options: list[str]
+    ) -> None:
+        path = inventory / "contract.yml"
+        usual = path.read_text(encoding="utf-8")
+        path.write_text(usual.replace("items:\n", self.STABILITY), encoding="utf-8")
+        words = ["plan", "-i", f"{inventory}", "-l", "epyc", "--suite", "stability"]
+        assert main([*words, *options]) == 0
+        path.write_text(usual, encoding="utf-8")
+        assert main([*words, "--stability-days", "30min", "--stability-load", "0.1"]) == 0
+
+
+@pytest.mark.fault("contract-weakened")
+def test_what_an_option_replaced_and_what_a_suite_leaves_out_is_named(tmp_path: Path) -> None:
+    """The item 9 is for a case that the suite does not have."""
+    kit = make_kit(tmp_path)
+    kit.case()
+    kit.case(name="other", suites={"long": {"sweep": {"size": 1}}})
+    kit.suites(quick={"title": "Q"}, long={"title": "L"})
+    items = [item("1"), item("9", case="other")]
+    parties = {"title": "T", "parties": {"buyer": "B"}, "items": items}
+    replaced = {"scratch_dir": ("/lustre", "/dev/shm")}
+    update = {"contract": Contract.model_validate(parties), "replaced": replaced}
+    verdict = judge_run(run := kit.run(site=kit.site().model_copy(update=update)))
+    head = verdict.head()
+    (named,) = head["replaced"]
+    assert named["text_code"] == "option-replaced"
+    assert named["text_fields"] == {
+        **{"option": "scratch_dir", "found": "/dev/shm", "stated": "/lustre"}
+    }
+    assert head["items_of_other_suites"] == ["9"]
+    lines = "\n".join(ending(verdict, "report.html", f"runs/{verdict.run}"))
+    assert "/dev/shm replaced /lustre" in lines
+    assert "/dev/shm replaced /lustre" in repr(issues.section(gather(run, verdict)))

@@ -16,9 +16,11 @@ from tests.fixtures.kit import execution, make_kit, steps_of
 from proofmark.cli.main import main
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_run
+from proofmark.judge.repeats import granted_more
 from proofmark.judge.verdict import Verdict
 from proofmark.report.run_data import gather
 from proofmark.report.sections import issues
+from proofmark.runs.decisions import add_decisions
 from proofmark.runs.run import Run
 from proofmark.site.partition import Limit
 
@@ -88,6 +90,42 @@ def test_added_executions_do_not_turn_a_miss_into_a_pass(
     assert verdict.head()["added"] == [added.as_json()]
     assert "Executions that were added to the plan" in titles(run, verdict)
     assert "rerun" not in last_lines(verdict)
+
+
+@pytest.mark.fault("executions-picked")
+def test_a_decision_by_hand_plans_no_execution(tmp_path: Path) -> None:
+    run = run_of(tmp_path, {"n1": [10.0, *[100.0] * 6]})
+    (step,) = steps_of(run)
+    add_decisions(run.files, more={step.name: 6})
+    verdict = judge_run(run)
+    (result,) = verdict.results
+    assert (result.verdict, result.reason.code, verdict.exit_code()) == ("FAIL", "planned-alone", 1)
+    (added,) = verdict.added
+    assert (added.planned, added.added, added.refused.code) == (1, 6, "more-not-auto")
+    assert verdict.head()["added"][0]["refused_code"] == "more-not-auto"
+    section = issues.section(gather(run, verdict))
+    assert "but the plan is not repeats=auto" in repr(section)
+
+
+def test_the_plan_bounds_what_a_decision_can_plan(tmp_path: Path) -> None:
+    plan = run_of(tmp_path, {"n1": [100.0]}).plan
+    (step,) = plan.steps()
+    auto = plan.model_copy(update={"more_repeats_s": 2 * step.wall_s})
+    assert granted_more(auto, {step.id: 2}) == ({step.id: 2}, {})
+    for said, code in (
+        ({step.id: 3}, "more-over-time"),
+        ({"0002-other": 1}, "more-not-a-step"),
+        ({step.id: -1}, "more-not-a-step"),
+    ):
+        granted, refused = granted_more(auto, said)
+        assert (granted, {each.code for each in refused.values()}) == ({}, {code})
+    granted, refused = granted_more(plan, {step.id: 1})
+    assert (granted, [each.code for each in refused.values()]) == ({}, ["more-not-auto"])
+    reads = step.model_copy(update={"reads": "other"})
+    job = plan.groups[0].jobs[0].model_copy(update={"steps": [reads]})
+    group = plan.groups[0].model_copy(update={"jobs": [job]})
+    shared = auto.model_copy(update={"groups": [group]})
+    assert [*granted_more(shared, {step.id: 1})[1]] == [step.id]
 
 
 @pytest.mark.fault("executions-picked")

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from proofmark.judge.stability.job_causes import Shown, cause_of
+from proofmark.judge.stability.evidence_of_jobs import nodes_lost
+from proofmark.judge.stability.job_causes import JobEnd, Shown, cause_of
 from proofmark.judge.stability.sampling import mean_time_interval, risks_of
 from proofmark.judge.stability.tally import tally
 from proofmark.plan.plan import Job, StabilityTest, Step
@@ -15,9 +16,9 @@ from proofmark.plan.stability_plan import lanes
 from proofmark.runs.job_state import State
 from proofmark.runs.stability_log import JobRun, Look
 from proofmark.site.contract_document import ContractItem
-from proofmark.site.stability_terms import JobCause
 
 HOUR = 3600.0
+FS: JobEnd = "file-system"
 
 
 def item(metric: str, value: float, **limit: Any) -> ContractItem:
@@ -124,7 +125,12 @@ def job(number: int, begin: float, end: float, **changes: Any) -> JobRun:
         ({"withdrawn": True, "state": State.CANCELLED}, Shown(), False, None),
         ({}, Shown(code=1), False, "program"),
         ({}, Shown(code=0, reasons={"reader-no-line"}), False, "program"),
-        ({}, Shown(code=0, reasons={"disturbed"}), False, None),
+        ({}, Shown(code=0, reasons={"disturbed"}), False, "invalid"),
+        ({"withdrawn": True, "state": State.CANCELLED}, Shown(), True, "node"),
+        ({"withdrawn": True, "state": State.NODE_FAILED}, Shown(), False, "node"),
+        ({"withdrawn": True, "state": State.KILLED}, Shown("x: Stale file handle\n"), False, FS),
+        ({"withdrawn": True, "state": State.KILLED}, Shown("No route to host"), False, None),
+        ({"withdrawn": True}, Shown(code=0, reasons={"disturbed"}), False, "invalid"),
         ({}, Shown(code=137), False, "unknown"),
         ({}, Shown(code=1, timed_out=True), False, "unknown"),
         ({}, Shown("x: Stale file handle\n", code=1), False, "file-system"),
@@ -140,15 +146,13 @@ def job(number: int, begin: float, end: float, **changes: Any) -> JobRun:
         ({"state": State.ENDED_UNKNOWN}, Shown(), False, "unknown"),
     ],
 )
-def test_the_cause(
-    changes: dict[str, Any], shown: Shown, down: bool, cause: JobCause | None
-) -> None:
+def test_the_cause(changes: dict[str, Any], shown: Shown, down: bool, cause: JobEnd | None) -> None:
     assert cause_of(job(1, 0, 1, **changes), shown, node_down=down) == cause
 
 
 def test_a_failure_begins_the_time_again() -> None:
     jobs = [job(1, 0, 1), job(2, 1, 1.5), job(3, 1.5, 2.5), job(4, 2.5, 3.5), job(5, 3.5, 4)]
-    causes: list[JobCause | None] = [None, "fabric", None, None, "program"]
+    causes: list[JobEnd | None] = [None, "fabric", None, None, "program"]
     whole = tally(test_of(), jobs, causes, [])
     assert (whole.begin, whole.end, whole.restarts) == (0, 2 * HOUR, 0)
     assert (whole.started, whole.finished, whole.failed["fabric"]) == (3, 2, 1)
@@ -160,7 +164,14 @@ def test_a_failure_begins_the_time_again() -> None:
     assert (open_.end, open_.over) == (inf, False)
 
 
-def test_a_time_in_which_nobody_looked_does_not_count() -> None:
+def every_minute(begin: float, end: float, down: dict[str, str] | None = None) -> list[Look]:
+    """Return a look for each minute from `begin` to `end`, in hours."""
+    return [
+        Look(60.0 * minute, down or {}) for minute in range(round(60 * begin), round(60 * end) + 1)
+    ]
+
+
+def test_a_time_in_which_nobody_looked_is_not_available() -> None:
     """The controller is away for five hours; a job runs in the first of them."""
     looks = [Look(0, {}), Look(300, {"n2": "down"}), Look(600, {}), Look(6 * HOUR, {})]
     looks.append(Look(6 * HOUR + 600, {}))
@@ -168,7 +179,73 @@ def test_a_time_in_which_nobody_looked_does_not_count() -> None:
     found = tally(test_of(), jobs, [None, None], looks)
     assert found.hours == pytest.approx(1 + 600 / HOUR)
     assert (found.over, found.running, found.started, found.finished) == (False, 1, 2, 1)
-    assert found.availability == pytest.approx(1 - 300 / (2 * 1200))
+    assert found.seen.looked == pytest.approx(1200 / HOUR)
+    assert found.seen.unseen == pytest.approx(6 - 600 / HOUR)
+    assert found.availability == pytest.approx((2 * 1200 - 300) / (2 * (6 * HOUR + 600)))
+    assert found.seen.up_when_seen == pytest.approx(1 - 300 / (2 * 1200))
+
+
+def test_a_whole_time_with_looks_is_available_as_seen() -> None:
+    looks = [*every_minute(0, 1), *every_minute(1, 2, {"n2": "down"})[1:]]
+    found = tally(test_of(), [job(1, 0, 2)], [None], looks)
+    assert (found.over, found.seen.unseen, dict(found.doubts)) == (True, 0, {})
+    assert found.availability == found.seen.up_when_seen == pytest.approx(0.75, abs=1 / 120)
+    assert tally(test_of(), [job(1, 0, 2)], [None], every_minute(0, 2)).availability == 1
+
+
+def test_without_a_look_no_availability_is_known() -> None:
+    for looks in ([], [Look(HOUR, {})], [Look(0, {}), Look(2 * HOUR, {})]):
+        found = tally(test_of(), [job(1, 0, 2)], [None], looks)
+        assert (found.over, found.hours, found.availability) == (True, 2, None)
+        assert found.seen.unseen == 2
+        assert "availability" not in found.text()
+        assert {name: found.doubts[name].value for name in ("hours", "mtbi", "mtbi_low")} == {
+            **{"hours": 0, "mtbi": 0, "mtbi_low": 0}
+        }
+        assert found.doubts["hours"].reason.code == "stability-unseen"
+
+
+def test_a_node_of_which_the_scheduler_tells_nothing_is_not_seen() -> None:
+    looks = [Look(each.time, {}, unknown=("n2",)) for each in every_minute(0, 2)]
+    found = tally(test_of(), [job(1, 0, 2)], [None], looks)
+    assert (found.availability, found.seen.up_when_seen) == (0.5, 1)
+    assert {name: doubt.value for name, doubt in found.doubts.items()} == {"availability": 100}
+    assert found.doubts["availability"].reason.fields == {"unseen": "1", "hours": "2"}
+    none = [Look(each.time, {}, unknown=("n1", "n2")) for each in looks]
+    assert tally(test_of(), [job(1, 0, 2)], [None], none).availability is None
+
+
+def test_the_doubt_of_a_gap_is_what_the_figures_are_without_it() -> None:
+    """Nobody looks in the second of four hours; a job fails in it."""
+    looks = [*every_minute(0, 1), *every_minute(2, 4)]
+    jobs = [job(1, 0, 1), job(2, 1, 2), job(3, 2, 4)]
+    found = tally(test_of(1, hours=4), jobs, [None, "unknown", None], looks)
+    assert (found.hours, found.mtbi, found.load, found.lost) == (4, 4, 1, ())
+    assert found.availability == pytest.approx(0.75)
+    values = {name: doubt.value for name, doubt in found.doubts.items()}
+    assert values.pop("mtbi_low") == pytest.approx(mean_time_interval(3, 1)[0])
+    expected = {"availability": 100, "hours": 3, "mtbi": 3, "load": 75, "nodes_lost": 1}
+    assert values == pytest.approx(expected)
+
+
+def test_invalid_and_withdrawn_jobs() -> None:
+    """The kit cancels two jobs; a node of one of them is dead. A third result is INVALID."""
+    gone = {"withdrawn": True, "state": State.CANCELLED}
+    jobs = [job(1, 0, 1), job(2, 0.5, 1, **gone), job(3, 1, 1.5, **gone), job(4, 1.5, 2)]
+    looks = [*every_minute(0, 0.75), *every_minute(0.75, 1.25, {"n1": "down"})[1:]]
+    looks += every_minute(1.25, 2)[1:]
+    ends = [None, *(cause_of(j, Shown(), node_down=bool(nodes_lost(j, looks))) for j in jobs[1:3])]
+    assert ends == [None, "node", None]
+    found = tally(test_of(), jobs, [*ends, "invalid"], looks)
+    assert (found.started, found.finished, found.invalid, found.failed["node"]) == (3, 1, 1, 1)
+    assert (found.interrupts, found.lost) == (1, ("n1",))
+    assert "jobs_finished: 33.3" in found.text()
+
+
+def test_a_node_that_is_down_long_after_a_withdrawn_job_did_not_stop_it() -> None:
+    looks = [*every_minute(0, 0.9), *every_minute(5, 6, {"n1": "down"})]
+    assert nodes_lost(job(1, 0, 1, withdrawn=True), looks) == set()
+    assert nodes_lost(job(1, 0, 1), looks) == {"n1"}
 
 
 @pytest.mark.parametrize(

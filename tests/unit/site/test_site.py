@@ -250,7 +250,13 @@ class TestFacts:
         changed = {"provision_from": "spack", "scratch_dir": "/other"}
         partition = load_site(inventory, "a", changed).partition
         assert (partition.provision_from, partition.scratch.path) == ("spack", "/other")
+        found = load_site(inventory, "a", changed).replaced
+        assert {name: value for name, (_, value) in found.items()} == changed
+        assert all(stated and stated != value for stated, value in found.values())
+        known = {name: stated for name, (stated, _) in found.items()}
+        assert load_site(inventory, "a", known).replaced == {}
         same = load_site(inventory, "a", {"provision_from": None, "scratch_dir": None})
+        assert same.replaced == {}
         assert same == load_site(inventory, "a")
 
     @pytest.mark.parametrize("given", ["login1", ["login1", "n2-ib.site.org"], "{{ 'login' }}1"])

@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from proofmark.common.files import paths_in, text_or_empty
-from proofmark.judge.stability.job_causes import Shown, cause_of
+from proofmark.judge.stability.job_causes import JobEnd, Shown, cause_of
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import attempts
 from proofmark.runs.files_report import files_reports
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.runs.stability_log import JobRun, Look, looks_at
+from proofmark.runs.stability_log import BLIND_S, JobRun, Look, looks_at
 from proofmark.runs.step_files import StepFiles
-from proofmark.site.stability_terms import JobCause
 from proofmark.software.software import software_of
 
 Reasons = Mapping[tuple[str, int], set[str]]
 """The codes why executions are INVALID, by the step and the number of the execution."""
 
 
-def causes_of(run: Run, jobs: Sequence[JobRun]) -> list[JobCause | None]:
-    """Return why each of `jobs` failed; None for those that finished or have not ended."""
+def causes_of(run: Run, jobs: Sequence[JobRun]) -> list[JobEnd | None]:
+    """Return why each of `jobs` did not finish.
+
+    None for those that finished, that have not ended, and that the kit withdrew.
+    """
     if not jobs:
         return []
     looks, reasons = looks_at(run.files), _reasons(run, {each.job.steps[0].id for each in jobs})
     following: dict[str, float] = {}
-    found: list[JobCause | None] = []
+    found: list[JobEnd | None] = []
     for each in reversed(jobs):
         until = following.get(each.job.id, float("inf"))
         following[each.job.id] = each.submitted
@@ -68,11 +70,16 @@ def _shown(run: Run, each: JobRun, until: float, reasons: Reasons) -> Shown:
 
 
 def nodes_lost(each: JobRun, looks: Sequence[Look]) -> set[str]:
-    """Return the nodes of a job that went down while it ran, or until the first look after it."""
+    """Return the nodes of a job that went down while it ran, or until the first look after it.
+
+    The kit cancels jobs when it stops itself, so that it may not look again for days: after such a
+    job only a look that follows soon counts.
+    """
     if not each.started <= each.ended:
         return set()
     before = [look for look in looks if look.time <= each.started]
     during = [look for look in looks if each.started < look.time < each.ended]
-    after = [look for look in looks if look.time >= each.ended]
+    late = each.ended + BLIND_S if each.withdrawn else float("inf")
+    after = [look for look in looks if each.ended <= look.time <= late]
     later = {node for look in (*during, *after[:1]) for node in look.down}
     return (later - (before[-1].down.keys() if before else set())) & {*each.job.nodes}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 from proofmark.judge.crashes import CRASHES
 from proofmark.runs.job_state import State
@@ -42,6 +43,10 @@ OF_SCHEDULER = frozenset(
     | {State.SUSPENDED, State.UNKNOWN, State.UNREACHABLE, State.UNAVAILABLE, State.WAITING}
 )
 """The scheduler or another user ended a job with this state, or the job never ran."""
+INVALID: Literal["invalid"] = "invalid"
+"""The end of a job whose result is no measurement, because of the conditions of the run."""
+JobEnd = JobCause | Literal["invalid"]
+"""Why a job did not finish."""
 _KILLED = 128 + 9
 """The exit code of a program that SIGKILL ended: who sent it is not known."""
 
@@ -65,22 +70,27 @@ class Shown:
     reasons: Collection[str] = ()
 
 
-def cause_of(run: JobRun, shown: Shown, *, node_down: bool = False) -> JobCause | None:
-    """Return why a job failed; None if it finished, has not ended, or was withdrawn.
+def cause_of(run: JobRun, shown: Shown, *, node_down: bool = False) -> JobEnd | None:
+    """Return why a job did not finish; None if it finished, has not ended, or was withdrawn.
+
+    A job that the kit cancelled, and that a node or a file system stopped before, has failed.
 
     Args:
         run: the submission of the job.
         shown: what its program shows.
         node_down: whether a node of it went down.
     """
-    crashed = bool(shown.code) or shown.timed_out or not CRASHES.isdisjoint(shown.reasons)
-    sound = run.state is State.ENDED and shown.code is not None and not crashed
-    if run.open or run.withdrawn or sound:
+    if run.open:
         return None
+    crashed = bool(shown.code) or shown.timed_out or not CRASHES.isdisjoint(shown.reasons)
+    if run.state is State.ENDED and shown.code is not None and not crashed:
+        return INVALID if shown.reasons else None
     if run.state is State.NODE_FAILED or node_down:
         return "node"
     if shown.files or any(words in shown.said for words in FILE_SYSTEM):
         return "file-system"
+    if run.withdrawn:
+        return None
     if any(words in shown.said for words in FABRIC):
         return "fabric"
     if run.state in OF_SCHEDULER:

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from math import inf, isfinite
 from typing import Any
 
 from proofmark.cases.reader.engine import read_output
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.evidence import Evidence
+from proofmark.judge.evidence import Doubt, Evidence
 from proofmark.judge.stability.evidence_of_jobs import causes_of, nodes_lost
+from proofmark.judge.stability.job_causes import INVALID, JobEnd
 from proofmark.judge.stability.sampling import CASE, CONFIDENCE, Risks, mean_time_interval, risks_of
+from proofmark.judge.stability.seen_nodes import SeenNodes, seen_nodes, window_of
 from proofmark.plan.plan import StabilityTest
 from proofmark.plan.stability_plan import counted_plan
 from proofmark.records.columns import Record, Records
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, site_of
 from proofmark.runs.stability_log import (
-    BLIND_S,
     JobRun,
     Look,
     Span,
+    damaged_histories,
     job_runs,
     length,
-    looks_at,
     moment,
+    read_looks,
     seen_spans,
 )
-from proofmark.site.contract_document import ContractItem
-from proofmark.site.stability_terms import CAUSES, JobCause
+from proofmark.site.contract_document import Contract, ContractItem
+from proofmark.site.stability_terms import CAUSES, JobCause, weaker_terms
+
+OF_JOBS = (
+    *("jobs_started", "jobs_finished", "jobs_failed", "interrupts", "mtbi", "mtbi_low"),
+    *("nodes_lost", "load"),
+)
+"""The metrics that are counted from the histories of jobs."""
+METRICS = (*OF_JOBS, "availability", "hours")
+_MOST = 5
+"""The number of damaged lines that a message names."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +74,21 @@ class Tally:
         wanted: the time that the run needs, in hours.
         started: the number of jobs that began.
         finished: those that ended with valid results.
+        invalid: those whose results are no measurement. They did not finish, and did not fail.
         running: those that have not ended.
         failed: the number of failed jobs by cause; all causes.
         failures: each of them.
         restarts: how often a failure began the time again.
         nodes: the number of nodes.
         lost: the nodes that failed.
-        availability: the share of the time that nodes are not down, mean of the nodes.
+        seen: how long nodes were seen to be up, and how long nobody looked.
         load: the share of the time that nodes run jobs, mean of the nodes.
+        load_seen: the same without the jobs of times in which nobody looked.
+        lost_unseen: the nodes of failed jobs, beside `lost`, that ran while nobody looked.
         risks: of the items of the contract.
+        damaged: what cannot be read of the looks at the nodes.
+        damaged_jobs: what cannot be read of the histories of the jobs.
+        weaker: the terms of the contract that the plan of the run does not meet.
     """
 
     begin: float
@@ -87,14 +103,57 @@ class Tally:
     restarts: int
     nodes: int
     lost: tuple[str, ...]
-    availability: float
+    seen: SeenNodes
     load: float
+    load_seen: float
+    invalid: int = 0
+    lost_unseen: tuple[str, ...] = ()
     risks: tuple[Risks, ...] = ()
+    damaged: tuple[Message, ...] = ()
+    damaged_jobs: tuple[Message, ...] = ()
+    weaker: tuple[Message, ...] = ()
 
     @property
     def over(self) -> bool:
         """Whether the time is over, and no job of it is left."""
         return isfinite(self.end) and not self.running
+
+    @property
+    def ended(self) -> int:
+        """The number of jobs that ended."""
+        return self.finished + self.invalid + sum(self.failed.values())
+
+    @property
+    def availability(self) -> float | None:
+        """The share of the time in which nodes were seen to be up; None if nobody looked."""
+        return self.seen.up
+
+    @property
+    def doubts(self) -> Mapping[str, Doubt]:
+        """What the figures are without the time in which nobody looked, by metric.
+
+        A figure of jobs whose history is damaged is not known.
+        """
+        seen, found = self.seen, dict[str, Doubt]()
+        if seen.up is not None and seen.up_when_seen is not None and seen.up_when_seen > seen.up:
+            found["availability"] = Doubt(100 * seen.up_when_seen, _unseen(seen.unseen, seen.hours))
+        looked = min(self.hours, seen.looked)
+        unseen = _unseen(seen.hours - seen.looked, seen.hours)
+        if looked < self.hours:
+            low = mean_time_interval(looked, self.interrupts)[0] if looked else 0.0
+            found["hours"] = Doubt(looked, unseen)
+            found["mtbi"] = Doubt(looked / max(1, self.interrupts), unseen)
+            found["mtbi_low"] = Doubt(low, unseen)
+            found["load"] = Doubt(100 * self.load_seen, unseen)
+        if self.lost_unseen:
+            found["nodes_lost"] = Doubt(len({*self.lost, *self.lost_unseen}), unseen)
+        if self.damaged_jobs:
+            why = Message("stability-damaged", text=self.damaged_jobs)
+            found |= dict.fromkeys(OF_JOBS, Doubt(None, why))
+        if self.weaker:
+            why = Message("stability-weaker", text=self.weaker)
+            found |= dict.fromkeys(METRICS, Doubt(None, why))
+        return found
 
     @property
     def interrupts(self) -> int:
@@ -115,24 +174,25 @@ class Tally:
     def label(self) -> Message:
         """The counts, as the first line of a report has them."""
         about = {"finished": self.finished, "started": self.started, "running": self.running}
+        about["invalid"] = self.invalid
         failed = ", ".join(f"{cause} {count}" for cause, count in self.failed.items() if count)
         hours = {"hours": f"{self.hours:.4g}", "wanted": f"{self.wanted:.4g}"}
         return Message("stability-counts", failed=failed or "0", **about, **hours)
 
     def text(self) -> str:
         """Return the counts as the reader of the case `CASE` reads them."""
-        ended = self.finished + sum(self.failed.values())
         values = {
             "jobs_started": f"{self.started} jobs",
-            "jobs_finished": f"{100 * self.finished / max(1, ended)!r} %",
+            "jobs_finished": f"{100 * self.finished / max(1, self.ended)!r} %",
             "interrupts": f"{self.interrupts} jobs",
             "mtbi": f"{self.mtbi!r} h",
             "mtbi_low": f"{self.interval[0]!r} h",
-            "availability": f"{100 * self.availability!r} %",
             "nodes_lost": f"{len(self.lost)} nodes",
             "load": f"{100 * self.load!r} %",
             "hours": f"{self.hours!r} h",
         }
+        if self.availability is not None:
+            values["availability"] = f"{100 * self.availability!r} %"
         lines = [f"{name}: {value}" for name, value in values.items()]
         lines += [f"failed: {cause} {count}" for cause, count in self.failed.items()]
         return "\n".join(["stability counts", *lines, "end of stability", ""])
@@ -144,6 +204,7 @@ class Tally:
             "over": self.over,
             **{name: getattr(self, name) for name in ("hours", "wanted", "started", "finished")},
             **{name: getattr(self, name) for name in ("running", "restarts", "interrupts", "mtbi")},
+            "invalid": self.invalid,
             "mtbi_interval": {
                 "confidence": CONFIDENCE,
                 "low": low,
@@ -151,11 +212,22 @@ class Tally:
             },
             "failed": dict(self.failed),
             "availability": self.availability,
+            "availability_when_seen": self.seen.up_when_seen,
+            "hours_unseen": self.seen.unseen,
+            **{
+                name: [str(each) for each in found]
+                for name in ("damaged", "damaged_jobs", "weaker")
+                if (found := getattr(self, name))
+            },
             "load": self.load,
             "nodes_lost": list(self.lost),
             "failures": [{**vars(each), "nodes": list(each.nodes)} for each in self.failures],
             "risks": [{**vars(each), "line": str(each.message)} for each in self.risks],
         }
+
+
+def _unseen(unseen: float, hours: float) -> Message:
+    return Message("stability-unseen", unseen=f"{unseen:.4g}", hours=f"{hours:.4g}")
 
 
 def tally_of(run: Run, items: Sequence[ContractItem] = ()) -> Tally:
@@ -165,25 +237,51 @@ def tally_of(run: Run, items: Sequence[ContractItem] = ()) -> Tally:
         run: the run.
         items: the items of its contract.
     """
-    test = run.plan.stability
+    test, contract = run.plan.stability, site_of(run).contract
     assert test is not None
-    runs = [each for each in job_runs(run) if not each.withdrawn]
-    found = tally(test, runs, causes_of(run, runs), looks_at(run.files))
-    jobs = found.finished + sum(found.failed.values())
-    of_items = (risks_of(item, found.hours, jobs, test.good, test.bad) for item in items)
-    return replace(found, risks=tuple(each for each in of_items if each))
+    runs, (looks, lines) = job_runs(run), read_looks(run.files)
+    found = tally(test, runs, causes_of(run, runs), looks)
+    of_items = (risks_of(item, found.hours, found.ended, test.good, test.bad) for item in items)
+    numbers = ", ".join(map(str, lines[:_MOST]))
+    about: dict[str, str | int] = {
+        "file": run.files.node_states.name,
+        "count": len(lines),
+        "lines": numbers,
+    }
+    return replace(
+        found,
+        risks=tuple(each for each in of_items if each),
+        damaged=(Message("stability-lines", **about),) if lines else (),
+        damaged_jobs=tuple(damaged_histories(run)),
+        weaker=tuple(_weaker(test, contract)),
+    )
+
+
+def _weaker(test: StabilityTest, contract: Contract | None) -> Iterator[Message]:
+    """Yield the terms of the contract that a plan does not meet."""
+    if contract and contract.stability:
+        terms = test.hours / 24, test.load, test.restart_on
+        for name, found, agreed in weaker_terms(contract.stability, *terms):
+            yield Message("stability-term", name=name, found=found, agreed=agreed)
 
 
 def tally(
     test: StabilityTest,
     runs: Sequence[JobRun],
-    causes: Sequence[JobCause | None],
+    causes: Sequence[JobEnd | None],
     looks: Sequence[Look],
 ) -> Tally:
-    """Return the counts of jobs; `causes` has why each failed."""
-    spans = seen_spans(looks, runs)
-    starts = [each.started for each in runs if each.started == each.started]
-    both = [*zip(runs, causes, strict=True)]
+    """Return the counts of jobs; `causes` has why each did not finish.
+
+    A job that the kit withdrew counts only if it failed.
+    """
+    both = [
+        (each, cause)
+        for each, cause in zip(runs, causes, strict=True)
+        if cause or not each.withdrawn
+    ]
+    spans = seen_spans(looks, [each for each, _ in both])
+    starts = [each.started for each, _ in both if each.started == each.started]
     again = [each.ended for each, cause in both if cause in test.restart_on]
     begin = max([min(starts, default=inf), *again])
     end = moment(spans, begin, 3600 * test.hours)
@@ -194,25 +292,36 @@ def tally(
         if begin <= (each.ended if each.started != each.started else each.started) <= end
         and not (each.ended <= begin and again)
     ]
-    failed = [(each, cause) for each, cause in within if cause]
+    jobs = [each for each, _ in within]
+    failed = [(each, cause) for each, cause in within if cause and cause != INVALID]
     seconds = length(spans, begin, end)
     counts = Counter(cause for _, cause in failed)
     lost = {node for each, cause in failed if cause == "node" for node in _lost(each, looks)}
+    window, looked = window_of(begin, end, jobs, looks), seen_spans(looks, ())
+    blind = {
+        node
+        for each, cause in failed
+        if cause != "node" and _ran_unseen(each, looked)
+        for node in each.job.nodes
+    }
     return Tally(
         begin,
         end,
         seconds / 3600,
         test.hours,
-        started=sum(each.started == each.started for each, _ in within),
+        started=sum(each.started == each.started for each in jobs),
         finished=sum(not cause and not each.open for each, cause in within),
-        running=sum(each.open and each.started == each.started for each, _ in within),
+        invalid=sum(cause == INVALID for _, cause in within),
+        running=sum(each.open and each.started == each.started for each in jobs),
         failed={cause: counts[cause] for cause in CAUSES},
         failures=tuple(_failed(each, cause) for each, cause in failed),
         restarts=len(again),
         nodes=len(test.hosts),
         lost=tuple(sorted(lost)),
-        availability=_available(test.hosts, looks, (begin, end)),
-        load=_load(test.hosts, [each for each, _ in within], spans, (begin, end)),
+        lost_unseen=tuple(sorted(blind - lost)),
+        seen=seen_nodes(test.hosts, looks, window),
+        load=_load(test.hosts, jobs, seconds, [window]),
+        load_seen=_load(test.hosts, jobs, seconds, _within(looked, window)),
     )
 
 
@@ -226,28 +335,23 @@ def _lost(each: JobRun, looks: Sequence[Look]) -> set[str]:
     return nodes_lost(each, looks) or {each.job.nodes[0]}
 
 
-def _available(hosts: Sequence[str], looks: Sequence[Look], window: Span) -> float:
-    """Return the share of the time that nodes are not down; after a look they are as it saw them.
+def _within(spans: Sequence[Span], window: Span) -> list[Span]:
+    return [(max(low, window[0]), min(high, window[1])) for low, high in spans]
 
-    A time in which the controller did not look is left out.
-    """
-    pairs = pairwise(looks)
-    seen = [
-        (len(one.down.keys() & {*hosts}), length([(one.time, other.time)], *window))
-        for one, other in pairs
-        if other.time - one.time <= BLIND_S
-    ]
-    total = len(hosts) * sum(seconds for _, seconds in seen)
-    return 1 - sum(down * seconds for down, seconds in seen) / total if total else 1.0
+
+def _ran_unseen(each: JobRun, looked: Sequence[Span]) -> bool:
+    """Return whether nobody looked for a part of the time of a job."""
+    return each.started <= each.ended and length(looked, each.started, each.ended) < (
+        each.ended - each.started
+    )
 
 
 def _load(
-    hosts: Sequence[str], runs: Sequence[JobRun], spans: Sequence[Span], window: Span
+    hosts: Sequence[str], runs: Sequence[JobRun], seconds: float, spans: Sequence[Span]
 ) -> float:
-    """Return the share of the time that nodes run jobs."""
-    seconds = length(spans, *window)
+    """Return the share of `seconds` that nodes run jobs within `spans`."""
     busy = sum(
-        len(each.job.nodes) * length([(each.started, each.ended)], *window)
+        len(each.job.nodes) * length(spans, each.started, each.ended)
         for each in runs
         if each.started <= each.ended
     )
@@ -281,4 +385,11 @@ def counted(evidence: Evidence, found: Tally, origin: str) -> Evidence:
         )
         for each in readings
     ]
-    return replace(evidence, plan=plan, records=Records.of(records, evidence.run))
+    if found.over and found.availability is None:
+        why = Message("stability-not-seen", hours=f"{found.seen.hours:.4g}")
+        fixed |= {"case": CASE, "benchmark": CASE, "metric": "availability", "unit": "%"}
+        fixed |= {"attempt": 1, "repeat": 1, "value": None, "parameters": {}, "valid": False}
+        records.append(Record(**fixed, reason=why))
+    doubts = {(CASE, metric): doubt for metric, doubt in found.doubts.items()}
+    made = Records.of(records, evidence.run)
+    return replace(evidence, plan=plan, records=made, doubts=doubts)

@@ -59,14 +59,25 @@ def executions(run_data: RunData) -> Iterator[Block]:
     if verdict.disturbed:
         nodes = (f"{each.node}: {localized(each.message)}" for each in verdict.disturbed)
         yield Block(titles=(_("Nodes that are disturbed mostly"),), items=tuple(nodes))
+    if verdict.replaced:
+        caption = _("Values of the inventory that options replaced")
+        yield Block(titles=(caption,), items=tuple(map(localized, verdict.replaced)))
     if verdict.added:
         why = _(
             "These steps were run again although they had a sound execution. All executions count, "
             "and a figure fails if the planned ones alone fail."
         )
         steps = (
-            _("{step}: {planned} planned, {added} added").format(
-                step=each.step, planned=each.planned, added=each.added
+            ": ".join(
+                filter(
+                    None,
+                    (
+                        _("{step}: {planned} planned, {added} added").format(
+                            step=each.step, planned=each.planned, added=each.added
+                        ),
+                        localized(each.refused) if each.refused else "",
+                    ),
+                )
             )
             for each in verdict.added
         )

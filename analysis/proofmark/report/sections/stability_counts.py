@@ -39,12 +39,11 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
 
 def _counts(found: Tally) -> Block:
     state = _("The run is over.") if found.over else _("The run is not over: nothing is judged.")
-    ended = found.finished + sum(found.failed.values())
     rows = [
         (
             Cell(translated(CAUSES[cause]), "strong"),
             f"{count}",
-            f"{percent(count / max(1, ended))} %",
+            f"{percent(count / max(1, found.ended))} %",
             Cell(_line(found, cause)),
         )
         for cause, count in found.failed.items()
@@ -56,7 +55,8 @@ def _counts(found: Tally) -> Block:
         _("Begin to end"),
     )
     caption = _("Failed jobs by cause")
-    texts = (f"{state} {localized(found.label)}.", _times(found))
+    doubts = (*found.damaged, *found.damaged_jobs, *found.weaker)
+    texts = (f"{state} {localized(found.label)}.", _times(found), *map(localized, doubts))
     listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
     return Block(titles=(caption,), paragraphs=texts, tables=(listed,))
 
@@ -66,19 +66,27 @@ def _times(found: Tally) -> str:
     return _(
         "Mean time between interrupts: {mtbi} h ({confidence} % interval: {low} to {high} h, "
         "chi-square limits of a time-terminated test; {interrupts} interrupts: all failed jobs but "
-        "those that failed by their program). Availability: {available} %. Load: {load} %. Nodes "
-        "that failed: {lost}. Restarts of the time: {restarts}."
+        "those that failed by their program). Nodes were seen to be up in {available} of the time, "
+        "and in {seen} of the time in which somebody looked. Nobody looked for {unseen} of {hours} "
+        "h. Load: {load} %. Nodes that failed: {lost}. Restarts of the time: {restarts}."
     ).format(
         mtbi=f"{found.mtbi:.4g}",
         confidence=percent(CONFIDENCE),
         low=f"{low:.4g}",
         high=f"{high:.4g}" if isfinite(high) else "∞",
         interrupts=found.interrupts,
-        available=f"{100 * found.availability:.2f}",
+        available=_share(found.seen.up),
+        seen=_share(found.seen.up_when_seen),
+        unseen=f"{found.seen.unseen:.4g}",
+        hours=f"{found.seen.hours:.4g}",
         load=percent(found.load),
         lost=folded(found.lost) if found.lost else "–",
         restarts=found.restarts,
     )
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.2f} %"
 
 
 def _line(found: Tally, cause: str) -> str:
