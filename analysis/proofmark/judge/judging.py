@@ -101,6 +101,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         site = site_of(run)
         found = tally_of(run, items_of(site))
         evidence = counted(evidence, found, site.partition.origin)
+        evidence = replace(evidence, stopped=(*found.damaged, *found.damaged_jobs))
         return evidence.records, replace(judge(evidence), stability=found)
     return evidence.records, with_rolling(judge(evidence), evidence)
 

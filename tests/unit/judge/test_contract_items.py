@@ -232,7 +232,7 @@ def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[s
     assert all(f">{number}<" in page for number in outcomes)
     (excused,) = answer.excused
     assert "misses item 4.19 and is excused: " in excused and "waived by ida" in excused
-    assert main(["verdict", f"{run.folder}"]) == 1
+    assert main(["verdict", f"{run.products.folder}"]) == 1
     assert excused in capsys.readouterr().out
     assert "Missed, but excused" in page and "misses item 4.19" in page
     data = gather(run, answer)
