@@ -167,7 +167,7 @@ def test_a_replaced_command_is_the_command_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("proofmark rerum runs/latest-local 3", "invalid choice: 'rerum'"),
+        ("proofmark rerum runs/latest-local 3", "found the command 'rerum'"),
         ("proofmark read --argumentz", "no option --argumentz"),
         ("proofmark rerun runs/latest-local 3 --again", "unrecognized arguments: --again"),
         ("proofmark plan -i inventory/nurion -l kln --suite p2", "no partition of inventory/nu"),

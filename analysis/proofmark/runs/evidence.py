@@ -183,7 +183,8 @@ def acceptance_folder(folder: Path) -> Path:
 
 
 def _name(folder: Path) -> str:
-    return f"{word(folder.name, 'the run id')}-{sha256(os.fsencode(folder)).hexdigest()[:16]}"
+    shown = re.sub(r"[^A-Za-z0-9._-]", "_", folder.name)
+    return f"{shown}-{sha256(os.fsencode(folder)).hexdigest()[:16]}"
 
 
 def read_evidence(folder: Path) -> Evidence | None:
