@@ -149,7 +149,7 @@ def plan(options: Namespace) -> int:
     if (refused := refusals(unjudged)) and not options.accept_unjudged:
         raise BadInput(*(replace(mistake, file=f"{site.facts}") for mistake in refused))
     refuse_unseen(site, runs)
-    site, baseline = _with_baseline(site, options.baseline)
+    site, baseline = with_baseline(site, options.baseline)
     if probe and (warning := warning_of_probe(probe, "probe of this machine")):
         say(warning)
     run, continued = start_or_continue(
@@ -184,7 +184,7 @@ def plan(options: Namespace) -> int:
     return 0
 
 
-def _with_baseline(site: Site, name: str | None) -> tuple[Site, Path | None]:
+def with_baseline(site: Site, name: str | None) -> tuple[Site, Path | None]:
     """Return the site, with the option if it replaces the accepted baseline, and the baseline."""
     chosen, usual = (
         chosen_baseline(site.inventory, site.partition_name, each) for each in (name, None)

@@ -20,6 +20,7 @@ from tests.folders import let_all_enter
 
 from proofmark.cases.suite import Required
 from proofmark.cli.main import main
+from proofmark.cli.plan_command import with_baseline
 from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of
 from proofmark.judge.baseline.comparison import LEAST_CHANGE
@@ -40,6 +41,7 @@ from proofmark.site.accepted_baseline import (
     chosen_baseline,
     read_baseline,
 )
+from proofmark.site.inventory import load_site
 
 HOSTS = tuple(f"n{number:02}" for number in range(12))
 REPEATS = 5
@@ -417,6 +419,15 @@ def test_a_name_selects_the_baseline(accepted: Path) -> None:
     assert chosen_baseline(inventory, "other", None) is None
     with pytest.raises(BadInput, match=r"found 'acepted', did you mean 'accepted'"):
         chosen_baseline(inventory, "local", "acepted")
+
+
+def test_a_run_without_the_accepted_baseline_says_so(accepted: Path) -> None:
+    site = load_site(Path("inventory/here"), "local")
+    for name in (None, "accepted"):
+        found, chosen = with_baseline(site, name)
+        assert (found.replaced, chosen) == ({}, accepted)
+    found, chosen = with_baseline(site, "none")
+    assert (found.replaced, chosen) == ({"baseline": ("accepted", "none")}, None)
 
 
 def test_a_damaged_baseline_is_refused(accepted: Path, site: Path) -> None:

@@ -14,6 +14,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import execution, make_kit, steps_of
 
 from proofmark.cli.main import main
+from proofmark.common.message import NOTHING
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_run
 from proofmark.judge.repeats import granted_more
@@ -38,13 +39,14 @@ DAEMON = {
     **{"burst": 0.0, "burst_others": 0.0, "others": [{"name": "backupd", "seconds": 7.0}]},
 }
 """A process had a CPU of the ranks for 7 of 10 seconds."""
+STEADY: dict[str, Any] = {"stability": {}}
 HEALTHY = {f"n{number}": [100.0 + number / 10] * 9 for number in range(1, 6)}
 
 
 def run_of(folder: Path, rates: Mapping[str, float | Sequence[float]], **partition: Any) -> Run:
     """Return a run that measured `rates`; each value of a node is an execution of one step."""
     partition = {"limits": [LIMIT], **partition}
-    return fleet_run(folder, rates, partition=partition, case={"stability": {}})
+    return fleet_run(folder, rates, partition=partition, case=STEADY)
 
 
 def disturb(run: Run, node: str, numbers: Sequence[int]) -> None:
@@ -105,6 +107,20 @@ def test_a_decision_by_hand_plans_no_execution(tmp_path: Path) -> None:
     assert verdict.head()["added"][0]["refused_code"] == "more-not-auto"
     section = issues.section(gather(run, verdict))
     assert "but the plan is not repeats=auto" in repr(section)
+
+
+@pytest.mark.parametrize(("more", "added"), [(4, 0), (3, 1), (1, 3)])
+def test_control_executions_of_repeats_auto_are_planned(
+    tmp_path: Path, more: int, added: int
+) -> None:
+    """They are of a step on each of two nodes; a further execution is an added one."""
+    values = [80.0, *[100.0] * 4]
+    rates = {"n1": values, "n2": [100.0] * 5}
+    run = fleet_run(tmp_path, rates, partition={"limits": [LIMIT]}, case=STEADY, more=more)
+    verdict = judge_run(run)
+    found = [(each.planned, each.added, each.refused) for each in verdict.added]
+    assert found == ([(5 - added, added, NOTHING)] * 2 if added else [])
+    assert not [each for each in verdict.results if each.reason.code == "planned-alone"]
 
 
 def test_the_plan_bounds_what_a_decision_can_plan(tmp_path: Path) -> None:

@@ -144,6 +144,10 @@ def job(number: int, begin: float, end: float, **changes: Any) -> JobRun:
         ({"state": State.TIME_LIMIT}, Shown("Input/output error"), False, "file-system"),
         ({"state": State.TIME_LIMIT}, Shown(), False, "unknown"),
         ({"state": State.ENDED_UNKNOWN}, Shown(), False, "unknown"),
+        ({"state": State.TIME_LIMIT}, Shown(code=1), False, "unknown"),
+        ({}, Shown(), False, "unknown"),
+        ({}, Shown(code=0, timed_out=True), False, "unknown"),
+        ({"state": State.FAILED}, Shown(code=0), False, "unknown"),
     ],
 )
 def test_the_cause(changes: dict[str, Any], shown: Shown, down: bool, cause: JobEnd | None) -> None:
@@ -240,6 +244,66 @@ def test_invalid_and_withdrawn_jobs() -> None:
     assert (found.started, found.finished, found.invalid, found.failed["node"]) == (3, 1, 1, 1)
     assert (found.interrupts, found.lost) == (1, ("n1",))
     assert "jobs_finished: 33.3" in found.text()
+
+
+def test_the_counts_as_the_reader_gets_them() -> None:
+    """Two of five jobs fail, and one is INVALID; a sixth one was refused and never ran."""
+    jobs = [job(number, number / 4, (number + 1) / 4) for number in range(6)]
+    jobs.append(job(6, 1, 1, started=nan, state=State.REFUSED, reason="no account"))
+    ends: list[JobEnd | None] = ["node", None, "program", "invalid", None, None, "scheduler"]
+    looks = every_minute(0, 0.5) + every_minute(0.5, 1.5, {"n2": "down"})[1:]
+    found = tally(test_of(2, hours=1.5), jobs, ends, looks)
+    assert (found.over, found.seen.unseen, found.lost_unseen) == (True, 0, ())
+    assert (found.lost, found.nodes) == (("n1",), 2), "no look shows which node was lost"
+    shown = [(each.job, each.cause, each.state, each.reason) for each in found.failures]
+    assert shown == [
+        ("000-00000", "node", "ended", ""),
+        ("000-00002", "program", "ended", ""),
+        ("000-00006", "scheduler", State.REFUSED.value, "no account"),
+    ]
+    assert (found.ended, found.running, found.interrupts) == (7, 0, 2)
+    values = dict(line.split(": ") for line in found.text().splitlines() if ": " in line)
+    low = mean_time_interval(1.5, 2)[0]
+    expected = {"mtbi": 0.75, "mtbi_low": low, "hours": 1.5, "interrupts": 2, "nodes_lost": 1}
+    expected |= {"jobs_started": 6, "jobs_finished": 300 / 7, "load": 50, "availability": 200 / 3}
+    numbers = {name: float(values[name].split()[0]) for name in expected}
+    assert numbers == pytest.approx(expected, rel=0.02)
+    failed = [line for line in found.text().splitlines() if line.startswith("failed: ")]
+    assert [line.split()[1:] for line in failed] == [
+        *(["node", "1"], ["fabric", "0"], ["file-system", "0"], ["scheduler", "1"]),
+        *(["program", "1"], ["unknown", "0"]),
+    ]
+    assert "scheduler 1" in f"{found.label}" and "1 INVALID" in f"{found.label}"
+
+
+def test_the_doubt_about_an_availability_is_a_share_of_the_seen_time() -> None:
+    """A node is down in the first of three hours; nobody looks in the last one."""
+    looks = [*every_minute(10, 11, {"n1": "down"}), *every_minute(11, 12)[1:], Look(13 * HOUR, {})]
+    found = tally(test_of(1, hours=3), [job(1, 10, 13)], [None], looks)
+    assert found.availability == pytest.approx(1 / 3, abs=0.01)
+    assert found.doubts["availability"].value == pytest.approx(50, abs=1)
+    assert found.doubts["availability"].reason.fields == {"unseen": "1", "hours": "3"}
+    assert found.doubts["mtbi"].reason.fields == {"unseen": "1", "hours": "3"}
+
+
+def test_a_run_is_judged_until_the_last_that_is_known_of_it() -> None:
+    looks, running = every_minute(10, 11), {"state": State.RUNNING, "open": True}
+    for jobs, hours in (
+        ([job(1, 10, nan, **running)], 1),
+        ([job(1, 10, 12)], 2),
+        ([job(1, 10, 10.5), job(2, 11.5, nan, **running)], 1.5),
+    ):
+        found = tally(test_of(hours=5), jobs, [None] * len(jobs), looks)
+        assert (found.over, found.seen.hours) == (False, hours)
+        assert found.seen.looked == 1
+    none = tally(test_of(), [], [], looks)
+    assert (none.over, none.availability, none.seen.unseen, none.seen.hours) == (False, None, 0, 0)
+    left = tally(
+        test_of(1, hours=1), [job(1, 10, 11), job(2, 11, nan, **running)], [None] * 2, looks
+    )
+    assert (left.end, left.over, left.running) == (11 * HOUR, False, 1)
+    waits = job(2, 11, nan, started=nan, state=State.WAITING, open=True)
+    assert tally(test_of(1, hours=1), [job(1, 10, 11), waits], [None] * 2, looks).over
 
 
 def test_a_node_that_is_down_long_after_a_withdrawn_job_did_not_stop_it() -> None:
