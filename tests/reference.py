@@ -58,6 +58,9 @@ REWORDED = {
 EXPECTED = {
     r".*/(reason|likely|problem)_(code|fields): new": "a reason has a code and its values",
     r".*: reworded": "the same facts in plain English",
+    r"/.*/(node|host|name|hosts?|nodes(/\d+)?): 'vm' before, 'localhost' after": (
+        "docs/design/nodes.md: a node has the name of the inventory"
+    ),
     r"/verdict\.json/results/\d+/confidence: new": (
         "docs/design/statistics.md: an interval has its confidence"
     ),

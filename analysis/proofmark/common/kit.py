@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 from proofmark import __version__
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.home import ansible_constants, expanded
-from proofmark.common.strict_model import StrictModel
 
 VARIABLE = "PROOFMARK_KIT"
 """The environment variable with the folder of the kit. The plays set it for their commands."""
@@ -48,38 +45,6 @@ def kit_folder(environment: Mapping[str, str] = os.environ) -> Path:
         f"ANSIBLE_COLLECTIONS_PATH, or one of both in {VARIABLE}"
     )
     raise bad_input("the kit", "", f"no folder with {SUITES}", accepted)
-
-
-class Kit(StrictModel):
-    """A state of the kit: its version, and the commit of its checkout; empty if that is not known.
-
-    Attributes:
-        version: of the Python package.
-        commit: of the checkout, in hexadecimal digits.
-    """
-
-    version: str
-    commit: str
-
-    def __str__(self) -> str:
-        """Return both in one text."""
-        return f"proofmark {self.version}" + (f", commit {self.commit}" if self.commit else "")
-
-
-@cache
-def this_kit() -> Kit:
-    """Return the state of this kit."""
-    return Kit(version=__version__, commit=_commit())
-
-
-def _commit() -> str:
-    """Return the commit of the checkout of the kit; empty if it is no checkout, or without git."""
-    try:
-        command = ["git", "-C", f"{kit_folder()}", "rev-parse", "HEAD"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except (BadInput, OSError):
-        return ""
-    return done.stdout.strip() if not done.returncode else ""
 
 
 def _has_cases(folder: Path) -> bool:

@@ -39,7 +39,7 @@ from proofmark.common.input_limits import (
     MAX_OUTPUT_BYTES,
     MAX_SMALL_BYTES,
 )
-from proofmark.common.kit import Kit, this_kit
+from proofmark.common.kit_state import Kit, this_kit
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
 from proofmark.runs.decisions import extends
@@ -230,7 +230,7 @@ def _head(archive: Archive, path: Path, number: int, before: str) -> Head:
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", "a tar that proofmark sealed") from None
     if head.format != FORMAT:
-        found = f"{head.format}, written by {head.kit}"
+        found = f"{head.format}, written by the kit {head.kit}"
         raise bad_input(path, "format", found, f"{FORMAT}, or that version of the kit")
     if (head.number, head.before) != (number, before):
         found = f"number {head.number} after {head.before or 'nothing'}"

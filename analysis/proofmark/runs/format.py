@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, write_whole
-from proofmark.common.kit import Kit, this_kit
+from proofmark.common.kit_state import Kit, this_kit
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run_files import RunFiles
 
@@ -134,7 +134,7 @@ def identity_of(folder: Path) -> Identity:
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", accepted) from None
     if identity.format != FORMAT:
-        found = f"{identity.format}, written by {identity.kit or 'another version of the kit'}"
+        found = f"{identity.format}, written by the kit {identity.kit or '0.1.0 or earlier'}"
         raise bad_input(path, "format", found, f"{FORMAT}; {_NEW_RUN}")
     if identity != identity.sealed():
         raise bad_input(path, "sha256", "changed after the kit wrote the file", accepted)
