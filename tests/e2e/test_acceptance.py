@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ from proofmark.site.node.cpu import cpu_list
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
+NODE = "localhost"
+"""The machine in the inventory of the kit."""
 USES: dict[str, Any] = {
     "hpcc": {
         "sweep": {"memory_share": 0.001, "blas_kernel": ["as-installed", "right"]},
@@ -101,10 +104,15 @@ class TestFlow:
             files = {path.name for path in (step / "execution-1").iterdir()}
             outputs = {"stdout", "stderr", "rc", "when.json", "binding.json", "outputs.sha256"}
             assert files >= outputs
-        host = os.uname().nodename
-        assert (run / "nodes" / f"{host}.json").exists()
+        members: set[str] = set()
+        for archive in sorted((run / "evidence").glob("*.tar")):
+            with tarfile.open(archive) as packed:
+                members.update(packed.getnames())
+        assert {name for name in members if name.startswith("nodes/")} == {f"nodes/{NODE}.json"}
+        sums = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+        subprocess.run(sums, cwd=run / "evidence", check=True, capture_output=True)
         records = pl.read_parquet(run / "records.parquet")
-        assert set(records["node"]) == {host}
+        assert set(records["node"]) == {NODE}
         assert set(records["origin"]) == {"measured"}
 
     def test_ranks_ran_on_the_planned_cpus(self, flow: tuple[Kit, Played]) -> None:

@@ -26,6 +26,7 @@ from proofmark.judge.twin_error import model_error_of
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.words import number
+from proofmark.runs.evidence import seal
 from proofmark.runs.format import write_identity
 from proofmark.runs.job_folder import JobFolder, Submission
 from proofmark.runs.job_state import JobStatus, State
@@ -186,12 +187,18 @@ def real(kit: Path) -> Path:
     """A finished run that says it is of virtual nodes: its figures are those of a simulation."""
     assert twin(kit, "--sources", f"{kit.parent / 'mirror'}") == 0
     folder = kit.parent / "runs/model"
-    site = folder / "inputs/site.json"
-    content = json.loads(site.read_text())
+    content = json.loads((folder / "inputs/site.json").read_text())
     content["partition"]["origin"] = "emulated"
-    site.write_text(json.dumps(content))
-    write_identity(folder)
+    seal_with(folder, json.dumps(content))
     return folder
+
+
+def seal_with(folder: Path, site: str) -> None:
+    """Seal the run as one that was started with this content of its file `site.json`."""
+    shutil.rmtree(folder / "evidence")
+    (folder / "inputs/site.json").write_text(site)
+    write_identity(folder)
+    seal(folder)
 
 
 def test_the_error_of_a_twin_is_that_of_its_figures(
@@ -231,19 +238,15 @@ def test_a_run_that_cannot_be_compared_is_refused(
         return capsys.readouterr().err
 
     assert "not a run" in refused(kit)
-    site = real / "inputs/site.json"
-    text = site.read_text()
-    site.write_text(text.replace('"partition_name": "p595"', '"partition_name": "p690"'))
-    write_identity(real)
+    text = (real / "inputs/site.json").read_text()
+    seal_with(real, text.replace('"partition_name": "p595"', '"partition_name": "p690"'))
     message = refused(real)
     assert "partition: found p690 of the site p595" in message
     assert "accepted: a run of p595 of the site p595" in message
-    site.write_text(text.replace('"origin": "emulated"', '"origin": "predicted"'))
-    write_identity(real)
+    seal_with(real, text.replace('"origin": "emulated"', '"origin": "predicted"'))
     assert "origin: found predicted; accepted: a run on real nodes" in refused(real)
-    site.write_text(text)
-    write_identity(real)
     shutil.rmtree(next((real / "steps").glob("0002-*/execution-1")))
+    seal_with(real, text)
     assert "steps: found 1 of 2 steps have a result; accepted: a finished run" in refused(real)
 
 

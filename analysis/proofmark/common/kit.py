@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from proofmark import __version__
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import bad_input
 from proofmark.common.home import ansible_constants, expanded
 
 VARIABLE = "PROOFMARK_KIT"

@@ -1,6 +1,6 @@
 """The state of the kit that wrote a file: its version and its commit.
 
-It is apart from `proofmark.common.kit`, which a completion imports and which must not load pydantic.
+It is apart from `proofmark.common.kit`: a completion imports that, and must not load pydantic.
 """
 
 from __future__ import annotations

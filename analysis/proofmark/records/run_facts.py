@@ -43,8 +43,9 @@ class RunFacts:
     ) -> None:
         self.run, self.benchmarks, self.software = run, benchmarks, software
         self.partition = site.partition
+        reported = (_reported(host, node) for host, node in nodes.items())
         self.names = HostNames(
-            reported_names(run, site), site.partition_hosts, shared_domain(nodes)
+            reported_names(run, site), site.partition_hosts, shared_domain(reported)
         )
         self.conditions = Conditions(run, site, nodes)
         self.emulated = self.partition.origin in VIRTUAL
@@ -66,3 +67,8 @@ class RunFacts:
         """Return the physical ceilings of `hosts` together."""
         found = (self._with_ceilings.find(host) for host in hosts)
         return of_nodes(self._ceilings[host] if host else self._others for host in found)
+
+
+def _reported(host: str, node: Node) -> str:
+    """Return the name that a node reports: the domain of the hosts is that of their own names."""
+    return (node.newest.reported if node.jobs else "") or host

@@ -62,9 +62,14 @@ def judgeable(kit: Kit, value: float = 100) -> None:
     kit.case(references=[{**reference, "value": value, "where": {"size": 1}}])
 
 
-def executed(kit: Kit, capsys: pytest.CaptureFixture[str]) -> Run:
+def unsealed(kit: Kit, capsys: pytest.CaptureFixture[str]) -> Run:
     run = kit.run()
     assert called(capsys, "stage", "execute", run.folder)[0] == 0
+    return run
+
+
+def executed(kit: Kit, capsys: pytest.CaptureFixture[str]) -> Run:
+    run = unsealed(kit, capsys)
     assert called(capsys, "stage", "collect", run.folder)[0] == 0
     return run
 
@@ -397,13 +402,17 @@ class TestVerdict:
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
     ) -> None:
         judgeable(kit, 101)
-        run = executed(kit, capsys)
+        run = unsealed(kit, capsys)
         execution(steps_of(run)[1]).rename(steps_of(run)[1] / "unfinished-1")
-        code, printed, _ = called(capsys, "verdict", run.folder, "--json")
-        verdict = json.loads(printed)
-        assert code == 2
-        assert verdict["coverage"]["missing"] == [steps_of(run)[1].name]
-        assert (verdict["run"], verdict["counts"]["FAIL"]) == (run.id, 1)
+        for sealed in (False, True):
+            if sealed:
+                assert called(capsys, "stage", "collect", run.folder)[0] == 0
+            code, printed, said = called(capsys, "verdict", run.folder, "--json")
+            verdict = json.loads(printed)
+            assert code == 2
+            assert verdict["coverage"]["missing"] == [steps_of(run)[1].name]
+            assert (verdict["run"], verdict["counts"]["FAIL"]) == (run.id, 1)
+            assert ("nothing is sealed yet" in said) is not sealed
 
     def test_garbage_of_every_kind_can_be_judged_and_shown(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
@@ -423,11 +432,12 @@ class TestVerdict:
     def test_a_damaged_run_is_bad_input(
         self, kit: Kit, capsys: pytest.CaptureFixture[str], damaged: str
     ) -> None:
-        run = executed(kit, capsys)
+        run = unsealed(kit, capsys)
         (run.folder / damaged).write_text("{}", encoding="utf-8")
-        code, _, said = called(capsys, "verdict", run.folder)
-        assert code == 3
-        assert damaged in said
+        for verb in ("verdict", "report", "verdict"):  # a report may seal the file
+            code, _, said = called(capsys, verb, run.folder)
+            assert code == 3
+            assert damaged in said
         assert called(capsys, "verdict", kit.folder)[0] == 3
 
 

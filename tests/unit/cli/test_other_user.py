@@ -15,6 +15,7 @@ from tests.fixtures.phi import NOBODY, Phi, phi_site
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.runs.evidence import acceptance_folder
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run import Run
@@ -186,27 +187,36 @@ def test_programs_of_root_are_started(phi: Phi) -> None:
 
 
 @pytest.mark.fault("run-user-link")
-def test_a_report_by_root_is_written_as_the_owner(phi: Phi) -> None:
-    """The command gives up the rights of root; a link to a file of root cannot be written."""
+def test_a_report_by_root_is_not_written_where_the_owner_can_write(phi: Phi) -> None:
+    """It is in the state of root. A link of the run user to a file of root is not written."""
     run = phi.run(owner=NOBODY.pw_uid)
     code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "report", str(run.folder)]
 
-    def report() -> subprocess.CompletedProcess[str]:
+    def by_root(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, *words, str(run.folder)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    done = report()
-    assert done.returncode == 0, done.stderr
-    assert run.files.report.exists()
-    assert owners(run.folder) == {NOBODY.pw_uid}
+    refused = by_root("report")
+    assert refused.returncode == 3
+    assert "a run of nobody, of which nothing is sealed" in refused.stderr
+    assert not run.files.report.exists()
+
     secret = phi.folder / "secret"
     secret.mkdir(mode=0o700)
-    written = [run.files.verdict, run.files.junit, run.files.records, run.files.vendor_list]
-    for path in written:
-        path.unlink()
-        path.symlink_to(secret / path.name)
-        path.with_name(f"{path.name}.new").symlink_to(secret / path.name)
-    report()
+    products = ("report", "verdict", "junit", "records", "vendor_list")
+    with as_owner(run.folder):
+        (run.folder / "evidence").symlink_to(secret)
+        for name in products:
+            path: Path = getattr(run.files, name)
+            path.symlink_to(secret / path.name)
+            path.with_name(f"{path.name}.new").symlink_to(secret / path.name)
+    assert (done := by_root("stage", "collect")).returncode == 0, done.stderr
+    assert (done := by_root("report")).returncode == 0, done.stderr
+    acceptance = acceptance_folder(run.folder)
+    assert acceptance.parent == phi.folder / "state/acceptances"
+    assert all(getattr(RunFiles(acceptance), name).is_file() for name in products)
+    assert owners(acceptance) == {0}
+    assert owners(run.folder) == {NOBODY.pw_uid}
     assert list(secret.iterdir()) == []
 
 

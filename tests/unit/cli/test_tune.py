@@ -173,10 +173,27 @@ def of_nobody(kit: Kit, run: Run) -> Run:
     return run
 
 
+def sealed_by_root(run: Run) -> Run:
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
+    return run
+
+
+@pytest.mark.root
+def test_an_unsealed_run_of_another_user_is_refused(
+    kit: Kit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Root judges only what it sealed, not an archive that the run user wrote."""
+    run = ended(kit)
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
+    assert accept(kit, of_nobody(kit, run)) == BAD_INPUT
+    assert "a run of nobody, of which nothing is sealed" in capsys.readouterr().err
+    assert not file_of(kit).exists()
+
+
 @pytest.mark.root
 def test_the_facts_of_a_run_of_another_user_are_accepted(kit: Kit) -> None:
     """Control: no fault is injected."""
-    assert accept(kit, of_nobody(kit, ended(kit))) == 0
+    assert accept(kit, sealed_by_root(of_nobody(kit, ended(kit)))) == 0
     assert partition_of(kit).facts == {"block": 3, "double": 6, "other": 8}
 
 
@@ -204,7 +221,7 @@ def test_a_template_in_the_plan_of_the_run_user_is_not_written(
     plan: dict[str, Any] = json.loads(run.files.plan.read_text())
     change(plan, f"{{{{ lookup('ansible.builtin.pipe', 'id -u >{proof}') }}}}")
     run.files.plan.write_text(json.dumps(plan))
-    assert accept(kit, of_nobody(kit, run)) == BAD_INPUT
+    assert accept(kit, sealed_by_root(of_nobody(kit, run))) == BAD_INPUT
     assert re.search("accepted: numbers and words|accepted: block, double", capsys.readouterr().err)
     assert not file_of(kit).exists()
     shown = ["-m", "ansible.builtin.debug", "-a", "msg={{ partition_tuned | default('') }}"]

@@ -23,6 +23,8 @@ from proofmark.runs.progress import progress
 from proofmark.runs.run import Run
 
 HERE = os.uname().nodename
+NODE = "localhost"
+"""The name of this machine in the inventory."""
 OTHER = "another-host"
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
 WITHOUT_CGROUPS = (
@@ -105,7 +107,7 @@ class TestAnotherHost:
             [(OTHER, 900, f"ran on {OTHER}, planned on localhost")] if injected else []
         )
         (result,) = judged(run).results
-        assert (result.verdict, result.record.node, result.values) == ("UNJUDGED", HERE, (100,))
+        assert (result.verdict, result.record.node, result.values) == ("UNJUDGED", NODE, (100,))
 
     def test_an_execution_only_on_another_host_is_invalid(self, run: Run) -> None:
         (step,) = steps_of(run)
@@ -132,7 +134,7 @@ class TestAnotherHost:
         assert len(attempts(step)) == (2 if injected else 1)
         assert complete(run, job)
         (result,) = judged(run).results
-        assert (result.record.node, result.values) == (HERE, (100,))
+        assert (result.record.node, result.values) == (NODE, (100,))
 
     def test_the_scratch_of_another_host_is_not_removed(self, kit: Kit, shell: list[str]) -> None:
         kit.case(

@@ -13,9 +13,11 @@ import pytest
 from tests.fixtures.kit import Kit, make_kit
 
 from proofmark.cli.main import main
+from proofmark.common.files import names_in
 from proofmark.jobs.execute import execute
 from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.judging import judge_and_write
+from proofmark.runs.evidence import seal
 from proofmark.runs.nodes import nodes_of, probed_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
@@ -56,11 +58,12 @@ def test_each_output_has_the_name_of_the_inventory(
     (node,) = nodes_of(run).values()
     assert (node.host, node.newest.hostname, node.newest.reported) == (NODE, NODE, REPORTED)
     assert probed_nodes(run).keys() == {NODE}
-    assert [path.name for path in run.files.nodes.iterdir()] == [f"{NODE}.json"]
-    verdict = judge_and_write(run)
+    sealed = seal(run.folder).run()
+    assert list(names_in(sealed.files.nodes)) == [f"{NODE}.json"]
+    verdict = judge_and_write(sealed)
     assert {result.record.node for result in verdict.results} == {NODE}
     assert {result.verdict for result in verdict.results} == {"PASS"}
-    written = set(texts(json.loads(run.files.verdict.read_text())))
+    written = set(texts(json.loads(sealed.products.verdict.read_text())))
     assert NODE in written and REPORTED not in written
     assert main(["status", f"{run.folder}"]) == 0
     assert REPORTED not in capsys.readouterr().out.split()

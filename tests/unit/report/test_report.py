@@ -164,8 +164,8 @@ def test_both_blas_kernels_are_compared(good: tuple[Run, Verdict, str]) -> None:
     words = section(good[2], "observations")
     assert "OpenBLAS 0.3.21 chose PRESCOTT" in words
     assert "as-installed: Prescott right: Zen Gain" in words
-    assert "ranks 2 vm 9.602 Gflops 41.29 Gflops 4.30 ×" in words
-    assert "ranks 2 vm 6.279 Gflop/s 27.00 Gflop/s 4.30 ×" in words
+    assert "ranks 2 localhost 9.602 Gflops 41.29 Gflops 4.30 ×" in words
+    assert "ranks 2 localhost 6.279 Gflop/s 27.00 Gflop/s 4.30 ×" in words
 
 
 def test_a_kernel_that_the_blas_did_not_use_is_reported(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_judged_figure_has_reference_ratio_limit_and_source(
     words = section(good[2], "judged")
     metric = benchmarks_of(good[0]).case("hpcc").metrics["dgemm_star"]
     assert f"hpcc dgemm_star {metric.what} close, " in words
-    row = r"vm 41\.29 Gflops single run 54\.00 Gflops 0\.765 at least 0\.45 floor: "
+    row = r"localhost 41\.29 Gflops single run 54\.00 Gflops 0\.765 at least 0\.45 floor: "
     assert re.search(row, words)
 
 
@@ -212,8 +212,8 @@ def test_failures_are_listed_first(troubled: tuple[Run, Verdict, str]) -> None:
 def test_only_changed_error_counters_are_shown(
     good: tuple[Run, Verdict, str], troubled: tuple[Run, Verdict, str]
 ) -> None:
-    changed = "information processes were killed because memory ran out vm vmstat/oom_kill – 0 2"
-    assert changed in section(troubled[2], "observations")
+    changed = "processes were killed because memory ran out localhost vmstat/oom_kill – 0 2"
+    assert f"information {changed}" in section(troubled[2], "observations")
     assert "Error counters that changed" not in good[2]
 
 
@@ -229,7 +229,7 @@ def test_machine_check_exceptions_are_marked_as_invalid(tmp_path: Path) -> None:
     probe.write_text(before(after(probe.read_text())))
     _, text = reported(run)
     words = section(text, "attention")
-    assert "INVALID machine check exceptions vm interrupts/MCE – 0 3" in words
+    assert "INVALID machine check exceptions localhost interrupts/MCE – 0 3" in words
     assert "figures that were measured on this node at that time are not valid" in words
 
 
@@ -390,7 +390,7 @@ def test_the_same_run_gives_the_same_bytes(make: Callable[[Path], Run], tmp_path
 
 def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     run = made_run(tmp_path, change=lambda outputs: outputs.clear())
-    for path in [*(run.folder / "nodes").iterdir(), *run.folder.glob("jobs/*/attempt-*/*.before")]:
+    for path in run.folder.glob("jobs/*/attempt-*/*.before"):
         path.unlink()
     verdict, text = reported(run)
     page = assert_sound(text)
@@ -402,10 +402,11 @@ def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
 
 def test_damaged_provenance_is_listed(tmp_path: Path) -> None:
     run = made_run(tmp_path)
-    (run.folder / "nodes" / "vm.json").write_text("{")
+    run.files.nodes.mkdir()
+    (run.files.nodes / "localhost.json").write_text("{")
     verdict, text = reported(run)
     assert verdict.counts["INVALID"] == len(verdict.results)
-    assert "nodes/vm.json is damaged: unreadable" in assert_sound(text).words
+    assert "nodes/localhost.json is damaged: unreadable" in assert_sound(text).words
 
 
 def test_like_nodes_are_grouped(good: tuple[Run, Verdict, str]) -> None:

@@ -28,6 +28,8 @@ from proofmark.runs.run import Run
 START, END = "2026-11-21T10:18:00Z", "2026-11-21T10:19:00Z"
 PROBE = Path(__file__).parents[2] / "data" / "probe" / "live-kvm-zen3.txt"
 KINDS = ("fifo", "folder", "socket", "device", "link", "sparse")
+NODE = "localhost"
+"""The name of the machine in the inventory. Its probes report `HOST`."""
 RANK = {"rank": 0, "host": HOST, "cpus": "0-1"}
 
 
@@ -190,7 +192,7 @@ def test_a_damaged_probe_makes_the_steps_of_its_node_invalid(
 def test_a_byte_that_is_not_utf8_in_a_probe_is_replaced(run: Run) -> None:
     probe(run, lambda text: text.replace(b"=== os\n", b"=== os\n| caf\xe9\n"))
     assert reasons(judged(run)) == ["", ""]
-    assert list(nodes_of(run)) == [HOST]
+    assert list(nodes_of(run)) == [NODE]
 
 
 @pytest.mark.fault("node-file-damaged")
@@ -198,15 +200,15 @@ def test_a_byte_that_is_not_utf8_in_a_probe_is_replaced(run: Run) -> None:
 def test_a_damaged_file_of_a_node_makes_its_steps_invalid(
     run: Run, change: dict[str, Any] | None
 ) -> None:
-    made = probed_nodes(run)[HOST]
+    made = probed_nodes(run)[NODE]
     run.files.nodes.mkdir()
-    path = run.files.nodes / f"{HOST}.json"
+    path = run.files.nodes / f"{NODE}.json"
     content = json.loads(node_text(made))
     content["jobs"][0]["provenance"]["facts"] |= change or {}
     path.write_text(json.dumps(content) if change else "[" * 200_000)
     with limited():
         assert all(
-            f"nodes/{HOST}.json is damaged: " in each for each in reasons(judge_and_write(run))
+            f"nodes/{NODE}.json is damaged: " in each for each in reasons(judge_and_write(run))
         )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
@@ -16,6 +18,12 @@ from proofmark.software.spack.installation import BELOW, LONGEST, SHEBANG_LIMIT,
 
 LONG = Path("/" + "x" * LONGEST)
 SHORT = Path("/" + "x" * (LONGEST - 1))
+HARDWARE = {
+    "cpu_model": "x",
+    "architecture": "x86_64",
+    "topology": "pack:1 [numa(memory=16GiB)] l3(size=32MiB) core:2 pu:1",
+}
+"""The caches of this machine may be larger than the arrays of STREAM in the inventory."""
 
 
 def test_the_longest_folder_keeps_the_path_of_sbang_at_the_limit() -> None:
@@ -51,9 +59,15 @@ def test_a_new_run_and_the_check_of_install_refuse_it(tmp_path: Path) -> None:
     ids=["validate", "plan", "create"],
 )
 def test_a_checkout_in_any_folder_is_validated_and_planned(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    site = ["-i", f"{ROOT}/inventory/local-spack", "-l", "local", "--suite", "p2"]
+    folder = tmp_path / "local-spack"
+    shutil.copytree(ROOT / "inventory" / "local-spack", folder)
+    path = folder / "group_vars" / "local" / "partition.yml"
+    facts = yaml.safe_load(path.read_text(encoding="utf-8"))
+    facts["partition"]["hardware"] = HARDWARE
+    path.write_text(yaml.safe_dump(facts), encoding="utf-8")
+    site = ["-i", f"{folder}", "-l", "local", "--suite", "p2"]
     code = main([*words, *site, "--prefixes", f"{LONG}"])
     printed, said = capsys.readouterr()
     if "--create" in words:
