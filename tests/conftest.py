@@ -76,8 +76,9 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, signal.SIG_DFL)
     subprocess.Popen.__init__ = _recording(subprocess.Popen.__init__)  # type: ignore[method-assign]
     if not config.option.basetemp:  # a worker of xdist has that of its pytest
-        config.stash[OWN_FOLDER] = Path(tempfile.mkdtemp(prefix="proofmark-pytest-"))
-        config.option.basetemp = f"{config.stash[OWN_FOLDER] / 'tests'}"
+        # The path of a socket of gpg-agent below it has at most 108 bytes.
+        config.stash[OWN_FOLDER] = Path(tempfile.mkdtemp(prefix="pm-"))
+        config.option.basetemp = f"{config.stash[OWN_FOLDER] / 't'}"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -35,6 +35,7 @@ from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import acceptance_folder, read_evidence, seal
 from proofmark.runs.nodes import nodes_of
+from proofmark.runs.owner import UnsafeFolder
 from proofmark.runs.run import (
     Run,
     benchmarks_of,
@@ -191,8 +192,14 @@ def collect(options: Namespace) -> int:
 
     With ``-i``, the run must have the limits, the contract and all other facts of that site.
     """
-    known = read_evidence(acceptance_folder(options.folder))
-    evidence = seal(options.folder)
+    try:
+        known = read_evidence(acceptance_folder(options.folder))
+        evidence = seal(options.folder)
+    except UnsafeFolder as error:
+        # Root opens no such run, and says so where it matters: report, sign, verify.
+        say(f"not sealed: {error}")
+        print_json({"changed": False})
+        return 0
     run = evidence.run()
     if options.inventory:
         _refuse_other_site(

@@ -329,10 +329,10 @@ def seal(folder: Path) -> Evidence:
 def _write(file: BinaryIO, folder: Path, known: Evidence | None) -> bool:
     """Write the next archive of the run in `folder`; return whether there is something new."""
     writer = ArchiveWriter(file, int(time.time()))
-    with as_owner(folder):
-        if known is None:
+    if known is None:
+        with as_owner(folder):
             check_inputs(folder)
-        _Sealing(folder, writer, known.chain if known else Chain([])).all()
+    _Sealing(folder, writer, known.chain if known else Chain([])).all()
     if writer.empty:
         return False
     _add_nodes(writer, Chain([*(known.chain.archives if known else ()), writer.archive()]), folder)
@@ -399,30 +399,40 @@ class _Sealing:
             BadInput: the run exceeds a limit of size, or a folder cannot be listed.
         """
         files = RunFiles(Path())
-        waiting, seen = [""], {files.nodes.name}
+        seen = {files.nodes.name}
+        with as_owner(self._root):
+            self._walk(seen)
+        if self._journals:  # they are in the state, where the run user cannot write
+            seen.add(files.journal.name)
+            self._compare(files.journal.name, _listing(self._journals))
+        for folder in self._folders.keys() - seen:
+            self._compare(folder, {})
+
+    def _walk(self, seen: set[str]) -> None:
+        """Add the new files of all folders; add their paths to `seen`."""
+        journal = RunFiles(Path()).journal.name
+        waiting = [""]
         while waiting:
             folder = waiting.pop()
             seen.add(folder)
-            names = _listing(self._place(folder))
+            names = _listing(self._root / folder)
             if not folder:
-                names = {name: kind for name, kind in names.items() if name not in NOT_SEALED}
-                names |= {files.journal.name: _INNER} if self._journals else {}
+                left_out = {*NOT_SEALED, *((journal,) if self._journals else ())}
+                names = {name: kind for name, kind in names.items() if name not in left_out}
             for name in sorted(names, reverse=True):
                 if names[name] == _INNER:
                     inner = f"{folder}/{name}" if folder else name
-                    if os.access(self._place(inner), os.R_OK | os.X_OK, effective_ids=True):
+                    if os.access(self._root / inner, os.R_OK | os.X_OK, effective_ids=True):
                         waiting.append(inner)
                         del names[name]
                     else:  # a program may have left a folder that nobody can enter
                         names[name] = "unreadable"
             self._compare(folder, names)
-        for folder in self._folders.keys() - seen:
-            self._compare(folder, {})
 
     def _place(self, path: str) -> Path:
-        """Return the place of a file or folder of the run. Journals are those of the state."""
+        """Return the place of a file of the run. Journals are those of the state."""
         journal = RunFiles(Path()).journal.name
-        if self._journals and (path == journal or path.startswith(f"{journal}/")):
+        if self._journals and path.startswith(f"{journal}/"):
             return self._journals / path[len(journal) + 1 :]
         return self._root / path
 

@@ -13,11 +13,11 @@ NOT_SEALED = frozenset(
     {
         *("claims.json", "figures", "junit.xml", "records.parquet", "report.html", "report.json"),
         *("rma.csv", "summary.html", "summary.pdf", "verdict.json", "waivers.json"),
-        *("evidence", "lock", "nodes", "signed", "trace.log"),
+        *("evidence", "lock", "nodes", "scratch.probe", "signed", "trace.log"),
     }
 )
 """What is at the top of the folder of a run or an acceptance beside the evidence: what is made from
-it, and the files of the process that works on the run."""
+it, the files of the process that works on the run, and what only the stage scratch reads."""
 
 
 @dataclass(frozen=True)
