@@ -67,7 +67,7 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     assert_signed(kit, signers, f"PASS: {MET}; 2 PASS, 0 FAIL, 0 INVALID, 0 UNJUDGED")
 
     # An output was changed now. Its sealed content counts, and the change is a finding.
-    changed = kit.play("playbooks/collect.yml", "playbooks/report.yml")
+    kit.play("playbooks/collect.yml", "playbooks/report.yml")
     assert "CHANGED" in (kit.run() / "report.html").read_text()
     assert kit.verdict()["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
 
@@ -85,7 +85,8 @@ def assert_signed(kit: Kit, signers: Path, verdict: str) -> None:
     """Check that this verdict is signed, and stays so after one byte more in an output."""
     verify = [str(Path(sys.executable).with_name("proofmark")), "verify", f"{kit.run()}"]
     verify += ["--signers", f"{signers}"]
-    done = subprocess.run(verify, capture_output=True, text=True, check=False)
+    own = {**os.environ, **kit.environment}
+    done = subprocess.run(verify, capture_output=True, text=True, check=False, env=own)
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
@@ -96,7 +97,7 @@ def assert_signed(kit: Kit, signers: Path, verdict: str) -> None:
     output = next(kit.run().glob("steps/*/execution-1/stdout"))
     with output.open("a", encoding="utf-8") as file:
         file.write("\n")
-    assert subprocess.run(verify, capture_output=True, check=False).returncode == 0
+    assert subprocess.run(verify, capture_output=True, check=False, env=own).returncode == 0
 
 
 @pytest.mark.root
