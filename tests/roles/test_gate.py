@@ -181,6 +181,17 @@ def test_the_run_of_a_gate_works_on_its_nodes_and_no_other_run_does(
     gate.release()
 
 
+def test_a_node_in_the_reservation_of_another_person_is_not_held(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    Scheduler().reserve("maintenance", ["knl0001"], user_name())
+    gate = gate_of(slurm, tmp_path, "knl0001")
+    (refused,) = gate.hold(["knl0001"], {}, take_over=True, wait_s=5).values()
+    assert "in the reservation maintenance of another person" in refused.text
+    assert Scheduler().reservations() == {"maintenance": ["knl0001"]}
+
+
+# The last test: the controller that it starts ends with the cluster, after the tests of this file.
 def test_a_controller_that_does_not_answer_holds_no_node(slurm: Slurm, tmp_path: Path) -> None:
     gate = gate_of(slurm, tmp_path, "knl0001")
     slurm.stop_controller()
@@ -191,13 +202,3 @@ def test_a_controller_that_does_not_answer_holds_no_node(slurm: Slurm, tmp_path:
         slurm.start_controller()
     assert gate.state.nodes() == {}
     until(lambda: statuses(slurm)["knl0001"] == (False, ""), 600, pause_s=0.5)
-
-
-def test_a_node_in_the_reservation_of_another_person_is_not_held(
-    slurm: Slurm, tmp_path: Path
-) -> None:
-    Scheduler().reserve("maintenance", ["knl0001"], user_name())
-    gate = gate_of(slurm, tmp_path, "knl0001")
-    (refused,) = gate.hold(["knl0001"], {}, take_over=True, wait_s=5).values()
-    assert "in the reservation maintenance of another person" in refused.text
-    assert Scheduler().reservations() == {"maintenance": ["knl0001"]}

@@ -22,6 +22,9 @@ from tests.rehearsal import kept
 from tests.rehearsal.room import Room
 from tests.roles.kit import NAP, Kit
 
+from proofmark.runs.evidence import open_evidence
+from proofmark.runs.nodes import nodes_of
+
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 MODES = ["quadrant-flat", "quadrant-cache"]
@@ -93,9 +96,11 @@ def test_every_mode_is_rehearsed_and_the_figures_are_emulated(rehearsal: Kit) ->
     assert rehearsal.verdict()["coverage"]["not_run"] == []
     assert "-l rknl0001,rknl0002 -e suite=rehearsal -e confirm_reboot=true" in output
     assert f"the report: {rehearsal.run()}/report.html" in output
-    nodes = {path.stem: path.read_text() for path in rehearsal.run().glob("nodes/*.json")}
+    sealed = open_evidence(rehearsal.run())
+    assert sealed is not None
+    nodes = nodes_of(sealed)
     assert nodes.keys() == {"rknl0001", "rknl0002"}
-    assert all("Xeon Phi" in text for text in nodes.values())
+    assert all("Xeon Phi" in node.newest.cpu_model for node in nodes.values())
 
 
 def test_a_rehearsal_that_ctrl_c_stops_leaves_nothing(rehearsal: Kit) -> None:
