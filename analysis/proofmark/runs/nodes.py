@@ -75,9 +75,15 @@ def node_text(node: Node) -> str:
 
 
 def probed_nodes(run: Run) -> dict[str, Node]:
-    """Return the nodes from the probes of their jobs, by host name."""
+    """Return the nodes from the probes of their jobs, by host name.
+
+    A node shares the equal parts of a job with the node before it, as in `nodes_of`.
+    """
     by_host: dict[str, list[JobOnNode | DamagedProbe]] = {}
+    last: dict[str, JobOnNode] = {}
     for host, entry in read_probes(run):
+        if isinstance(entry, JobOnNode):
+            entry = last[entry.job] = _shared(entry, last.get(entry.job))
         by_host.setdefault(host, []).append(entry)
     return {
         host: Node(
