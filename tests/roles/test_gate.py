@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -194,7 +195,7 @@ def test_a_node_in_the_reservation_of_another_person_is_not_held(
 # The last test: the controller that it starts ends with the cluster, after the tests of this file.
 def test_a_controller_that_does_not_answer_holds_no_node(slurm: Slurm, tmp_path: Path) -> None:
     gate = gate_of(slurm, tmp_path, "knl0001")
-    slurm.stop_controller()
+    slurm.stop_controller(signal.SIGTERM)  # it saves the ends of the jobs of the other tests
     try:
         with pytest.raises(NodeError, match=r"NO_ANSWER: sinfo .*: .*contact slurm controller"):
             gate.hold(["knl0001"], {}, take_over=True, wait_s=5)

@@ -32,7 +32,7 @@ from pydantic import Field, ValidationError
 
 from proofmark.common.archive import Archive, ArchiveWriter, Chain, mount, mounted, read_archive
 from proofmark.common.errors import bad_input
-from proofmark.common.files import open_regular, read_bytes, read_regular, write_whole
+from proofmark.common.files import exists, open_regular, read_bytes, read_regular, write_whole
 from proofmark.common.input_limits import (
     MAX_EVIDENCE_BYTES,
     MAX_EVIDENCE_FILES,
@@ -177,7 +177,7 @@ def acceptance_folder(folder: Path) -> Path:
     """
     resolved = folder.resolve()
     of_root = Path(os.path.realpath(state_of_root())) / OF_ROOT / _name(resolved)
-    if foreign_owner(resolved) is not None or of_root.is_dir():
+    if foreign_owner(resolved) is not None or exists(of_root):
         return of_root
     return resolved
 

@@ -9,7 +9,6 @@ gets a copy of the journals, from which the run is judged.
 - ``runs/<run-id>/journal/<node>.jsonl``: the journal of a node
 - ``runs/<run-id>/mounted.json``: the nodes with a mount of the run
 - ``runs/<run-id>/lock``: the lock of the process that changes nodes
-- ``inputs/``: the digests of the inputs of runs (`proofmark.runs.anchors`)
 - ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.claims`)
 - ``gates/<gate>/``: a gate, with the journals of its nodes (`proofmark.runs.gates`)
 - ``checks.jsonl``, ``vendor.csv``: the decisions of all gates (`proofmark.runs.checks`)
@@ -232,7 +231,11 @@ def journals_of(run: Path) -> Path | None:
     """
     name = word(run.name, "the run id")
     for base in dict.fromkeys((state_of_root(), state_of_user())):
-        for begun in sorted(Path(os.path.realpath(base)).glob(f"*/runs/{name}/run.json")):
+        try:
+            states = sorted(Path(os.path.realpath(base)).glob(f"*/runs/{name}/run.json"))
+        except PermissionError:  # of the state of root, if this is another user
+            continue
+        for begun in states:
             check_safe(begun.parent)
             if read_json(begun, Begun).folder == f"{run}":
                 return RunFiles(begun.parent).journal

@@ -19,7 +19,7 @@ from tests.folders import ROOT
 
 from proofmark.cli.run_command import _causes
 from proofmark.common.errors import Stopped
-from proofmark.common.files import write_whole
+from proofmark.jobs import scripts
 from proofmark.jobs.execute import execute_rounds
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner
@@ -81,6 +81,10 @@ class Cluster:
         self.now, self.submitted, self.down = time.time() - 10_000, 0, dict[str, str]()
         self.stop_at, self.planted, self.ends = 0, PLANTED, ENDS
         submit, states = NoScheduler.submit, NoScheduler.states
+        # Jobs of earlier rounds read probe.sh while the next round writes it again.
+        probe = kit.folder / "fast-probe.sh"
+        probe.write_text(probe_script())
+        patch.setattr(scripts, "PROBE", probe)
         patch.setattr(job_folder, "_now", self._clock)
         patch.setattr("proofmark.jobs.stability_jobs.time.time", lambda: self.now)
         patch.setattr(NoScheduler, "header", lambda _, request: [])
@@ -142,7 +146,6 @@ class Cluster:
             programs = LaunchSite(self.kit.software(), LaunchSettings(launcher="plain"), aliases={})
             scratch = Path(site.partition.scratch.path)
             write_scripts(part.folder, part.plan, Scripts(programs, scratch, BatchQueue("none")))
-            write_whole(part.folder / "probe.sh", probe_script())  # jobs of earlier rounds read it
 
         work = StabilityWork(prepare, _causes)
         execute_rounds(run, "none", self.lines.append, work, Manner.UNFINISHED)
