@@ -298,7 +298,12 @@ def seal(folder: Path) -> Evidence:
     resolved = folder.resolve()
     target = acceptance_folder(resolved)
     if target == resolved:
-        (target / FOLDER).mkdir(exist_ok=True)
+        try:
+            (target / FOLDER).mkdir(exist_ok=True)
+        except OSError as error:
+            raise bad_input(
+                target, "", f"{error.strerror}", "a folder that can be written"
+            ) from None
     else:
         made(target / FOLDER)
     with state_lock(target / FOLDER / "lock", resolved.name):
@@ -314,8 +319,8 @@ def seal(folder: Path) -> Evidence:
             new.chmod(0o444)
             new.rename(_path(target, number))
         except OSError as error:
-            found = f"cannot be written: {error.strerror}"
-            raise bad_input(new, "", found, "a folder with free space") from None
+            place, found = error.filename or new, f"{error.strerror}"
+            raise bad_input(place, "", found, "a place that can be written, with space") from None
         finally:
             new.unlink(missing_ok=True)
         digests = [*(known.digests if known else ()), digest]
