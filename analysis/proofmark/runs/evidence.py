@@ -45,7 +45,7 @@ from proofmark.common.text import size
 from proofmark.runs.decisions import extends
 from proofmark.runs.format import check_inputs
 from proofmark.runs.job_files import JobFiles
-from proofmark.runs.nodes import node_name, node_text, probed_nodes
+from proofmark.runs.nodes import node_files
 from proofmark.runs.owner import as_owner, foreign_owner, user_name
 from proofmark.runs.run import Run, Seal, open_run, sealed_run
 from proofmark.runs.run_files import NOT_SEALED, RunFiles
@@ -361,21 +361,16 @@ def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:
     place = folder / FOLDER / folder.name
     with mounted(place, chain):
         run = sealed_run(place)
-        files: dict[str, bytes] = {}
-        for host, node in probed_nodes(run).items():
-            name, content = node_name(host), node_text(node).encode()
-            path = f"{run.files.nodes.name}/{name}"
-            if not chain.is_file(path) or chain.read(path, len(content) + 1, cut=True) != content:
-                files[name] = content
-            if len(files) >= _MANY:
-                writer.add(run.files.nodes.name, files, {})
-                files = {}
-        if files:
-            writer.add(run.files.nodes.name, files, {})
+        nodes = run.files.nodes.name
+        for files in node_files(run):
+            for name in list(files):
+                path, length = f"{nodes}/{name}", len(files[name])
+                if chain.is_file(path) and chain.read(path, length + 1, cut=True) == files[name]:
+                    del files[name]
+            if files:
+                writer.add(nodes, files, {})
 
 
-_MANY = 500
-"""The number of nodes that are written together."""
 _PART = 32 << 20
 """Bytes of a folder that are in memory together."""
 

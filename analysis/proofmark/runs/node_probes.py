@@ -28,8 +28,8 @@ from proofmark.site.partition import PREDICTED
 Entry = JobOnNode | DamagedProbe
 
 
-def read_probes(run: Run) -> Iterator[tuple[str, Entry]]:
-    """Yield each attempt of each job on each node, and each probe that proves nothing.
+def probes_by_node(run: Run) -> dict[str, list[Probes]]:
+    """Return the probes of each attempt of each job by node, and those that are missing.
 
     A node has its name of the inventory. A name that no node or several nodes of the job may report
     stays as it is.
@@ -40,12 +40,34 @@ def read_probes(run: Run) -> Iterator[tuple[str, Entry]]:
     site = site_of(run)
     names = reported_names(run, site)
     required = site.partition.origin != PREDICTED
+    found: dict[str, list[Probes]] = {}
     for group in run.plan.groups:
         for job in group.jobs:
             folders = run.files.job(job.id).attempts()
             for place, folder in enumerate(folders):
-                following = folders[place + 1 : place + 2]
-                yield from _Attempt(run, job, folder, required, names).entries(following)
+                following = folders[place + 1] if place + 1 < len(folders) else None
+                attempt = _Attempt(run, job, folder, following, required, names)
+                for node, host in attempt.hosts():
+                    found.setdefault(node, []).append(Probes(attempt, node, host))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The probes before and after an attempt on a node.
+
+    Attributes:
+        node: the name of the node in the inventory.
+        host: the name that it reports; None if there is no probe of it.
+    """
+
+    attempt: _Attempt
+    node: str
+    host: str | None
+
+    def read(self) -> list[Entry]:
+        """Return the attempt on the node, and its probes that prove nothing."""
+        return self.attempt.on_node(self.host, self.node)
 
 
 @dataclass(frozen=True)
@@ -54,6 +76,7 @@ class _Attempt:
 
     Attributes:
         folder: its folder.
+        following: the folder of the next attempt, if there is one.
         required: whether each node that measured needs its probes.
         names: the further names that the nodes may report, by node.
     """
@@ -61,6 +84,7 @@ class _Attempt:
     run: Run
     job: Job
     folder: Path
+    following: Path | None
     required: bool
     names: Mapping[str, Sequence[str]]
 
@@ -72,20 +96,18 @@ class _Attempt:
     def steps(self) -> tuple[str, ...]:
         return tuple(step.id for step in self.job.steps)
 
-    def entries(self, following: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
-        """Yield the attempt on each node; `following` is the folder of the next attempt, if any."""
+    def hosts(self) -> Iterator[tuple[str, str | None]]:
+        """Yield each node with the name of its probes; None: those of this node are missing."""
         hosts = {path.stem for end in _ENDS for path in paths_in(self.folder, f"*{end}")}
         planned = ReportedNames({node: self.names.get(node, ()) for node in self.job.nodes})
         for host in sorted(filter(is_name, hosts)):
-            node = planned.node(host)
-            for entry in self._on_node(host, node, following):
-                yield node, entry
+            yield planned.node(host), host
         if not self.required:
             return
         stored = HostTable.reported(hosts)
         for node in self.job.nodes:
             if node in self.measured and not stored.found((node, *self.names.get(node, ()))):
-                yield node, self._damaged(self.folder / f"{node}.before", "missing")
+                yield node, None
 
     @cached_property
     def measured(self) -> frozenset[str]:
@@ -114,14 +136,16 @@ class _Attempt:
         """Return whether the node that calls itself `host` measured in this attempt."""
         return self.required and self._measured_names.find(host) is not None
 
-    def _on_node(self, host: str, node: str, following: Sequence[Path]) -> list[Entry]:
+    def on_node(self, host: str | None, node: str) -> list[Entry]:
         """Return the attempt on `node`, which reports `host`, and its probes that prove nothing."""
+        if host is None:
+            return [self._damaged(self.folder / f"{node}.before", "missing")]
         before, after = (self.folder / f"{host}{end}" for end in _ENDS)
         first = _read(before)
         if isinstance(first, _Unusable):
             needed = first.code == "damaged" or self._has_measured(host)
             return [self._damaged(before, first.code, first.problem)] if needed else []
-        path, last = self._last(after, [each / before.name for each in following])
+        path, last = self._last(after, self.following and self.following / before.name)
         damaged: list[Entry] = []
         second = None if isinstance(last, _Unusable) else last
         try:
@@ -139,17 +163,16 @@ class _Attempt:
         )
         return [job, *damaged]
 
-    def _last(self, after: Path, others: Sequence[Path]) -> tuple[Path, str | _Unusable]:
+    def _last(self, after: Path, following: Path | None) -> tuple[Path, str | _Unusable]:
         """Return the probe after the steps with its path.
 
-        It is `after`. If this is missing, it is the first complete one of `others`.
+        It is `after`. If this is missing, it is `following`, the first one of the next attempt.
         """
         last = _read(after)
-        if isinstance(last, _Unusable) and last.code == "missing":
-            for path in others:
-                other = _read(path)
-                if isinstance(other, str) or other.code == "damaged":
-                    return path, other
+        if following and isinstance(last, _Unusable) and last.code == "missing":
+            other = _read(following)
+            if isinstance(other, str) or other.code == "damaged":
+                return following, other
         return after, last
 
     def _provenance(self, first: str, last: str | None, before: Path, node: str) -> NodeProvenance:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from proofmark.common.archive import found_in
 from proofmark.common.errors import BadInput
@@ -20,10 +20,11 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.job_on_node import DamagedProbe, JobOnNode
-from proofmark.runs.node_probes import read_probes
+from proofmark.runs.node_probes import Probes, probes_by_node
 from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts
 
+Part = TypeVar("Part")
 _SLICE = 500
 """The number of nodes that one process reads at a time."""
 
@@ -64,35 +65,48 @@ class Node(StrictModel):
         return self.jobs[-1].provenance.facts
 
 
-def node_name(host: str) -> str:
-    """Return the name of the file of a node in ``nodes/`` of the evidence."""
-    return f"{host}.json"
-
-
-def node_text(node: Node) -> str:
-    """Return the content of the file of `node`."""
-    return node.model_dump_json(indent=1) + "\n"
-
-
 def probed_nodes(run: Run) -> dict[str, Node]:
     """Return the nodes from the probes of their jobs, by host name.
 
     A node shares the equal parts of a job with the node before it, as in `nodes_of`.
     """
-    by_host: dict[str, list[JobOnNode | DamagedProbe]] = {}
     last: dict[str, JobOnNode] = {}
-    for host, entry in read_probes(run):
-        if isinstance(entry, JobOnNode):
-            entry = last[entry.job] = _shared(entry, last.get(entry.job))
-        by_host.setdefault(host, []).append(entry)
-    return {
-        host: Node(
-            host=host,
-            jobs=tuple(each for each in entries if isinstance(each, JobOnNode)),
-            damaged=tuple(each for each in entries if isinstance(each, DamagedProbe)),
-        )
-        for host, entries in by_host.items()
-    }
+    found = (_probed(host, probes, last) for host, probes in probes_by_node(run).items())
+    return {node.host: node for node in found if node.jobs or node.damaged}
+
+
+def node_files(run: Run) -> Iterator[dict[str, bytes]]:
+    """Yield the contents of the files of ``nodes/`` by name, some nodes at a time.
+
+    They are made from the probes. Only these nodes are in memory.
+    """
+    probes = probes_by_node(run)
+
+    def contents(hosts: Sequence[str]) -> dict[str, bytes]:
+        nodes = (_probed(host, probes[host], {}) for host in hosts)
+        known = [node for node in nodes if node.jobs or node.damaged]
+        return {f"{each.host}.json": _text(each) for each in known}
+
+    slices = _slices(list(probes))
+    yield from parallel_map(contents, slices, large=len(slices) > 1)
+
+
+def _text(node: Node) -> bytes:
+    return f"{node.model_dump_json(indent=1)}\n".encode()
+
+
+def _probed(host: str, probes: Sequence[Probes], last: dict[str, JobOnNode]) -> Node:
+    """Return a node from its probes; a job shares the equal parts of the newest one in `last`."""
+    jobs: list[JobOnNode] = []
+    damaged: list[DamagedProbe] = []
+    for attempt in probes:
+        for entry in attempt.read():
+            if isinstance(entry, JobOnNode):
+                last[entry.job] = _shared(entry, last.get(entry.job))
+                jobs.append(last[entry.job])
+            else:
+                damaged.append(entry)
+    return Node(host=host, jobs=tuple(jobs), damaged=tuple(damaged))
 
 
 def nodes_of(run: Run) -> dict[str, Node]:
@@ -111,9 +125,13 @@ def nodes_of(run: Run) -> dict[str, Node]:
 @lru_cache(maxsize=1)
 def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> dict[str, Node]:
     """Read the files once for judging and for the report; `state` changes if a file changes."""
-    slices = [paths[first : first + _SLICE] for first in range(0, len(paths), _SLICE)]
+    slices = _slices(paths)
     read = parallel_map(partial(_slice, steps), slices, large=len(slices) > 1)
     return {node.host: node for nodes in read for node in nodes}
+
+
+def _slices(parts: Sequence[Part]) -> list[Sequence[Part]]:
+    return [parts[first : first + _SLICE] for first in range(0, len(parts), _SLICE)]
 
 
 def _slice(steps: tuple[str, ...], paths: Sequence[Path]) -> list[Node]:
