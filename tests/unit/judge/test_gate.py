@@ -19,6 +19,7 @@ from proofmark.judge.gate.gate_decisions import (
     Decision,
     Evidence,
     Failure,
+    NodeFigure,
     decide,
 )
 from proofmark.judge.gate.gate_evidence import evidence_of, vendor_entry
@@ -30,7 +31,8 @@ nodes = st.sampled_from(NODES)
 failures = st.builds(
     Failure, st.lists(nodes, min_size=1, unique=True).map(tuple), st.text(min_size=1, max_size=400)
 )
-metrics = st.dictionaries(st.sampled_from(["a", "b"]), st.booleans(), min_size=1)
+A, RMAX, RATE = NodeFigure("a", "x"), NodeFigure("hpl", "rmax"), NodeFigure("osu-bw", "rate")
+metrics = st.dictionaries(st.sampled_from([A, RMAX]), st.booleans(), min_size=1)
 evidences = st.builds(
     Evidence,
     failed=st.dictionaries(nodes, st.text(min_size=1)),
@@ -80,7 +82,7 @@ def test_a_further_own_failure_of_a_node_never_resumes_it(
 
 
 def test_a_node_that_lacks_a_step_waits_unless_it_failed() -> None:
-    judged = {node: {"a": True} for node in NODES}
+    judged = {node: {A: True} for node in NODES}
     missing = Failure(("n1",), "not measured", missing=True)
     waiting = Evidence(failures=[missing, Failure(("n2",), "FAIL rate")], judged=judged)
     standings = {node: each.standing for node, each in decide(waiting, NODES).items()}
@@ -91,7 +93,7 @@ def test_a_node_that_lacks_a_step_waits_unless_it_failed() -> None:
 
 
 def test_a_bad_node_does_not_hold_the_good_ones() -> None:
-    judged = {node: {"a": True} for node in NODES}
+    judged = {node: {A: True} for node in NODES}
     link = Failure(("n1", "n2"), "FAIL link")
     alone = Evidence(failures=[link, Failure(("n2",), "FAIL rate")], judged=judged)
     kept = {node for node, each in decide(alone, NODES).items() if each.action == "keep"}
@@ -105,7 +107,7 @@ def test_a_bad_node_does_not_hold_the_good_ones() -> None:
 def test_a_node_that_was_not_judged_is_kept_unless_that_is_accepted(
     accept: bool, action: str
 ) -> None:
-    evidence = Evidence(judged={"n1": {"hpl rmax": False}}, not_planned={"n1": ["osu-bw rate"]})
+    evidence = Evidence(judged={"n1": {RMAX: False}}, not_planned={"n1": [RATE]})
     decision = decide(evidence, ["n1"], accept_unjudged=accept)["n1"]
     assert decision.action == action
     assert "hpl rmax" in decision.reason
@@ -164,9 +166,10 @@ def test_a_required_figure_that_failed_with_a_bad_partner_was_judged(
     accept: bool, alone: bool
 ) -> None:
     """n1 failed by itself. The figure that n1 and n2 measured together FAILED as well."""
-    link = Failure(("n1", "n2"), "FAIL osu-bw bandwidth: too slow", "osu-bw bandwidth")
-    own = [Failure(("n1",), "FAIL stream triad: too slow", "stream triad")] if alone else []
-    required = {"osu-bw bandwidth": False, "stream triad": True}
+    bandwidth, triad = NodeFigure("osu-bw", "bandwidth"), NodeFigure("stream", "triad")
+    link = Failure(("n1", "n2"), "FAIL osu-bw bandwidth: too slow", bandwidth)
+    own = [Failure(("n1",), "FAIL stream triad: too slow", triad)] if alone else []
+    required = {bandwidth: False, triad: True}
     evidence = Evidence(failures=[link, *own], judged={"n1": required, "n2": required})
     decision = decide(evidence, ["n1", "n2"], accept_unjudged=accept)["n2"]
     assert (decision.action, decision.fault) == ("keep", False)
@@ -176,9 +179,14 @@ def test_a_required_figure_that_failed_with_a_bad_partner_was_judged(
 
 
 def test_the_failed_figure_of_a_pair_is_that_of_a_required_metric_with_its_part() -> None:
-    link = Failure(("n1", "n2"), "FAIL", "osu-bw bandwidth")
+    link = Failure(("n1", "n2"), "FAIL", NodeFigure("osu-bw", "bandwidth"))
     own = Failure(("n1",), "FAIL alone")
-    for metric, kept in (("osu-bw bandwidth distance leaf", True), ("osu-bw bandwidths", False)):
+    for metric, kept in (
+        (NodeFigure("osu-bw", "bandwidth", ("distance leaf",)), True),
+        (NodeFigure("osu-bw", "bandwidths"), False),
+        (NodeFigure("osu", "bandwidth"), False),
+        (NodeFigure("osu-bw", ""), False),
+    ):
         evidence = Evidence(failures=[link, own], judged={"n2": {metric: False}})
         reason = decide(evidence, ["n2"])["n2"].reason
         assert reason.startswith("measured with n1") is kept

@@ -18,6 +18,7 @@ from proofmark.judge.gate.gate_decisions import (
     Decision,
     Evidence,
     Failure,
+    NodeFigure,
     decide,
 )
 from proofmark.judge.gate.gate_evidence import ANY, evidence_of, vendor_entry
@@ -33,6 +34,10 @@ def required(**where: str | int) -> Required:
     return Required(case="fake", metrics=["rate"], where=where)
 
 
+RATE, AX, BY = NodeFigure("fake", "rate"), NodeFigure("a", "x"), NodeFigure("b", "y")
+CZ = NodeFigure("c", "z")
+
+
 class TestDecisions:
     def test_a_reason_has_at_most_three_hundred_characters(self) -> None:
         assert LONGEST == 300
@@ -45,23 +50,29 @@ class TestDecisions:
         """A failure of a step is of no metric: the required figure was not judged."""
         step = Failure(("n1", "n2"), "not measured: 0001")
         own = Failure(("n1",), "FAIL")
-        judged = {"n1": {"a b": True}, "n2": {"a b": False}}
+        judged = {"n1": {NodeFigure("a", "b"): True}, "n2": {NodeFigure("a", "b"): False}}
         reason = decide(Evidence(failures=[step, own], judged=judged), ["n2"])["n2"].reason
-        assert step.metric == ""
+        assert step.metric is None
         assert reason == f"{NOT_JUDGED} a b"
 
     def test_the_failure_of_a_pair_excuses_only_its_members(self) -> None:
         """n3 was not in the pair. Its required figure was not judged."""
-        pair = Failure(("n1", "n2"), "FAIL osu", "osu bw")
+        pair = Failure(("n1", "n2"), "FAIL osu", NodeFigure("osu", "bw"))
         own = Failure(("n1",), "FAIL alone")
-        judged = {node: {"osu bw": False} for node in ("n1", "n2", "n3")}
+        judged = {node: {NodeFigure("osu", "bw"): False} for node in ("n1", "n2", "n3")}
         decisions = decide(Evidence(failures=[pair, own], judged=judged), ["n2", "n3"])
         assert decisions["n2"].reason == "measured with n1, which failed: FAIL osu"
         assert decisions["n3"].reason == f"{NOT_JUDGED} osu bw"
 
     def test_the_judged_metrics_are_counted(self) -> None:
-        judged = {"n1": {"a x": True, "b y": True, "c z": False}}
-        given = Evidence(judged=judged, not_planned={"n1": ["d w"]})
+        judged = {
+            "n1": {
+                AX: True,
+                BY: True,
+                CZ: False,
+            }
+        }
+        given = Evidence(judged=judged, not_planned={"n1": [NodeFigure("d", "w")]})
         assert decide(given, ["n1"], accept_unjudged=True)["n1"] == Decision(
             "resume",
             "passed: 2 required metrics judged; accepted although not judged: c z; "
@@ -70,11 +81,14 @@ class TestDecisions:
         assert decide(given, ["n1"])["n1"] == Decision("keep", f"{NOT_JUDGED} c z")
 
     def test_a_noisy_metric_states_what_is_needed_unless_it_is_accepted(self) -> None:
-        judged = {"n1": {"a x": False, "b y": False}}
-        given = Evidence(judged=judged, noise={"n1": {"a x": "about 9 repeats"}})
+        judged = {"n1": {AX: False, BY: False}}
+        given = Evidence(judged=judged, noise={"n1": {AX: "about 9 repeats"}})
         assert decide(given, ["n1"])["n1"].reason == f"{TOO_NOISY}: a x: about 9 repeats"
         assert decide(given, ["n1"], accept_unjudged=True)["n1"].action == "resume"
-        calm = Evidence(judged={"n1": {"a x": True}}, noise={"n1": {"a x": "about 9 repeats"}})
+        calm = Evidence(
+            judged={"n1": {AX: True}},
+            noise={"n1": {AX: "about 9 repeats"}},
+        )
         assert decide(calm, ["n1"])["n1"].action == "resume", "another figure of it was judged"
 
     def test_a_fault_is_for_the_vendor_and_noise_is_not(self) -> None:
@@ -93,7 +107,7 @@ class TestEvidence:
         assert (missing.nodes, missing.reason, missing.metric) == (
             ("n5",),
             f"not measured: {step.id}",
-            "",
+            None,
         )
 
     def test_a_step_of_the_job_without_a_record_is_a_failure_of_all_its_nodes(
@@ -105,12 +119,12 @@ class TestEvidence:
             rmtree(folder)
         found = evidence(run, required())
         assert [each.nodes for each in found.failures] == [tuple(step.nodes)]
-        assert found.judged == {"n1": {"fake rate": False}}
+        assert found.judged == {"n1": {RATE: False}}
 
     def test_sound_steps_are_no_failure(self, tmp_path: Path) -> None:
         found = evidence(judged_run(tmp_path, RATES), required())
         assert [*found.failures] == []
-        assert found.judged == {node: {"fake rate": True} for node in RATES}
+        assert found.judged == {node: {RATE: True} for node in RATES}
         assert not found.not_planned and not found.noise and not found.failed
         assert found.faulty == frozenset()
 
@@ -121,17 +135,19 @@ class TestEvidence:
         self, tmp_path: Path, where: Mapping[str, int], judged: bool
     ) -> None:
         found = evidence(judged_run(tmp_path, RATES), required(**where))
-        assert found.judged == {node: {"fake rate": judged} for node in RATES}
+        assert found.judged == {node: {RATE: judged} for node in RATES}
 
     def test_a_required_metric_without_a_step_is_listed(self, tmp_path: Path) -> None:
         more = Required(case="other", metrics=["a", "b"])
         found = evidence(judged_run(tmp_path, RATES), required(), more)
-        assert found.not_planned == {node: ["other a", "other b"] for node in RATES}
-        assert found.judged == {node: {"fake rate": True} for node in RATES}
+        assert found.not_planned == {
+            node: [NodeFigure("other", "a"), NodeFigure("other", "b")] for node in RATES
+        }
+        assert found.judged == {node: {RATE: True} for node in RATES}
 
     def test_a_metric_that_no_output_has_is_not_judged(self, tmp_path: Path) -> None:
         found = evidence(judged_run(tmp_path, RATES), Required(case="fake", metrics=["rates"]))
-        assert found.judged == {node: {"fake rates": False} for node in RATES}
+        assert found.judged == {node: {NodeFigure("fake", "rates"): False} for node in RATES}
 
     def test_without_required_metrics_one_passed_figure_is_enough(self, tmp_path: Path) -> None:
         found = evidence(judged_run(tmp_path, RATES))
@@ -143,7 +159,7 @@ class TestEvidence:
         run = judged_run(tmp_path, RATES | {"n3": [50.0, 50.0]})
         found = evidence(run, required())
         (failure,) = found.failures
-        assert (failure.nodes, failure.metric) == (("n3",), "fake rate")
+        assert (failure.nodes, failure.metric) == (("n3",), RATE)
         assert failure.reason.startswith("FAIL fake FAKE rate: ")
         assert found.faulty == frozenset({"n3"})
 

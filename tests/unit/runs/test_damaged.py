@@ -22,7 +22,7 @@ from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.job_state import JobStatus, State
-from proofmark.runs.nodes import node_text, nodes_of, probed_nodes
+from proofmark.runs.nodes import nodes_of, probed_nodes
 from proofmark.runs.run import Run
 
 START, END = "2026-11-21T10:18:00Z", "2026-11-21T10:19:00Z"
@@ -203,7 +203,7 @@ def test_a_damaged_file_of_a_node_makes_its_steps_invalid(
     made = probed_nodes(run)[NODE]
     run.files.nodes.mkdir()
     path = run.files.nodes / f"{NODE}.json"
-    content = json.loads(node_text(made))
+    content = json.loads(made.model_dump_json())
     content["jobs"][0]["provenance"]["facts"] |= change or {}
     path.write_text(json.dumps(content) if change else "[" * 200_000)
     with limited():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
@@ -19,6 +19,26 @@ OPEN: Standing = "unjudged"
 NOT_MEASURED = "not measured: no step of the run is for this node"
 
 
+class NodeFigure(NamedTuple):
+    """A metric of a case on a node.
+
+    Attributes:
+        part: the memory or the file system of it, as ``axis value``; empty for the whole node.
+    """
+
+    case: str
+    metric: str
+    part: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return all names in one text."""
+        return " ".join(filter(None, (self.case, self.metric, *self.part)))
+
+    def is_of(self, metric: NodeFigure | None) -> bool:
+        """Return whether this is `metric`, or a part of it."""
+        return metric is not None and self[:2] == metric[:2]
+
+
 @dataclass(frozen=True)
 class Failure:
     """A figure or a step that is not as it must be.
@@ -26,13 +46,13 @@ class Failure:
     Attributes:
         nodes: the nodes that measured it together.
         reason: what is wrong.
-        metric: the case and the metric of a figure; empty for a step.
+        metric: that of a figure; None for a step.
         missing: whether it is a step that has no record yet.
     """
 
     nodes: tuple[str, ...]
     reason: str
-    metric: str = ""
+    metric: NodeFigure | None = None
     missing: bool = False
 
 
@@ -53,9 +73,9 @@ class Evidence:
     failed: Mapping[str, str] = field(default_factory=dict)
     faulty: frozenset[str] = frozenset()
     failures: Sequence[Failure] = ()
-    judged: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
-    not_planned: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    noise: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    judged: Mapping[str, Mapping[NodeFigure, bool]] = field(default_factory=dict)
+    not_planned: Mapping[str, Sequence[NodeFigure]] = field(default_factory=dict)
+    noise: Mapping[str, Mapping[NodeFigure, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -120,30 +140,28 @@ def _reasons(evidence: Evidence) -> dict[str, str]:
     return reasons
 
 
-def _of_judged(evidence: Evidence, node: str, lacking: Sequence[str], *, accept: bool) -> Decision:
+def _of_judged(
+    evidence: Evidence, node: str, lacking: Sequence[NodeFigure], *, accept: bool
+) -> Decision:
     """Return the decision about a node without a failure of its own.
 
     A required figure that it measured with a node that failed may have failed, too. It was judged.
     """
     for failure in evidence.failures:
-        if node in failure.nodes and any(_is_of(name, failure.metric) for name in lacking):
+        if node in failure.nodes and any(each.is_of(failure.metric) for each in lacking):
             others = folded([each for each in failure.nodes if each != node])
             return _keep(f"measured with {others}, which failed: {failure.reason}", OPEN)
     noise = evidence.noise.get(node, {})
-    if (noisy := [name for name in lacking if name in noise]) and not accept:
-        return _keep(f"{TOO_NOISY}: {'; '.join(f'{name}: {noise[name]}' for name in noisy)}", OPEN)
+    noisy = [f"{each}: {noise[each]}" for each in lacking if each in noise]
+    if noisy and not accept:
+        return _keep(f"{TOO_NOISY}: {'; '.join(noisy)}", OPEN)
     if lacking and not accept:
-        return _keep(f"{NOT_JUDGED} {', '.join(lacking)}", OPEN)
+        return _keep(f"{NOT_JUDGED} {', '.join(map(str, lacking))}", OPEN)
     words = [f"passed: {len(evidence.judged[node]) - len(lacking)} required metrics judged"]
-    words += [f"accepted although not judged: {', '.join(lacking)}"] if lacking else []
+    words += [f"accepted although not judged: {', '.join(map(str, lacking))}"] if lacking else []
     missing = evidence.not_planned.get(node, ())
-    words += [f"not measured: {', '.join(missing)}"] if missing else []
+    words += [f"not measured: {', '.join(map(str, missing))}"] if missing else []
     return Decision("resume", _short("; ".join(words)), standing="accepted")
-
-
-def _is_of(required: str, metric: str) -> bool:
-    """Return whether the figure `metric` is that of a required metric, with or without its part."""
-    return bool(metric) and f"{required} ".startswith(f"{metric} ")
 
 
 def _keep(reason: str, standing: Standing = "waiting", *, fault: bool = False) -> Decision:

@@ -12,7 +12,7 @@ from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.diagnosis.rma import rma, serial_number
-from proofmark.judge.gate.gate_decisions import Evidence, Failure
+from proofmark.judge.gate.gate_decisions import Evidence, Failure, NodeFigure
 from proofmark.judge.not_accepted import failed_nodes
 from proofmark.judge.power import noise_in
 from proofmark.judge.references.judgement import traits
@@ -26,7 +26,7 @@ Mask = NDArray[np.bool_]
 
 _MOST = 3
 """The largest number of figures in an entry for the vendor."""
-ANY = "any figure"
+ANY = NodeFigure("any figure", "")
 """The requirement on a node in a suite without required metrics."""
 
 
@@ -59,7 +59,7 @@ def _failed_figures(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
         # A record without output has no node. The plan has the nodes of its step.
         nodes = hosts_of(record.node) if record.node else places[step][instance]
         reason = f"{result.verdict} {_figure(result)}: {result.reason}"
-        yield Failure(tuple(nodes), reason, f"{record.case} {record.metric}")
+        yield Failure(tuple(nodes), reason, NodeFigure(record.case, record.metric))
 
 
 def _missing_steps(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
@@ -105,26 +105,26 @@ def _planned_cases(plan: Plan) -> dict[str, set[str]]:
 
 def _required(
     required: Sequence[Required], results: Results, planned: Mapping[str, set[str]]
-) -> tuple[dict[str, dict[str, bool]], dict[str, list[str]]]:
+) -> tuple[dict[str, dict[NodeFigure, bool]], dict[str, list[NodeFigure]]]:
     """Return whether each required metric of a node was judged, and those without a step.
 
     A metric on several memories or file systems of a node must be judged on each of them.
     """
-    judged: dict[str, dict[str, bool]] = {node: {} for node in planned}
+    judged: dict[str, dict[NodeFigure, bool]] = {node: {} for node in planned}
     good = _judged_figures(results)
     for each in required:
         for metric in each.metrics:
             for figure, node, name in _figures_of(each, metric, results):
                 if node in judged:
                     judged[node][name] = judged[node].get(name, False) or bool(good[figure])
-    not_planned: dict[str, list[str]] = {}
+    not_planned: dict[str, list[NodeFigure]] = {}
     for node, cases in planned.items():
         for each in required:
-            for metric in (f"{each.case} {metric}" for metric in each.metrics):
+            for wanted in (NodeFigure(each.case, metric) for metric in each.metrics):
                 if each.case not in cases:
-                    not_planned.setdefault(node, []).append(metric)
-                elif not any(f"{name} ".startswith(f"{metric} ") for name in judged[node]):
-                    judged[node][metric] = False  # no output has a matching row
+                    not_planned.setdefault(node, []).append(wanted)
+                elif not any(figure.is_of(wanted) for figure in judged[node]):
+                    judged[node][wanted] = False  # no output has a matching row
     if not required:
         passed = {host for result in _judged_nodes(results) for host in hosts_of(result)}
         judged = {node: {ANY: node in passed} for node in planned}
@@ -140,7 +140,7 @@ def _judged_nodes(results: Results) -> set[str]:
 
 def _figures_of(
     required: Required, metric: str, results: Results
-) -> Iterator[tuple[int, str, str]]:
+) -> Iterator[tuple[int, str, NodeFigure]]:
     """Yield the number of each required figure, its node, and its metric with the measured part."""
     figures = results.aggregates
     for number, measurand in enumerate(figures.records.measurands):
@@ -152,15 +152,15 @@ def _figures_of(
         if any(known.get(key) != value for key, value in required.where.items()):
             continue
         part = tuple(f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known)
-        name = " ".join((required.case, metric, *part))
+        name = NodeFigure(required.case, metric, part)
         for figure in np.flatnonzero(figures.measurand == number).tolist():
             for node in hosts_of(figures.records.nodes[int(figures.node[figure])]):
                 yield figure, node, name
 
 
-def _noise(required: Sequence[Required], results: Results) -> dict[str, dict[str, str]]:
+def _noise(required: Sequence[Required], results: Results) -> dict[str, dict[NodeFigure, str]]:
     """Return why required figures do not pass although they keep their limits."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[NodeFigure, str]] = {}
     for each in required:
         for metric in each.metrics:
             for figure, node, name in _figures_of(each, metric, results):
