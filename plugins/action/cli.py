@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import io
@@ -13,6 +14,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,6 +41,27 @@ INTERNAL_ERROR = 70
 # the progress of a long command at its end. Ansible imports this file before it starts a worker.
 if isinstance(sys.stdout, io.TextIOWrapper):
     sys.stdout.reconfigure(line_buffering=True)
+
+CONTINUES = "stopped by Ctrl-C; the same command continues, for a gate with -e run_id=GATE"
+
+
+def _say_how_to_continue() -> None:
+    """After Ctrl-C, print how to continue below the last line of Ansible.
+
+    Ansible has set its handler before it imports this file.
+    """
+    of_ansible = signal.getsignal(signal.SIGINT)
+
+    def handle(number: int, frame: Any) -> None:
+        atexit.register(print, ERROR_MARK + CONTINUES, file=sys.stderr)
+        if callable(of_ansible):
+            of_ansible(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+
+
+if threading.current_thread() is threading.main_thread():
+    _say_how_to_continue()
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types

@@ -197,15 +197,16 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
 SLOW = ("acceptance.yml", "-e", "suite=slow")
 
 
-def stop(process: subprocess.Popen[str], how: Callable[[subprocess.Popen[str]], None]) -> None:
-    """Stop a play. It is an error if it has to be killed."""
+def stop(process: subprocess.Popen[str], how: Callable[[subprocess.Popen[str]], None]) -> str:
+    """Stop a play and return what it printed. It is an error if it has to be killed."""
     try:
         how(process)
-        process.communicate(timeout=600)
+        printed, _ = process.communicate(timeout=600)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode != 0
+    return printed
 
 
 def in_the_last_step(kit: Kit, *play: str) -> subprocess.Popen[str]:
@@ -237,7 +238,9 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
         (terminate, ("playbooks/run.yml",)),
         (kill, ("playbooks/run.yml",)),
     ):
-        stop(in_the_last_step(kit, *play), how)
+        printed = stop(in_the_last_step(kit, *play), how)
+        if how is interrupt:
+            assert "the same command continues" in printed.splitlines()[-1]
         wait_for(lambda: processes_of(kit.folder) == [], 120)
         whens.append(kit.whens())
     assert len(whens[0]) == 3
