@@ -180,6 +180,7 @@ def test_a_change_after_the_seal_has_no_effect_and_is_named(
     assert after["results"] == before["results"]
     page = RunFiles(acceptance_folder(run)).report.read_text()
     assert "CHANGED" in page
+    assert "Find out what changed the file." in page
     first = archives(run)
     collect(run)  # a change is stated once
     assert archives(run) == first

@@ -234,6 +234,13 @@ def _before_jobs(run_data: RunData) -> Iterator[NextStep]:
             action = _("Solve the cause on these nodes. Then restore them.")
             command = restore_command(run_data.run, run_data.site)
             yield NextStep(FAIL, problem, fault.nodes, action, command)
+        elif (fault.stage, fault.code) == ("collect", "CHANGED"):
+            action = _("Find out what changed the file. Its sealed content counts in this run.")
+            fresh = same_command(run_data, fresh="true")
+            yield NextStep(INVALID, problem, fault.nodes, action, fresh)
+        elif (fault.stage, fault.code) == ("waive", "OUTDATED"):
+            action = _("Waive the item for this evidence, or leave it as it was judged.")
+            yield NextStep(INVALID, problem, fault.nodes, action)
         else:
             action = _("Solve the cause on these nodes. Then run the same command again.")
             yield NextStep(INVALID, problem, fault.nodes, action, same_command(run_data))
