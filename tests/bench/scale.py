@@ -32,7 +32,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.report.run_data import gather
 from proofmark.report.write import write_page, write_summary
-from proofmark.runs.evidence import seal
+from proofmark.runs.evidence import open_newest
 from proofmark.runs.run import site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.inventory import load_site
@@ -214,8 +214,11 @@ def measure(folder: Path) -> None:
         SystemExit: the verdict is not that of the written outputs.
     """
     laps = Laps()
-    run = seal(folder).run()
-    laps.lap("evidence")
+    # A playbook seals in a process of its own, too.
+    collect = [f"{Path(sys.executable).parent}/proofmark", "stage", "collect", f"{folder}"]
+    subprocess.run(collect, check=True, stdout=subprocess.DEVNULL)
+    laps.lap("stage collect")
+    run = open_newest(folder)
     records, verdict = read_and_judge(run)
     laps.lap("parse and verdict")
     write_results(run, records, verdict)
