@@ -106,7 +106,7 @@ class TestChoice:
         knl = tmp_path / "kit/inventory/knl"
         for folder in ("elsewhere/deep", "kit/inventory/skl", "kit/inventory/knl/group_vars"):
             (tmp_path / folder).mkdir(parents=True)
-        hosts = {"compute": {"children": {"a": {"hosts": {"n1": {}}}}}}
+        hosts: dict[str, Any] = {"compute": {"children": {"a": {"hosts": {"n1": {}}}}}}
         write(knl / "hosts.yml", {"all": {"children": hosts}})
         facts(knl, "a", PARTITION)
         monkeypatch.chdir(tmp_path / place)
