@@ -211,7 +211,7 @@ def new_run(folder: Path) -> Iterator[Path]:
         BadInput: `folder` exists.
     """
     parent = folder.parent
-    with new_folder(parent), TemporaryDirectory(prefix=".new-", dir=parent) as new:
+    with new_folder(parent, shared=True), TemporaryDirectory(prefix=".new-", dir=parent) as new:
         made = Path(new) / folder.name
         yield made
         write_identity(made)
