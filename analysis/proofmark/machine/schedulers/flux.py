@@ -126,8 +126,12 @@ class Flux(Scheduler):
         """Return the state by a flux jobs for this job alone."""
         try:
             return _listed(_jobs(_FIELDS, job)).get(job)
-        except SchedulerError:
-            return None  # "No such file or directory": Flux has removed it
+        except SchedulerError as error:
+            # flux jobs: "JobID f123 unknown". Flux has removed it, or lost it in a restart.
+            unknown = any(word in str(error) for word in ("unknown", "No such file"))
+            return (
+                JobStatus(State.VANISHED, "the scheduler no longer lists it") if unknown else None
+            )
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; one that has ended, or that Flux does not know any more, is no error."""
