@@ -37,7 +37,7 @@ from proofmark.runs.run import Run
 from proofmark.runs.run_names import names_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, NONE, chosen_baseline
-from proofmark.site.fabric_import import fabric_levels
+from proofmark.site.fabric_import import fabric_levels, unnamed_adapters
 from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.site.literals import literal_yaml
 from proofmark.software.provider import check_name, check_provider
@@ -236,6 +236,11 @@ def fabric(options: Namespace) -> int:
     levels = fabric_levels(text, options.file, names)
     top = list(levels)[-1]
     near = [{"name": name, "switches": levels[name]} for name in levels if name != top]
+    if adapters := unnamed_adapters(text):
+        listed = "; ".join(f"{name} ({words})" for name, words in adapters.items())
+        say(f"{options.file}: adapters that name no host, and are in no level: {listed}")
+    if not near:
+        say(f"{options.file}: one switch has all nodes; there is no level below {top}")
     facts = {"fabric": {"levels": near, "top": top, "source": f"{options.file.name} of the site"}}
     print_text(literal_yaml(facts).removesuffix("\n"))
     return 0

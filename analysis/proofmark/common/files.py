@@ -257,11 +257,12 @@ def sha256_of(path: Path | str, *, folder: int | None = None) -> str:
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[None]:
+def new_folder(path: Path, *, shared: bool = False) -> Iterator[None]:
     """Create the folder `path` and those above it for the block; remove new ones without a use.
 
     If the block raises, all that it made is removed, and else the new folders that are empty. A
-    folder that existed stays as it is.
+    folder that existed stays as it is. In a `shared` folder other processes make files of their
+    own: only what is empty is removed.
 
     Raises:
         OSError: the folder cannot be created.
@@ -271,12 +272,13 @@ def new_folder(path: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if missing:
+        if missing and not shared:
             shutil.rmtree(missing[-1], ignore_errors=True)
         raise
-    for each in missing:
-        with suppress(OSError):
-            each.rmdir()
+    finally:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
 
 
 def is_regular(path: Path) -> bool:

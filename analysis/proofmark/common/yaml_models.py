@@ -55,7 +55,23 @@ def _compose(path: Path) -> yaml.Node | None:
         BadInput: it is too large, too deep, or its aliases stand for too many values.
         OSError, ValueError or YAMLError: it is not readable, not UTF-8, or not YAML.
     """
-    text = read_bytes(path.resolve(), MAX_YAML_BYTES).decode("utf-8")
+    return _compose_text(read_bytes(path.resolve(), MAX_YAML_BYTES).decode("utf-8"), path)
+
+
+def parse_yaml(text: str, file: object) -> Any:
+    """Return the value of a YAML text; `file` is its name in messages.
+
+    Raises:
+        BadInput: it is not YAML, or exceeds a limit (`limits`).
+    """
+    try:
+        node = _compose_text(text, file)
+        return yaml.CSafeLoader("").construct_document(node) if node else None
+    except NOT_YAML as error:
+        raise bad_input(file, "", f"not YAML: {error}", "a YAML text") from None
+
+
+def _compose_text(text: str, path: object) -> yaml.Node | None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent)

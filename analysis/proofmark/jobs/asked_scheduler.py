@@ -27,10 +27,13 @@ class AskedScheduler:
     Args:
         chosen: the scheduler.
         in_queue: whether jobs of this run are in its queue.
+        reservation: that of the jobs; empty if they have none.
     """
 
-    def __init__(self, chosen: Scheduler, in_queue: Callable[[], bool]) -> None:
-        self.chosen, self._in_queue = chosen, in_queue
+    def __init__(
+        self, chosen: Scheduler, in_queue: Callable[[], bool], reservation: str = ""
+    ) -> None:
+        self.chosen, self._in_queue, self._reservation = chosen, in_queue, reservation
 
     @property
     def ends_with_process(self) -> bool:
@@ -78,11 +81,17 @@ class AskedScheduler:
         self._ask(self.chosen.cancel, ids)
 
     def node_states(self, nodes: Sequence[str]) -> Mapping[str, str]:
-        """Return the known states of `nodes`; none if it does not answer."""
+        """Return the known states of `nodes`; none if it does not answer.
+
+        A reserved node is idle for the jobs of a reservation: no other function decides that.
+        """
         try:
-            return self._ask(self.chosen.nodes, nodes)
+            states = self._ask(self.chosen.nodes, nodes)
         except (SchedulerUnavailable, SchedulerError):
             return {}
+        own = self._reservation
+        opened = {node for node, state in states.items() if is_down(state) != is_down(state, own)}
+        return {node: "idle" if node in opened else state for node, state in states.items()}
 
     def by_id(self, job: str) -> JobStatus:
         """Return the state of a job that a listing does not show."""

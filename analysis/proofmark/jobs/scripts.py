@@ -15,6 +15,7 @@ from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import write_job
 from proofmark.jobs.step_programs import processor_needs
 from proofmark.jobs.step_script import FOLDER, LaunchSite, each_script, shell_parts, step_script
+from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import SCRATCH, Plan, Step
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.partition import Partition
@@ -59,7 +60,13 @@ class Scripts:
     ) -> Self:
         """Return those of a run on `partition`; `aliases` and `measured` as in their classes."""
         return cls(
-            LaunchSite(software, partition.launch, partition.host_cpus, aliases),
+            LaunchSite(
+                software,
+                partition.launch,
+                partition.host_cpus,
+                aliases,
+                scheduler(partition.scheduler).replaced_launchers,
+            ),
             Path(partition.scratch.path),
             BatchQueue(partition.scheduler, partition.queue, measured),
             stability_of(partition, benchmarks),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL
 from proofmark.common.errors import bad_input, nearest
@@ -58,8 +59,16 @@ def processor_needs(job: Job, software: Software) -> str:
     return "".join(f"{target_requirements(target).line()}\n" for target in sorted(targets))
 
 
-def launcher_of_step(step: Step, package: Package, launch_settings: LaunchSettings) -> str:
-    """Return the name of the launcher.
+def launcher_of_step(
+    step: Step, package: Package, launch_settings: LaunchSettings, replaced: Mapping[str, str]
+) -> str:
+    """Return the name of the launcher: that of the site, or that of the MPI.
+
+    Args:
+        step: the step.
+        package: its package.
+        launch_settings: those of the site.
+        replaced: the launchers of the scheduler instead of those of an MPI.
 
     Raises:
         BadInput: the ranks have no launcher: all of them would be one process.
@@ -70,7 +79,7 @@ def launcher_of_step(step: Step, package: Package, launch_settings: LaunchSettin
         found = f"no launcher for {step.ranks} ranks: the MPI of {step.package} is not recognized"
         names = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
         raise bad_input("software.json", step.id, found, f"partition.launch.launcher: {names}")
-    return launch_settings.launcher or package.launcher
+    return launch_settings.launcher or replaced.get(package.launcher, package.launcher)
 
 
 def package_of_step(step: Step, software: Software) -> Package:

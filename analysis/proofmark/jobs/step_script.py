@@ -61,12 +61,14 @@ class LaunchSite:
         settings: how the site launches ranks.
         host_cpus: the CPUs of the machine below virtual nodes; None: the nodes are real.
         aliases: further names that a node may report, by node.
+        replaced_launchers: those of the scheduler (`Scheduler.replaced_launchers`).
     """
 
     software: Software
     settings: LaunchSettings = DEFAULT_LAUNCH
     host_cpus: HostCpuMap | None = None
     aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    replaced_launchers: Mapping[str, str] = field(default_factory=dict)
 
 
 def shell_parts(*parts: str) -> str:
@@ -135,7 +137,7 @@ def step_script(
         concurrent=step.copies > 1,
         one_machine=host_cpus is not None,
     )
-    chosen = launcher(launcher_of_step(step, package, site.settings))
+    chosen = launcher(launcher_of_step(step, package, site.settings, site.replaced_launchers))
     children = "yes" if len(launch.by_host) < 2 and chosen.starts_children else ""
     lines = chosen.lines(launch) if step.copies == 1 else _copied(step, chosen, launch)
     output_file = "" if step.output in ("stdout", "stderr") else step.output

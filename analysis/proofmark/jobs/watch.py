@@ -58,7 +58,9 @@ class JobMonitor:
     ) -> None:
         self._run, self._supply, self._batch, self._say = run, supply, batch, say
         self._queue, self._manner, self._ended = batch.queue, manner, False
-        self._scheduler = AskedScheduler(scheduler(batch.scheduler), self._in_queue)
+        self._scheduler = AskedScheduler(
+            scheduler(batch.scheduler), self._in_queue, batch.queue.reservation
+        )
         self._pending: list[Job] = []
         self._active: list[ActiveJob] = []
         self._failed: tuple[Job, str] | None = None

@@ -5,6 +5,7 @@ One process does it: a task of Ansible for each node costs ten times as much CPU
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -32,6 +33,16 @@ Script = tuple[str, Iterable[str]]
 """A file of ``machine/shell/`` and its arguments."""
 
 
+INCLUDED = re.compile(r'^ *\. "\$\{0%/\*\}/([a-z-]+\.sh)"$', re.MULTILINE)
+"""The line by which a script reads another one of its folder."""
+
+
+def script_text(name: str) -> str:
+    """Return a script of ``machine/shell/`` with the scripts that it reads, for a shell's stdin."""
+    text = (SCRIPTS / name).read_text(encoding="utf-8")
+    return INCLUDED.sub(lambda line: script_text(line[1]).removeprefix("#!/bin/sh\n"), text)
+
+
 def run_on_nodes(
     site: Site, names: Sequence[str], *scripts: Script
 ) -> tuple[dict[str, str], dict[str, NodeError]]:
@@ -44,8 +55,7 @@ def run_on_nodes(
         Stopped: SIGINT or SIGTERM came; all processes have been killed.
     """
     text = "".join(
-        f"(\nset -- {shlex.join(words)}\n{(SCRIPTS / name).read_text(encoding='utf-8')}\n"
-        ") </dev/null || exit\n"
+        f"(\nset -- {shlex.join(words)}\n{script_text(name)}\n) </dev/null || exit\n"
         for name, words in scripts
     )
     processes, failed = run_text(site, names, text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 
-from proofmark.common.errors import BadInput
+from proofmark.common.errors import BadInput, OutsideError
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
@@ -113,6 +113,7 @@ def preflight(
         _drain_permission(site, firmware if changing else None),
         _window(plan, firmware, window_end),
         _stop_command(site),
+        *_version(site),
     ]
 
 
@@ -256,3 +257,12 @@ def _stop_command(site: Site) -> Finding:
         return Finding("stop command", "NOT_NEEDED", "jobs are child processes; Ctrl-C ends them")
     text = f"Ctrl-C ends jobs by {command}; then run playbooks/restore.yml"
     return Finding("stop command", "OK" if shutil.which(command) else "NO_STOP", text)
+
+
+def _version(site: Site) -> list[Finding]:
+    what = "scheduler: version"
+    try:
+        too_old = scheduler(site.partition.scheduler).unfit()
+    except (BadInput, OutsideError) as error:
+        return [Finding(what, "NO_ANSWER", str(error))]
+    return [Finding(what, "TOO_OLD", too_old)] if too_old else []

@@ -15,6 +15,7 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import one_line, size
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.runs.binding_file import UNREADABLE, damage
+from proofmark.site.mount_source import may_be_same, same_type
 from proofmark.site.node.parts import Mount, mount_text
 from proofmark.site.partition import Partition
 from proofmark.site.storage import FileSystem
@@ -103,9 +104,9 @@ def _other_mount(
 ) -> Message:
     found = mount_text(seen.mount.kind, seen.mount.source)
     wrote = {"path": planned.path, "found": found}
-    if planned.type not in (None, seen.mount.kind) or planned.source not in (
-        None,
-        seen.mount.source,
+    named = planned.source in (None, seen.mount.source)
+    if (planned.type and not same_type(seen.mount.kind, planned.type)) or not (
+        named or may_be_same(seen.mount.source, planned.source or "")
     ):
         expected = " ".join(filter(None, (planned.type, planned.source)))
         return Message("scratch-mount", planned=expected, **wrote)
@@ -113,7 +114,7 @@ def _other_mount(
         return Message("scratch-mount-root", **wrote)
     before = mount_of(planned.path, recorded)
     # An emulated node reports the mounts of the node that it emulates.
-    if planned.source is not None or partition.origin != "measured" or before is None:
+    if (planned.source and named) or partition.origin != "measured" or before is None:
         return NOTHING
     if (before.kind, before.source) != (seen.mount.kind, seen.mount.source):
         reported = {"before": f"{before.kind} ({before.source})", **wrote}

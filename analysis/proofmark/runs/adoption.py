@@ -22,7 +22,7 @@ from proofmark.runs.latest import Link, point
 from proofmark.runs.output_folder import OutputFolder, opened
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.start import RunInputs, check_run_id, new_run, new_run_id, write_inputs
+from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, write_inputs
 from proofmark.runs.step_files import StepFiles
 from proofmark.site.adopted_site import hosts_by_name, site_of_hosts
 from proofmark.site.inventory import Site
@@ -68,12 +68,17 @@ def adopt_folder(
         site = site or site_of_hosts(sorted(set(hosts)))
         named = _on_hosts(adoption.outputs, hosts, site)
         plan, folders = adopted_plan(named, benchmarks, site)
-        folder = root / (request.run_id or new_run_id(site, plan))
-        with new_run(folder) as made:
-            write_inputs(made, RunInputs(plan, benchmarks, site, ""), request.baseline)
+        inputs = RunInputs(plan, benchmarks, site, "")
+        written: list[Adopted] = []
+
+        def write(made: Path) -> None:
+            write_inputs(made, inputs, request.baseline)
             files = _copied(outputs, RunFiles(made), folders, counted)
-            adopted = _adopted(adoption, outputs, files)
-            _write_adopted(RunFiles(made), adopted)
+            written.append(_adopted(adoption, outputs, files))
+            _write_adopted(RunFiles(made), written[-1])
+
+        folder = make_run(root, request.run_id or "", new_run_id(site, plan), write)
+        adopted = written[-1]
     run = Run(folder.resolve(), plan)
     if problem := point(Link.ADOPTED.path(root, site.name), run.id):
         say(problem)

@@ -6,10 +6,11 @@ import errno
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -116,13 +117,15 @@ def start_or_continue(
         with lock(run.folder):
             _point(root, link, site.name, run.id)
         return run, True
-    folder = root / (run_id or new_run_id(site, plan))
-    with new_run(folder) as made:
+
+    def write(made: Path) -> None:
         write_inputs(made, inputs, copied.baseline)
         if copied.expected is not None:
             write_expected(RunFiles(made).expected, copied.expected)
         if copied.twin is not None:
             _write_twin(RunFiles(made), copied.twin)
+
+    folder = make_run(root, run_id or "", new_run_id(site, plan), write)
     run = Run(folder.resolve(), plan)
     _point(root, link, site.name, run.id)
     return run, False
@@ -170,6 +173,34 @@ def new_run_id(site: Site, plan: Plan) -> str:
     return f"{stamp}-{limit}-{plan.suite}"
 
 
+def make_run(root: Path, run_id: str, made_id: str, write: Callable[[Path], None]) -> Path:
+    """Make a run whose contents `write` creates, and return its folder.
+
+    Args:
+        root: the folder of the runs.
+        run_id: its id; empty: `made_id`, with a number if another run has it. Two sites may have
+            partitions of one name, and start in one second.
+        made_id: see `new_run_id`.
+        write: gets the temporary folder of the run.
+
+    Raises:
+        BadInput: the run `run_id` exists; or as `write`.
+    """
+    for number in count(1):
+        folder = root / (run_id or (made_id if number == 1 else f"{made_id}-{number}"))
+        if folder.exists() and not run_id:
+            continue
+        try:
+            with new_run(folder) as made:
+                write(made)
+        except BadInput:
+            if run_id or not folder.exists():
+                raise
+        else:
+            return folder
+    raise AssertionError("count() has no end")
+
+
 @contextmanager
 def new_run(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that is renamed to `folder` afterwards, so no run is partial.
@@ -180,7 +211,7 @@ def new_run(folder: Path) -> Iterator[Path]:
         BadInput: `folder` exists.
     """
     parent = folder.parent
-    with new_folder(parent), TemporaryDirectory(prefix=".new-", dir=parent) as new:
+    with new_folder(parent, shared=True), TemporaryDirectory(prefix=".new-", dir=parent) as new:
         made = Path(new) / folder.name
         yield made
         write_identity(made)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.cases.vocabulary import Slug, Text
+from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import unfold
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
@@ -66,11 +67,16 @@ class Level(StrictModel):
     def _by_host(self) -> dict[str, str]:
         return {host: name for name, hosts in self.switches.items() for host in unfold([hosts])}
 
+    @cached_property
+    def _names(self) -> HostTable:
+        return HostTable.of(self._by_host)
+
     def group(self, index: int, host: str) -> str | None:
         """Return the switch of the host with the number `index`, from 0; None if it has none."""
         if self.hosts_per_switch:
             return f"{self.name}-{index // self.hosts_per_switch + 1:03d}"
-        return self._by_host.get(host)
+        # The files of a site may name a host with its domain, and the inventory without it.
+        return self._by_host.get(host) or self._by_host.get(self._names.find(host) or "")
 
 
 class Network(StrictModel):

@@ -1,4 +1,4 @@
-"""Switch levels from Slurm's topology.conf or from the output of ibnetdiscover.
+"""Switch levels from Slurm's topology files or from the output of ibnetdiscover.
 
 Both become levels of the partition's ``fabric``: a level contains nodes whose path crosses at most
 1, 3, 5 … switches. The fabric itself is not queried when a plan is made.
@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from proofmark.common.errors import bad_input
-from proofmark.common.nodesets import ACCEPTED, folded, is_name, unfold
+from proofmark.common.host_names import canonical, short_name
+from proofmark.common.nodesets import folded, is_name
+from proofmark.site.slurm_topology import Distance, switches_of, tree
 
 Levels = dict[str, dict[str, str]]
 """The nodes (a node set) by switch by level, the nearest level first."""
-Distance = Callable[[str, str], int]
-"""A function that returns the number of switches on the path between two leaf switches."""
 
 
 def fabric_levels(text: str, file: object, names: Sequence[str] = ()) -> Levels:
     """Return the levels in `text`, named ``switches-1``, ``switches-3`` … or by `names`.
 
     Args:
-        text: of a topology.conf (topology/tree), or the output of ``ibnetdiscover``.
+        text: of a topology.conf or topology.yaml (topology/tree), or the output of
+            ``ibnetdiscover``. A node is named once, without its domain if `text` has both names.
         file: the name of the file, for messages.
         names: of all levels, the nearest first (``chip``, ``line-card``, ``switch``).
 
@@ -31,115 +33,127 @@ def fabric_levels(text: str, file: object, names: Sequence[str] = ()) -> Levels:
         BadInput: the text is neither of them, is not complete or is not a tree; or the number of
             `names` is not that of the levels.
     """
-    is_slurm = re.search(r"^\s*SwitchName=", text, re.MULTILINE | re.IGNORECASE)
-    leaves, distance = _slurm(text, file) if is_slurm else _infiniband(text, file)
+    switches = switches_of(text, file)
+    nodes_of, distance = tree(switches, file) if switches else _infiniband(text, file)
+    leaves = _named_once(nodes_of)
     distances = sorted({distance(one, other) for one in leaves for other in leaves})
     if names and len(names) != len(distances):
         found = f"{len(names)} names for {len(distances)} levels"
         raise bad_input(file, "names", found, f"for {', '.join(map(str, distances))} switches")
     levels: Levels = {}
-    for place, switches in enumerate(distances):
+    for place, crossed in enumerate(distances):
         groups: dict[frozenset[str], None] = {}
         for leaf in leaves:
-            groups[frozenset(other for other in leaves if distance(leaf, other) <= switches)] = None
+            groups[frozenset(other for other in leaves if distance(leaf, other) <= crossed)] = None
         if sum(map(len, groups)) != len(leaves):
             found = "two leaf switches at this distance whose neighbours differ"
             accepted = "levels whose groups of nodes do not overlap"
-            raise bad_input(file, f"{switches} switches", found, accepted)
-        name = names[place] if names else f"switches-{switches}"
+            raise bad_input(file, f"{crossed} switches", found, accepted)
+        name = names[place] if names else f"switches-{crossed}"
         levels[name] = {
             min(group): folded(node for leaf in group for node in leaves[leaf]) for group in groups
         }
     return levels
 
 
-def _slurm(text: str, file: object) -> tuple[dict[str, list[str]], Distance]:
-    """Read topology.conf(5). A line has a switch, and its nodes or the switches below it."""
-    above: dict[str, str] = {}
-    leaves: dict[str, list[str]] = {}
-    for number, line in enumerate(text.replace("\\\n", " ").splitlines(), start=1):
-        words = dict(_pair(word) for word in line.partition("#")[0].split())
-        if not words:
-            continue
-        name, nodes, below = (words.get(key, "") for key in ("switchname", "nodes", "switches"))
-        if not name or bool(nodes) == bool(below):
-            accepted = "SwitchName=… with either Nodes=… or Switches=…"
-            raise bad_input(f"{file}:{number}", "", line.strip(), accepted)
-        if nodes:
-            leaves[name] = _names(nodes, f"{file}:{number}")
-        for lower in _names(below, f"{file}:{number}") if below else ():
-            above[lower] = name
-    known = {*leaves, *above.values()}
-    if missing := sorted({*above} - known):
-        raise bad_input(file, "Switches", ", ".join(missing), "switches that have a line")
+def _named_once(leaves: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return `leaves` with one spelling of each node: two names of one host are one node."""
+    full: dict[str, dict[str, str]] = {}
+    for nodes in leaves.values():
+        for node in nodes:
+            full.setdefault(short_name(canonical(node)), {}).setdefault(canonical(node), node)
 
-    def path_up(leaf: str) -> list[str]:
-        path = [leaf]
-        while path[-1] in above:
-            path.append(above[path[-1]])
-            if len(path) > len(known):
-                raise bad_input(file, "Switches", f"{leaf} above itself", "a tree of switches")
-        return path
+    def spelling(node: str) -> str:
+        name = canonical(node)
+        same = full[short_name(name)]
+        # With two domains, a name without a domain may be each of the two hosts.
+        return same.get(short_name(name), same[name]) if len(same) <= 2 else same[name]
 
-    paths = {leaf: path_up(leaf) for leaf in leaves}
-    if len({path[-1] for path in paths.values()}) > 1:
-        tops = ", ".join(sorted({path[-1] for path in paths.values()}))
-        raise bad_input(file, "", f"several top switches: {tops}", "one top switch")
-
-    def distance(one: str, other: str) -> int:
-        ups = {switch: up for up, switch in enumerate(paths[other])}
-        up = next(up for up, switch in enumerate(paths[one]) if switch in ups)
-        return up + ups[paths[one][up]] + 1
-
-    return leaves, distance
-
-
-def _names(nodes: str, place: str) -> list[str]:
-    try:
-        return unfold([nodes])
-    except ValueError as error:
-        raise bad_input(place, "", str(error), "a node set") from None
-
-
-def _pair(word: str) -> tuple[str, str]:
-    key, _, value = word.partition("=")
-    return key.lower(), value
+    return {
+        leaf: list(dict.fromkeys(spelling(node) for node in nodes))
+        for leaf, nodes in leaves.items()
+    }
 
 
 _BLOCK = re.compile(r'^(?P<kind>Switch|Ca|Rt)\s+\d+\s+"(?P<id>[^"]+)"\s+#\s+"(?P<name>[^"]*)"')
-_LINK = re.compile(r'^\[\d+\](?:\(\w+\))?\s+"(?P<id>[^"]+)"\[\d+\]')
+_LINK = re.compile(r'^\[\d+\](?:\[ext \d+\])?(?:\(\w+\))?\s+"(?P<id>[^"]+)"\[\d+\]')
+_OF_VENDOR = re.compile(
+    r"\b(Mellanox|ConnectX-?\d*|InfiniHost|InfiniPath|QLogic|Voltaire|Aggregation Node)\b|^MT\d+",
+    re.IGNORECASE,
+)
+"""Descriptions that an adapter has before a host gives it its name: of the firmware, as
+``MT4123 ConnectX6 Mellanox Technologies``, and that of the adapters inside of a switch."""
+_NO_HOST = ("localhost", "(none)")
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What ibnetdiscover prints.
+
+    Attributes:
+        links: the ends of the cables of each switch and adapter.
+        names: the first word of the description of each of them.
+        hosts: the host of each adapter that has one.
+        others: the description of each other adapter.
+    """
+
+    links: dict[str, list[str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+
+
+def unnamed_adapters(text: str) -> dict[str, str]:
+    """Return the descriptions of the adapters that name no host, in the output of ibnetdiscover.
+
+    They are in no level: which host has them is not known.
+    """
+    return _parts(text).others
+
+
+def _parts(text: str) -> _Parts:
+    """Read ibnetdiscover(8). A block has a switch or an adapter; a line of it has a cable."""
+    parts, block = _Parts(), ""
+    for line in text.splitlines():
+        if head := _BLOCK.match(line):
+            block, description = head["id"], head["name"]
+            parts.links.setdefault(block, [])
+            name = parts.names[block] = (description.split() or [""])[0]
+            if head["kind"] == "Ca":
+                if _OF_VENDOR.search(description) or _is_no_host(name):
+                    parts.others[block] = description
+                else:
+                    parts.hosts[block] = name
+        elif (cable := _LINK.match(line)) and block:
+            parts.links[block].append(cable["id"])
+    return parts
+
+
+def _is_no_host(name: str) -> bool:
+    return short_name(name) in _NO_HOST or not is_name(name)
 
 
 def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Distance]:
-    """Read ibnetdiscover(8). A block has a switch or an adapter; a line of it has a cable.
+    """Return the hosts of each leaf switch of ibnetdiscover, and the distance of two of these.
 
     The name of a node is the description of its adapter up to the first blank (``knl0001 HCA-1``).
     """
-    links: dict[str, list[str]] = {}
-    names: dict[str, str] = {}
-    hosts: dict[str, str] = {}
-    block = ""
-    for line in text.splitlines():
-        if head := _BLOCK.match(line):
-            block = head["id"]
-            links.setdefault(block, [])
-            names[block] = (head["name"].split() or [block])[0]
-            if head["kind"] == "Ca":
-                hosts[block] = names[block]
-        elif (cable := _LINK.match(line)) and block:
-            links[block].append(cable["id"])
+    parts = _parts(text)
+    links, names, hosts = parts.links, parts.names, parts.hosts
+    adapters = hosts.keys() | parts.others.keys()
     if not hosts:
-        accepted = "SwitchName=… of a topology.conf, or the output of ibnetdiscover"
-        raise bad_input(file, "", "no switch and no adapter", accepted)
+        found = "no switch and no adapter"
+        if parts.others:
+            found = f"no adapter with the name of a host: {'; '.join(parts.others.values())}"
+        accepted = "a topology.conf, a topology.yaml, or the output of ibnetdiscover"
+        raise bad_input(file, "", found, accepted)
     leaves: dict[str, list[str]] = {}
     for adapter, host in hosts.items():
-        if not is_name(host):
-            raise bad_input(file, "", repr(host), ACCEPTED)
-        if not (switch := next((end for end in links[adapter] if end not in hosts), "")):
+        if not (switch := next((end for end in links[adapter] if end not in adapters), "")):
             raise bad_input(file, host, "no cable to a switch", "the complete output")
         if host not in leaves.setdefault(switch, []):
             leaves[switch].append(host)
-    away = {leaf: _distances(leaf, links, hosts) for leaf in leaves}
+    away = {leaf: _distances(leaf, links, adapters) for leaf in leaves}
 
     def distance(one: str, other: str) -> int:
         if other not in away[one]:
@@ -152,7 +166,7 @@ def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Distance
 
 
 def _distances(
-    start: str, links: Mapping[str, list[str]], hosts: Mapping[str, str]
+    start: str, links: Mapping[str, list[str]], adapters: Container[str]
 ) -> dict[str, int]:
     """Return the number of cables between the switch `start` and each other switch."""
     away = {start: 0}
@@ -160,7 +174,7 @@ def _distances(
     while waiting:
         switch = waiting.popleft()
         for end in links.get(switch, []):
-            if end not in away and end not in hosts:
+            if end not in away and end not in adapters:
                 away[end] = away[switch] + 1
                 waiting.append(end)
     return away

@@ -127,7 +127,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             )
             loader.set_vault_secrets(secrets)
             manager = of_ansible.InventoryManager(
-                loader=loader, sources=[str(inventory.absolute())]
+                loader=loader, sources=[os.path.normpath(inventory.absolute())]
             )
             refuse_unread(manager)
             apply_limit(manager, limit)
@@ -177,7 +177,7 @@ def _inventory_files(path: Path) -> Iterator[Path]:
     from ansible.inventory.manager import IGNORED
 
     if not path.is_dir():
-        yield path.absolute()
+        yield Path(os.path.normpath(path.absolute()))
         return
     for each in sorted(path.iterdir()):
         if not IGNORED.search(os.fsencode(each.name)) and each.name not in BESIDE_HOSTS:

@@ -152,11 +152,20 @@ class Inventory:
 
     @classmethod
     def of(cls, inventory: Path | Inventory) -> Inventory:
-        """Return `inventory`; a path has no resolved groups."""
+        """Return `inventory`; a path has no resolved groups, and its folder has a name."""
         if isinstance(inventory, Inventory):
             return inventory
-        folder = inventory.absolute().parent if inventory.is_file() else inventory
-        return cls(folder, inventory)
+        path = normal_path(inventory)
+        return cls(path.absolute().parent if path.is_file() else path, path)
+
+
+def normal_path(given: Path) -> Path:
+    """Return `given` without ``..`` after a name, and absolute if it ends with ``.`` or ``..``.
+
+    Ansible removes ``..`` from the text of a path, without a look at symbolic links.
+    """
+    path = Path(os.path.normpath(given))
+    return path if path.name not in ("", "..") else Path(os.path.normpath(path.absolute()))
 
 
 def choose_inventory(given: Sequence[str], kit: Callable[[], Path]) -> Inventory:
@@ -175,7 +184,7 @@ def choose_inventory(given: Sequence[str], kit: Callable[[], Path]) -> Inventory
         raise bad_input("-i", "", found, "exactly one site: -i inventory/<site>")
     if not sites:
         return Inventory.of(chosen_site(kit()))
-    path = Path(sites[0])
+    path = normal_path(Path(sites[0]))
     if not path.exists():
         raise missing_inventory(path)
     if path.is_symlink() and path.name == LINK:  # Ansible names the link of the chosen site

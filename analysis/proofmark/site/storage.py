@@ -35,7 +35,8 @@ class Mount(StrictModel):
     """A file system that the kit mounts on the nodes and unmounts again.
 
     Without a `Mount` the kit only checks that the file system is mounted. ``source`` is needed if
-    the mount command takes another name of it than ``/proc/mounts`` shows.
+    the mount command takes another name of it than ``/proc/mounts`` shows. Host names that resolve
+    to the shown addresses are no other name.
     """
 
     point: str = Field(pattern=r"^/.")
@@ -48,8 +49,10 @@ class Scratch(StrictModel):
 
     Attributes:
         path: where it is. `UID` in it is replaced before it is read (`with_uid`).
-        type: the required file system type, as in ``/proc/mounts``; None accepts any.
-        source: the required source, as in ``/proc/mounts``; None accepts any.
+        type: the required file system type, as in ``/proc/mounts``; nfs accepts nfs4; None accepts
+            any.
+        source: the required source, as in ``/proc/mounts``, or with host names that the nodes
+            resolve to its addresses; None accepts any.
         off_root: the directory must not be on the root file system.
         layout: the layout of new files, by the names of the file system's own command
             (``stripe_count``, ``stripe_size``).

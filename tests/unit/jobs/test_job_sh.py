@@ -13,10 +13,24 @@ import pytest
 from tests.fixtures.kit import Kit, end, execution, make_kit, snapshot, steps_of, until
 from tests.processes import running
 
+from proofmark.machine.on_all import one_by_one
+from proofmark.machine.scheduler import SCHEDULERS
+from proofmark.machine.schedulers.none import NoScheduler
+from proofmark.runs.nodes import probed_nodes
 from proofmark.runs.run import Run
 
 SLOW = 'echo "size $1"; [ "$1" != 2 ] || [ -e "$GO" ] || sleep 100; echo "rate 100"; echo END'
 """The program of three steps; the step of size 2 waits for the file $GO."""
+
+STOP_SIGNALS = [
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU),
+    *{
+        signal.Signals[f"SIG{word}"]
+        for name in SCHEDULERS.names()
+        for word in SCHEDULERS.get(name).stop_signals
+    }
+    - {signal.SIGTERM, signal.SIGINT, signal.SIGHUP},
+]
 
 
 @pytest.fixture
@@ -102,7 +116,7 @@ def test_finished_steps_are_not_run_again(kit: Kit) -> None:
     assert (job(run) / "attempt-2" / "finished").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 @pytest.mark.parametrize("shell", ["dash", "busybox"])
 def test_a_signal_stops_the_job_and_the_next_start_continues(
     kit: Kit, number: signal.Signals, shell: str
@@ -126,6 +140,49 @@ def test_a_signal_stops_the_job_and_the_next_start_continues(
     assert ends(run) == ["0", "0", "0"]
     assert snapshot(steps_of(run)[0]) == first
     assert (second / "unfinished-1" / "stdout").read_text() == "size 2\n"
+
+
+OTHER_NODE = """unshare --uts sh -c '
+hostname "$1"
+case $2 in *--probe*) [ ! -e {folder}/dead ] || exit 1 ;; esac
+eval "exec $2"' sh "$node" """
+"""Runs a script under the name of a node. With the file `dead` it starts no probe."""
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("dead", [False, True], ids=["starts", "starts-nothing"])
+@pytest.mark.fault("job-cancelled")
+def test_a_stop_leaves_the_finished_steps_of_all_nodes_proven(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, dead: bool
+) -> None:
+    """Some schedulers start no process on a node any more after they were told to end the job."""
+    here = os.uname().nodename
+    nodes = (here, "node2")
+    monkeypatch.setattr(NoScheduler, "header", lambda _, request: [])
+    line = OTHER_NODE.format(folder=kit.folder)
+    monkeypatch.setattr(NoScheduler, "fan_out", lambda _, request: one_by_one(nodes, line))
+    kit.case(
+        suites={"quick": {"scope": "each-node", "sweep": {"size": [1, 2]}}},
+        environment={"GO": str(kit.folder / "go")},
+    )
+    run = kit.run(site=kit.site(hosts=nodes))
+    first, second = (step.name for step in steps_of(run))
+    steps = run.folder / "steps"
+    with running(start(run)) as process:
+        outputs = [steps / second / node / "unfinished-1/stdout" for node in nodes]
+        until(lambda: all(path.exists() and path.read_text() for path in outputs))
+        if dead:
+            (kit.folder / "dead").touch()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 143
+    assert {path.name for path in (job(run) / "attempt-1").glob("*.after")} == {
+        f"{node}.after" for node in nodes
+    }
+    assert [execution(steps / first / node).exists() for node in nodes] == [True, True]
+    assert {host: node.damaged for host, node in probed_nodes(run).items()} == {
+        here: (),
+        "node2": (),
+    }
 
 
 @pytest.mark.parametrize("apart_ms", [16, pytest.param(0.5, marks=pytest.mark.soak)])

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.kit import SOUND, Kit, execution, left_behind, make_kit, snapshot, until
+from tests.folders import PACKAGE
 from tests.processes import running
 
 from proofmark.jobs.step_script import LaunchSite, step_script
@@ -300,8 +301,22 @@ class TestTimeLimit:
         assert step.text("stdout") == "bye\n"
 
 
+SIGNALS = ["TERM", "INT", "HUP", "ALRM", "USR1", "USR2", "XCPU"]
+
+
+@pytest.mark.parametrize("ignored", ["", "PIPE"])
+def test_the_ticks_of_a_sampler_end_with_their_reader(
+    tmp_path: Path, shell: str, ignored: str
+) -> None:
+    """Flux starts processes that ignore SIGPIPE; then a write fails instead."""
+    text = (PACKAGE / "jobs/shell/noise.sh").read_text(encoding="utf-8")
+    before = f"trap '' {ignored}\n" if ignored else ""
+    script = f"{before}{text}\nROSTER={tmp_path}\nticks | read -r line"
+    subprocess.run(["sh", "-c", script], env={"PATH": shell}, timeout=30, check=False)
+
+
 class TestInterrupted:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    @pytest.mark.parametrize("number", [signal.Signals[f"SIG{word}"] for word in SIGNALS])
     def test_no_process_is_left_and_the_output_is_kept(
         self, tmp_path: Path, shell: str, number: signal.Signals
     ) -> None:

@@ -347,3 +347,22 @@ def test_steps_that_became_ready_wait_for_the_submitted_part_of_their_job(
     (script,) = parts
     assert (job.steps[0].id in script, job.steps[1].id in script) == (False, True)
     assert messages == []
+
+
+@pytest.mark.parametrize("reservation", ["", "proofmark-gate-1"])
+def test_a_job_keeps_the_nodes_of_its_reservation(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, reservation: str
+) -> None:
+    """A gate holds its nodes by a reservation; one of them still ends a job of before."""
+    header = "proofmark.machine.schedulers.none.NoScheduler.header"
+    monkeypatch.setattr(header, lambda self, request: [])
+    kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
+    run = kit.run(site=kit.site(hosts=("n1", "n2", "n3")))
+    scheduler = Scripted(JobStatus(State.ENDED, ""), run=run)
+    scheduler.finishes = True
+    scheduler.conditions = {"n1": "reserved MAINT", "n2": "busy", "n3": "down bad DIMM"}
+    _, messages = watch(kit, scheduler, monkeypatch, run, reservation=reservation)
+    (script,) = run.folder.glob("jobs/*/job.sh")
+    assert f"\nNODES={2 if reservation else 1}\n" in script.read_text()
+    out = "n3: down bad DIMM" if reservation else "n[1,3]: reserved MAINT; down bad DIMM"
+    assert any(f"without {out}" in line for line in messages)

@@ -277,6 +277,109 @@ def test_lustre_is_mounted_striped_and_unmounted(world: World) -> None:
     assert act("unmount", run) == []
 
 
+SHOWN = "10.73.20.11@o2ib:10.73.20.12@o2ib:/scratch"
+
+
+@pytest.mark.fault("mount-of-other-name")
+@pytest.mark.parametrize(
+    ("named", "shown", "answers", "kind"),
+    [
+        pytest.param("mgs1@o2ib:mgs2@o2ib:/scratch", SHOWN, True, "lustre", id="control"),
+        pytest.param("mgs1@o2ib0:mgs2@o2ib:/scratch/", SHOWN, True, "lustre", id="network-0"),
+        pytest.param(
+            "mgs1,mgs2:/x", "10.73.20.11@tcp,10.73.20.12@tcp:/x", True, "lustre", id="tcp"
+        ),
+        pytest.param("mgs1@o2ib:mgs2@o2ib:/scratch", SHOWN, False, "lustre", id="no-address"),
+        pytest.param("mgs2@o2ib:mgs1@o2ib:/scratch", SHOWN, True, "lustre", id="other-hosts"),
+        pytest.param("mgs1@o2ib:/scratch", SHOWN, True, "lustre", id="one-server"),
+        pytest.param("mgs1@tcp:mgs2@tcp:/scratch", SHOWN, True, "lustre", id="other-network"),
+        pytest.param("mgs1@o2ib:mgs2@o2ib:/home", SHOWN, True, "lustre", id="other-system"),
+        pytest.param("mgs1@o2ib:mgs2@o2ib:/scratch", SHOWN, True, "nfs4", id="other-type"),
+    ],
+)
+def test_the_kernel_shows_addresses_where_a_site_names_hosts(
+    world: World, named: str, shown: str, answers: bool, kind: str, request: Any
+) -> None:
+    """The accepted mounts are there; any other one is undone, and the text says what to declare."""
+    accepted = request.node.callspec.id in ("control", "network-0", "tcp")
+    world.start(table=True)
+    demand = {**lustre(world), "source": named}
+    world.tool("mount", LUSTRE_MOUNT.replace("$5 $6 lustre", f"{shown} $6 {kind}"))
+    answer = "mgs1) echo 10.73.20.11 STREAM ;; mgs2) echo 10.73.20.12 STREAM" if answers else "x) :"
+    world.tool("getent", f'[ "$1" = ahosts ] || exit 1\ncase $2 in {answer} ;; *) exit 2 ;; esac')
+    run = world.run(demand)
+    if accepted:
+        assert act("verify", run) == ["n[1-3]"]
+        assert act("verify", run) == [], "it is there"
+        assert act("unmount", run) == ["n[1-3]"]
+        return
+    text = refusal(run)
+    assert f"mounted {kind} {shown}; accepted: lustre {named}" in text
+    assert "scratch.source to what /proc/mounts shows" in text and "unmounted again" in text
+    for node in NODES:
+        assert shown not in (world.folder / f"{node}.mounts").read_text()
+        assert list((world.folder / f"notes-{node}").iterdir()) == []
+    assert not (world.folder / "pfs/runs").exists()
+
+
+@pytest.mark.parametrize("kind", ["nfs", "nfs4"])
+@pytest.mark.parametrize("shown", ["nfs", "nfs4"])
+def test_nfs_is_shown_as_nfs4(world: World, kind: str, shown: str) -> None:
+    world.start(table=True)
+    demand = {**lustre(world), "type": kind, "source": "nas1:/export", "layout": {}}
+    mount = LUSTRE_MOUNT.replace("-t lustre", f"-t {kind}").replace(
+        "$5 $6 lustre", f"$5 $6 {shown}"
+    )
+    world.tool("mount", mount)
+    run = world.run(demand)
+    if (kind, shown) == ("nfs4", "nfs"):
+        assert "mounted nfs nas1:/export; accepted: nfs4 nas1:/export" in refusal(run)
+    else:
+        assert act("verify", run) == ["n[1-3]"]
+        assert act("unmount", run) == ["n[1-3]"]
+    assert [shown in (world.folder / f"{node}.mounts").read_text() for node in NODES] == [False] * 3
+
+
+@pytest.mark.fault("mount-of-other-name")
+@pytest.mark.parametrize("how", ["elsewhere", "exit-code", "stays"])
+def test_what_a_mount_command_did_is_undone(world: World, how: str) -> None:
+    """It mounts another point, or fails after the mount; a mount that stays is named."""
+    reach = world.folder / "reach.sh"
+    world.start(table=True)
+    reach.write_text(reach.read_text().replace("export PATH", "export PROOFMARK_WAIT_S=1 PATH"))
+    demand = lustre(world)
+    lines = {
+        "elsewhere": LUSTRE_MOUNT.replace("$5 $6 lustre", "$5 /other lustre"),
+        "exit-code": f"{LUSTRE_MOUNT}\necho no quota >&2; exit 1",
+        "stays": f"{LUSTRE_MOUNT}\nexit 1",
+    }
+    world.tool("mount", lines[how])
+    if how == "stays":
+        world.tool("umount", "echo target is busy >&2; exit 32")
+    text = refusal(world.run(demand))
+    stays = how != "exit-code"
+    assert tables(world) == [stays] * 3
+    assert ("cannot be undone" in text) is stays
+    assert ("mounted is lustre (mgs@o2ib:/fs) on /other" in text) is (how == "elsewhere")
+    assert ("target is busy" in text) is (how == "stays")
+    assert ("no quota; it is unmounted again" in text) is (how == "exit-code")
+
+
+def test_a_file_system_that_the_site_mounts_by_name(world: World) -> None:
+    """Without `mount` the declared source is compared in the same way."""
+    world.start(table=True)
+    demand = {key: value for key, value in lustre(world).items() if key not in ("mount", "layout")}
+    world.tool("getent", 'case $2 in mgs) echo "10.1.1.1 STREAM" ;; *) exit 2 ;; esac')
+    (world.folder / "pfs").mkdir()
+    for node, shown in zip(NODES, ("10.1.1.1", "mgs", "10.1.1.1"), strict=True):
+        table = world.folder / f"{node}.mounts"
+        table.write_text(table.read_text() + f"{shown}@o2ib:/fs {world.folder}/pfs lustre rw 0 0\n")
+    run = world.run(demand)
+    assert act("verify", run) == ["n1"], "it makes the directory"
+    table.write_text(table.read_text().replace("10.1.1.1", "10.1.1.2"))
+    assert "on n3: found source 10.1.1.2@o2ib:/fs (lustre)" in refusal(run)
+
+
 def test_a_node_mounts_again_after_a_reset(world: World) -> None:
     """A reset empties the table of mounts, and /run with the note."""
     world.start(table=True)

@@ -220,6 +220,33 @@ class TestIntendedFileSystem:
         partition = partition_with(stated, FileSystem(name="b", path="/two"))
         assert scratch_error(a_step("a"), seen("/one/x", disk), partition, [disk]) == ""
 
+    @pytest.mark.parametrize(
+        ("declared", "shown", "right"),
+        [
+            ("lustre mgs1@o2ib:mgs2@o2ib:/fs", "lustre 10.1.1.1@o2ib:10.1.1.2@o2ib:/fs", True),
+            ("lustre mgs1:/fs", "lustre 10.1.1.1@tcp:/fs", True),
+            ("nfs nas:/x/", "nfs4 10.1.1.1:/x", True),
+            ("nfs [fd00::1]:/x", "nfs nas:/x", True),
+            ("lustre mgs1@o2ib:/fs", "lustre 10.1.1.1@o2ib:/home", False),
+            ("lustre mgs1@o2ib:/fs", "lustre 10.1.1.1@tcp:/fs", False),
+            ("lustre 10.1.1.2@o2ib:/fs", "lustre 10.1.1.1@o2ib:/fs", False),
+            ("lustre mgs1@o2ib:/fs", "lustre 10.1.1.1@o2ib:10.1.1.2@o2ib:/fs", False),
+            ("lustre mgs1@o2ib:/fs", "ext4 /dev/sda1", False),
+            ("nfs4 nas:/x", "nfs nas:/x", False),
+        ],
+    )
+    def test_a_host_name_can_be_an_address(self, declared: str, shown: str, right: bool) -> None:
+        """Nothing resolves names here: it must be the mount that the node reported before."""
+        (kind, source), (seen_kind, seen_source) = declared.split(), shown.split()
+        mount = Mount(source=seen_source, target="/one", kind=seen_kind, options="rw")
+        scratch = Scratch(path="/one", type=kind, source=source)
+        partition = partition_with().model_copy(update={"scratch": scratch})
+        files = seen("/one/run/step", mount)
+        assert (scratch_error(a_step(""), files, partition, [mount]) == "") is right
+        if right:
+            before = mount.model_copy(update={"source": "10.9.9.9:/fs"})
+            assert "the node reported" in str(scratch_error(a_step(""), files, partition, [before]))
+
     def test_the_root_file_system_is_refused_where_the_inventory_refuses_it(self) -> None:
         root = Mount(source="/dev/sda1", target="/", kind="xfs", options="rw")
         scratch = Scratch(path="/one", off_root=True)

@@ -181,6 +181,26 @@ class TestRunIds:
         assert snapshot(root) == before
         assert [path.name for path in root.iterdir()] == ["mine"]
 
+    @pytest.mark.parametrize("late", [False, True])
+    def test_two_runs_of_one_second_have_two_names(self, kit: Kit, late: bool) -> None:
+        """Two sites with partitions of one name; `late`: the other was quicker by a moment."""
+        inputs = RunInputs(kit.plan(), kit.benchmarks(), kit.site(), "")
+        root = kit.folder / "runs"
+
+        def make(text: str) -> Path:
+            def write(made: Path) -> None:
+                start.write_inputs(made, inputs)
+                (made / "mine").write_text(text)
+                if late and text == "second" and made.name == "t":
+                    make("first")
+
+            return start.make_run(root, "", "t", write)
+
+        made = [*([] if late else [make("first")]), make("second")]
+        assert made[-1] == root / "t-2"
+        texts = {path.name: (path / "mine").read_text() for path in root.iterdir()}
+        assert texts == {"t": "first", "t-2": "second"}
+
 
 class TestOpening:
     def test_what_is_no_run_is_refused_with_the_newest_ones(self, kit: Kit) -> None:

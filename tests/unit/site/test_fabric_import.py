@@ -56,6 +56,99 @@ Ca	2 "H-0002c90000000103"		# "n3 HCA-1"
 [1](2c90000000103) 	"S-0002c90000000020"[1]		# lid 13 lmc 0 "ISR9024 B" lid 2 4xDDR
 """
 
+YAML = """
+- topology: gpu
+  block: {block_sizes: [4, 16], blocks: [{block: b1, nodes: "gpu[1-4]"}]}
+- topology: cpu
+  cluster_default: true
+  tree:
+    switches:
+      - switch: core
+        children: card[1-2]
+      - {switch: card1, children: "chip[1-2]"}
+      - {switch: card2, children: chip3}
+      - {switch: chip1, nodes: "n[1-2]"}
+      - {switch: chip2, nodes: "n3,n4"}
+      - {switch: chip3, nodes: "n[10-11]"}
+- topology: one
+  flat: true
+"""
+SHOWN = """
+SwitchName=chip1 Level=0 LinkSpeed=1 Nodes=n[1-2]
+SwitchName=chip2 Level=0 LinkSpeed=1 Nodes=n[3-4]
+SwitchName=chip3 Level=0 LinkSpeed=1 Nodes=n[10-11] Switches=(null)
+SwitchName=card1 Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=chip[1-2]
+SwitchName=card2 Level=1 LinkSpeed=1 Nodes=n[10-11] Switches=chip3
+SwitchName=core Level=2 LinkSpeed=1 Nodes=n[1-4,10-11] Switches=card[1-2]
+"""
+"""The output of `scontrol show topology`."""
+UNNAMED = (
+    IBNET.replace("n1 HCA-1", "MT4123 ConnectX6 Mellanox Technologies")
+    .replace("n2 HCA-1", "Mellanox Technologies Aggregation Node")
+    .replace("n3 HCA-1", "localhost mlx5_0")
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(YAML, id="yaml"),
+        pytest.param(SHOWN, id="scontrol"),
+        pytest.param(SLURM.replace("\n", "\r\n"), id="line-ends"),
+    ],
+)
+def test_other_forms_of_the_tree_of_slurm(text: str) -> None:
+    assert fabric_levels(text, "f") == fabric_levels(SLURM, "f")
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "MT4123 ConnectX6   Mellanox Technologies",
+        "MT25408 ConnectX Mellanox Technologies",
+        "Mellanox Technologies Aggregation Node",
+        "localhost mlx5_0",
+        "localhost.localdomain HCA-1",
+        "(none) HCA-1",
+        "",
+    ],
+)
+def test_an_adapter_without_a_host_is_no_host(
+    description: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = IBNET.replace("n2 HCA-1", description)
+    assert fabric_levels(text, "f")["switches-3"] == {"S-0002c90000000010": "n[1,3]"}
+    file = tmp_path / "ibnet"
+    file.write_text(text)
+    assert main(["fabric", str(file)]) == 0
+    assert f"in no level: H-0002c90000000102 ({description})" in capsys.readouterr().err
+
+
+def test_the_ports_of_a_chassis_have_a_second_number() -> None:
+    text = IBNET.replace("[23]\t", "[23][ext 4]\t")
+    assert fabric_levels(text, "f") == fabric_levels(IBNET, "f")
+
+
+def test_a_host_with_a_short_and_a_long_name_is_one_host() -> None:
+    second = IBNET.replace("n3 HCA-1", "N1.cluster.local HCA-2")
+    assert fabric_levels(second, "f")["switches-1"]["S-0002c90000000020"] == "n1"
+    domains = IBNET.replace("n1 ", "n1.a ").replace("n2 ", "n1.b ").replace("n3 ", "n1 ")
+    near = fabric_levels(domains, "f")["switches-1"]
+    assert near["S-0002c90000000020"] == "n1", "which of the two it is, is not known"
+    level = {"name": "leaf", "switches": {"s1": "cn01.x,cn02.x"}}
+    fabric = Fabric.model_validate({"levels": [level]})
+    assert fabric.location(0, "cn02") == {"leaf": "s1"}
+    assert fabric.location(0, "cn02.y") == fabric.location(0, "cn03") == {}
+
+
+def test_one_switch_with_all_nodes_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "topology.conf"
+    file.write_text("SwitchName=s1 Nodes=ALL\n")
+    assert main(["fabric", str(file), "--names", "switch"]) == 0
+    assert "one switch has all nodes; there is no level below switch" in capsys.readouterr().err
+
 
 def test_the_tree_of_slurm_has_a_level_for_each_row_of_switches() -> None:
     assert fabric_levels(SLURM, "topology.conf", ["chip", "line-card", "switch"]) == {
@@ -80,6 +173,21 @@ def test_infiniband_levels_are_switches_on_the_path() -> None:
         ("SwitchName=a Nodes=n1 Switches=b", "f:1: found SwitchName=a Nodes=n1 Switches=b"),
         ("SwitchName=a Switches=b", "Switches: found b; accepted: switches that have a line"),
         ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2", "several top switches: a, b"),
+        (f"{SLURM}SwitchName=two Switches=chip1", "f:9: found chip1 is below card1 and two"),
+        (f"{SLURM}SwitchName=chip1 Nodes=n9", "f:9: found chip1 has two lines"),
+        (f"{SLURM}SwitchName=chip4 Nodes=n3", "f:9: found n3 is below chip2 and chip4"),
+        ("SwitchName=a Switches=a", "no switch with nodes"),
+        (SLURM.replace("n[1-2]", "ALL"), "Nodes=ALL beside other switches with nodes"),
+        ("BlockName=b1 Nodes=n[1-4]\nBlockSizes=4", "f:1: found BlockName=b1 Nodes=n[1-4]"),
+        ("- topology: t\n  flat: true\n", "t (flat); accepted: a topology with a tree"),
+        ("- topology: t\n  tree: {}\n", "t.tree.switches: found no switch"),
+        (
+            "- topology: t\n  tree: {switches: [{switch: s}]}",
+            "f: t.tree.switches.0: found {'switch': 's'}",
+        ),
+        ("topology:\n - [", "not YAML"),
+        ("- topology: a\n  tree: {}\n- topology: b\n  tree: {}\n", "the trees a, b, none of which"),
+        (UNNAMED, "no adapter with the name of a host: MT4123 ConnectX6 Mellanox Technologies; "),
         (IBNET[: IBNET.index('Ca\t2 "H-0002c90000000101"')], "no switch and no adapter"),
         (IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'), "no path to"),
     ],

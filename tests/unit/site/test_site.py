@@ -88,6 +88,32 @@ class TestChoice:
         assert made.folder == kit / "inventory/knl"
         assert made.source == Path("inventory/knl/hosts.yml")
 
+    @pytest.mark.parametrize(
+        ("place", "given"),
+        [
+            ("elsewhere/deep", "../../kit/inventory/knl"),
+            ("elsewhere/deep", "../../kit/inventory/knl/hosts.yml"),
+            ("elsewhere/deep", "../../kit/./inventory/skl/../knl/"),
+            ("kit/inventory/knl", "."),
+            ("kit/inventory/knl/group_vars", ".."),
+            ("kit/inventory/skl", "../knl"),
+        ],
+    )
+    def test_a_relative_path_stands_for_the_site(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, given: str
+    ) -> None:
+        """Ansible names its files without `..`; the site has the name of its folder."""
+        knl = tmp_path / "kit/inventory/knl"
+        for folder in ("elsewhere/deep", "kit/inventory/skl", "kit/inventory/knl/group_vars"):
+            (tmp_path / folder).mkdir(parents=True)
+        hosts: dict[str, Any] = {"compute": {"children": {"a": {"hosts": {"n1": {}}}}}}
+        write(knl / "hosts.yml", {"all": {"children": hosts}})
+        facts(knl, "a", PARTITION)
+        monkeypatch.chdir(tmp_path / place)
+        site = load_site(choose_inventory([given], lambda: tmp_path), "a")
+        assert (site.name, site.hosts) == ("knl", ("n1",))
+        assert load_site(Path(given), "a").name == "knl"
+
     @pytest.mark.fault("two-sites")
     @pytest.mark.parametrize("given", [["inventory/a", "inventory/b"], ["inventory/a,inventory/b"]])
     def test_two_sites_are_refused(self, kit: Path, given: list[str]) -> None:

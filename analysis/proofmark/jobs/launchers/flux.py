@@ -1,6 +1,7 @@
 """Flux's flux run: hosts in the order of the ranks, a list of CPUs per rank.
 
-After flux-run(1) and flux-shell-options(7) of flux-core. Rendered, never run.
+After flux-run(1) and flux-shell-options(7) of flux-core. Some of the options were tried on
+flux-core 0.88.0, with programs without MPI.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Flux(Launcher):
         ``cpu-affinity=map`` is one list for all nodes; if the nodes differ, the wrapper binds.
         ``--tasks-per-node`` requests whole nodes, so that ranks may share cores; it needs the same
         number of ranks on each node. Copies that run at the same time cannot have whole nodes: they
-        request a core for each rank.
+        request a core for each rank. Flux counts cores, not hardware threads: with more ranks than
+        cores, copies run one after the other (INVALID), and ranks that are uneven do not start.
         """
         counts = {len(ranks) for _, ranks in launch.by_host}
         hosts = [host for host, _ in launch.by_host]

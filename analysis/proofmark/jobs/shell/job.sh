@@ -32,7 +32,10 @@ trap 'code=$?; echo "$code" >"$NOTES/exit.new" && mv "$NOTES/exit.new" "$NOTES/e
 
 STEP=
 STOPPED=
-trap 'STOPPED=yes; [ -z "$STEP" ] || kill -TERM "$STEP" 2>/dev/null' INT TERM HUP
+# Schedulers send other signals than SIGTERM, too: Flux SIGALRM at a time limit, LSF SIGUSR2.
+SIGNALS='INT TERM HUP ALRM USR1 USR2 XCPU'
+# shellcheck disable=SC2086 # one word a signal
+trap 'STOPPED=yes; [ -z "$STEP" ] || kill -TERM "$STEP" 2>/dev/null' $SIGNALS
 
 run() { # run COMMAND…: in the background, so that the shell handles a signal immediately
 	"$@" &
@@ -60,7 +63,8 @@ bounded() {
 	shift
 	on_all "$@" &
 	all=$!
-	trap 'kill -TERM "$all" 2>/dev/null' TERM
+	# shellcheck disable=SC2086 # one word a signal
+	trap 'kill -TERM "$all" 2>/dev/null' $SIGNALS
 	(
 		# A process that is being started may lose any signal but KILL.
 		trap '[ "$!" = "$all" ] || kill -KILL "$!"; exit' TERM
@@ -77,6 +81,13 @@ bounded() {
 	while kill -0 "$all" 2>/dev/null; do wait "$all"; done # a signal ended the first wait
 	kill -TERM "$watch" 2>/dev/null
 	return "$code"
+}
+
+probe_at_stop() { # probes every node once, for at most 20 s; further signals change nothing
+	# shellcheck disable=SC2086 # one word a signal
+	trap : $SIGNALS
+	bounded 20 "$RUN/jobs/$JOB/job.sh" --probe after "$NOTES" &
+	while kill -0 "$!" 2>/dev/null; do wait "$!"; done
 }
 
 note_busy() { # the processes that used a CPU while the nodes were probed: host, pid, percent, name
@@ -236,6 +247,9 @@ while [ -z "$STOPPED$ENOUGH" ]; do
 done
 if [ -n "$STOPPED" ]; then
 	sh "jobs/$JOB/job.sh" --probe after "$NOTES" || exit 74
+	# Without a probe after them the finished steps of the other nodes prove nothing. The scheduler may
+	# start no process any more, or end this one.
+	[ "$NODES" = 1 ] || probe_at_stop
 	exit 143
 fi
 everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe after "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74

@@ -252,7 +252,8 @@ new_ranks() {
 	set -- [0-9]*
 	[ -e "$1" ] || set -- # no rank has started
 	if [ $# = "$ranks" ]; then set --; else ranks=$#; fi
-	echo "$@"
+	# Flux starts the processes of other nodes with SIGPIPE ignored: a broken pipe is no signal then.
+	echo "$@" 2>/dev/null || exit
 }
 
 sample_node() { # sample_node PID: until SIGTERM, or until the ranks and the process PID have ended

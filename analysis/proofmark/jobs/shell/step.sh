@@ -406,9 +406,16 @@ mkdir "$BINDING" noise "noise/$HOST" || exit 74
 
 INTERRUPTED=
 STUCK=
-trap 'STUCK=yes' USR1
-# The handler runs once: a job repeats its signal, and each would start the handler again.
-trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
+# shellcheck disable=SC2317 # traps call it
+interrupt() { # once: a job repeats its signal, and each would start the handler again
+	[ -z "$INTERRUPTED" ] || return
+	INTERRUPTED=yes
+	trap '' INT TERM HUP ALRM USR2 XCPU
+	stop_program
+}
+# The watchdog sends SIGUSR1 after the time limit of the step, and schedulers send it before theirs.
+trap 'if [ -e timed_out ]; then STUCK=yes; else interrupt; fi' USR1
+trap interrupt INT TERM HUP ALRM USR2 XCPU
 trap 'end_sampler; [ -z "$LOADER" ] || end_process "$LOADER"; kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
 [ -z "$LOAD_RANKS" ] || start_load
 make_cgroup
@@ -473,6 +480,11 @@ fi
 [ -z "$SCRATCH" ] || leave_scratch
 if [ -n "$INTERRUPTED" ]; then
 	echo "$STEP: interrupted; run it again to repeat it" >&2
+	# After a cancel a scheduler may start no process on this node, which the job could ask to probe it.
+	if [ "$BY" = planned ] && [ -n "${PROOFMARK_ATTEMPT-}" ]; then
+		job=${HERE%/steps/*}/jobs/${PROOFMARK_ATTEMPT%/*}
+		sh "$job/job.sh" --probe after "$job/${PROOFMARK_ATTEMPT##*/}"
+	fi
 	exit 143
 fi
 centiseconds

@@ -1,17 +1,22 @@
-"""Flux (flux-core 0.50 and later): a job is a Flux instance, in which its script runs.
+"""Flux (flux-core 0.61 and later): a job is a Flux instance, in which its script runs.
 
 After the manual pages of flux-core: flux-batch(1), flux-jobs(1), flux-cancel(1), flux-resource(1),
-flux-exec(1). Never tried on a real Flux.
+flux-exec(1); and its source: job-exec.c (SIGALRM at the time limit), broker.c (SIGPIPE).
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import hostlist, unfold
+from proofmark.common.text import one_line
+from proofmark.machine.flux_listing import FluxNodes
 from proofmark.machine.scheduler import Request, Scheduler, SchedulerError, SchedulerUnavailable
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
@@ -22,7 +27,16 @@ _UNAVAILABLE = (
     "onnection refused",
     "lost connection",
     "ost unreachable",
+    # broker.c, while the instance starts or stops: the modules are loaded one after the other.
+    "No service matching",
+    "unction not implemented",
+    "shutting down",
+    "roken pipe",
+    "onnection reset",
 )
+
+NEEDED = (0, 61)
+"""The version with ``--taskmap=hostfile:`` (NEWS.md)."""
 
 _STATES = {
     "D": State.WAITING,  # for a dependency or its start time
@@ -37,17 +51,23 @@ _STATES = {
 }
 """flux-jobs(1), section JOB STATUS: status_abbrev."""
 
+_ACTIVE = (State.WAITING, State.HELD, State.RUNNING, State.UNKNOWN)
+
 _ID = r"\s*([fƒ][0-9A-Za-z]+)\s*"
 
 _FIELDS = "{id.f58plain}|{status_abbrev}|{urgency}|{exception.type}"
 
 
 class Flux(Scheduler):
-    """Flux (flux-core 0.50 and later)."""
+    """Flux (flux-core 0.61 and later)."""
 
     poll_s = 15.0
     isolates_jobs = True
     stop_command = "flux"
+    listing = FluxNodes
+    stop_signals = ("ALRM", "HUP", "TERM")
+    ignored_signals = ("PIPE",)
+    replaced_launchers: ClassVar[Mapping[str, str]] = {"hydra": "flux"}  # flux run speaks PMI-1
 
     def header(self, request: Request) -> list[str]:
         """Return the directives, ``# flux: OPTION``, quoted as for a shell.
@@ -106,22 +126,27 @@ class Flux(Scheduler):
         """Return the state by a flux jobs for this job alone."""
         try:
             return _listed(_jobs(_FIELDS, job)).get(job)
-        except SchedulerError:
-            return None  # "No such file or directory": Flux has removed it
+        except SchedulerError as error:
+            # flux jobs: "JobID f123 unknown". Flux has removed it, or lost it in a restart.
+            unknown = any(word in str(error) for word in ("unknown", "No such file"))
+            return (
+                JobStatus(State.VANISHED, "the scheduler no longer lists it") if unknown else None
+            )
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Cancel the jobs; a job that has ended is no error."""
-        for job in ids:  # flux cancel stops at the first job that has ended
+        """Cancel the jobs; one that has ended, or that Flux does not know any more, is no error."""
+        for job in ids:  # flux cancel fails if one of several jobs has ended
             try:
                 ask_scheduler("flux", "cancel", job, unavailable=_UNAVAILABLE)
-            except SchedulerError as error:
-                if "inactive" not in str(error):
+            except SchedulerError:
+                status = self.ended(job)
+                if status is not None and status.state in _ACTIVE:
                     raise
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return the state of each node, by one flux resource.
+        """Return the state of each node, by one flux resource, and the reasons by another.
 
-        A node of which only some cores are allocated is in two states.
+        A node of which only some cores are allocated is in two states. A drained node is down.
         """
         command = ("flux", "resource", "list", "--no-header", "--states=free,allocated,down")
         output = ask_scheduler(*command, "--format={state}|{nodelist}", unavailable=_UNAVAILABLE)
@@ -136,7 +161,36 @@ class Flux(Scheduler):
             }
         except ValueError as error:
             raise SchedulerUnavailable(f"flux resource: {error}") from None
-        return {name: states[name] for name in names if name in states}
+        known = {name: states[name] for name in names if name in states}
+        reasons = _drain_reasons() if "down" in known.values() else {}
+        return {
+            name: " ".join(filter(None, (state, reasons.get(name)))) if state == "down" else state
+            for name, state in known.items()
+        }
+
+    def unfit(self) -> str:
+        """Return why this Flux is too old; its version is that of its commands."""
+        printed = ask_scheduler("flux", "--version")
+        version = re.search(r"(\d+)\.(\d+)", printed)
+        if version is None:
+            raise SchedulerError(f"flux --version: no version: {one_line(printed[:200])!r}")
+        if (int(version[1]), int(version[2])) >= NEEDED:
+            return ""
+        return f"flux-core {version[0]} is older than {NEEDED[0]}.{NEEDED[1]}"
+
+
+def _drain_reasons() -> dict[str, str]:
+    """Return ``drained`` and the reason of each drained node; nothing if Flux does not tell them.
+
+    A reason is any text; it is the last field.
+    """
+    command = ("flux", "resource", "drain", "--no-header", "--format={nodelist}|{reason}")
+    reasons: dict[str, str] = {}
+    with suppress(SchedulerError, ValueError):
+        for line in ask_scheduler(*command, unavailable=_UNAVAILABLE).splitlines():
+            nodes, _, reason = line.partition("|")
+            reasons |= dict.fromkeys(unfold([nodes]), f"drained {one_line(reason)}".strip())
+    return reasons
 
 
 def _jobs(fields: str, *options: str) -> str:

@@ -16,6 +16,7 @@ from proofmark.common.text import size
 from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
 from proofmark.runs.run_names import NamedRun
 from proofmark.site.inventory import Site
+from proofmark.site.mount_source import same_type
 from proofmark.site.node.parts import mount_text, read_mounts
 from proofmark.site.node.probe_text import Stream, read_streams
 from proofmark.site.storage import Scratch
@@ -32,6 +33,8 @@ class ScratchFacts:
         nearest: the directory, or the nearest existing one above it.
         kind, source: those of its mount. They are empty if no mount of the node contains the
             directory, as in a chroot whose ``/`` is no mount point.
+        required_source: the required source, if the node resolved its host names to those of
+            `source`; else empty.
         available: the bytes that an ordinary user can still write, with the quota of `user`.
         on_root: whether the directory is on the device of ``/``.
         written: ``ok``, or why `user` could not write there; None if it was not tried.
@@ -52,11 +55,17 @@ class ScratchFacts:
     shared: str | None = None
     layout: tuple[str, ...] = ()
     not_made: str = ""
+    required_source: str = ""
+
+    @property
+    def same_source(self) -> str:
+        """The source by its required name; nodes can show it by other names and addresses."""
+        return self.required_source or self.source
 
     @property
     def system(self) -> str:
         """Its file system in words."""
-        return mount_text(self.kind, self.source)
+        return mount_text(self.kind, self.same_source)
 
 
 def read_scratch(text: str, source: str) -> list[ScratchFacts]:
@@ -98,6 +107,7 @@ def _facts(stream: Stream) -> ScratchFacts:
         shared=_section_text(stream, "shared"),
         layout=tuple(stream.lines("layout")) if "layout" in stream.sections else (),
         not_made=stream.absent.get("directory.created", ""),
+        required_source=_section_text(stream, "source") or "",
     )
 
 
@@ -162,12 +172,12 @@ def judge_scratch(
         else "a directory",
     )
     refuse(
-        lambda node: demand.type is not None and node.kind != demand.type,
+        lambda node: demand.type is not None and not same_type(node.kind, demand.type),
         lambda node: f"type {node.system}" if node.kind else node.system,
         f"type {demand.type}",
     )
     refuse(
-        lambda node: demand.source not in (None, node.source),
+        lambda node: demand.source not in (None, node.same_source),
         lambda node: f"source {node.source} ({node.kind})" if node.kind else node.system,
         f"source {demand.source}",
     )

@@ -46,8 +46,9 @@ def mount_script(demand: Scratch, verb: str) -> Script:
     mount = demand.mount
     assert mount is not None
     source = demand.source or mount.source or ""
-    command = mount_commands(demand)["unmount" if verb == "unmount" else "mount"]
-    words = (verb, mount.point.rstrip("/"), demand.type or "", source, command)
+    commands = mount_commands(demand)
+    given = [commands["unmount"]] if verb == "unmount" else [commands["mount"], commands["unmount"]]
+    words = (verb, mount.point.rstrip("/"), demand.type or "", source, *given)
     return "scratch-mount.sh", words
 
 
@@ -133,7 +134,9 @@ class ScratchTarget:
     def probe(self, *words: str) -> Script:
         """Return the script that reports on the directory, and its arguments."""
         user = self.site.partition.run_user or self.use.user
-        return "scratch-probe.sh", [*(("-u", user) if user else ()), *words, self.demand.path]
+        source = self.demand.source
+        named = (*(("-u", user) if user else ()), *(("-m", source) if source else ()))
+        return "scratch-probe.sh", [*named, *words, self.demand.path]
 
 
 def _waiting(run: NamedRun, state: Path, mode: str) -> list[str]:
@@ -245,7 +248,7 @@ def _verify_one(
     """
     _refuse(nodes, outputs.values(), may_create=nodes.use.may_create)
     # The tool of GPFS needs the name of the device, which the site need not declare.
-    (source,) = {each.source for each in _facts(outputs.values())}
+    (source,) = {each.same_source for each in _facts(outputs.values())}
     demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source or None})
     nodes = replace(nodes, demand=demand)
 

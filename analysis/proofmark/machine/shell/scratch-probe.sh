@@ -1,25 +1,28 @@
 #!/bin/sh
 # scratch-probe.sh reports on the scratch directory of this node: named sections, as probe.sh prints.
 #
-#   sh scratch-probe.sh [-u USER] [-c] [-w] [-s SET] [-g GET] [-k NAME | -r NAME | -d NAME] DIRECTORY
+#   sh scratch-probe.sh [-u USER] [-c] [-w] [-s SET] [-g GET] [-k NAME | -r NAME | -d NAME]
+#       [-m SOURCE] DIRECTORY
 #
 # Without options it changes nothing. -c makes the directory if its parent exists. -w writes, reads and
 # removes a small file. SET and GET are commands as sh text: one sets the layout of new files, the
 # other prints it. -k writes a file that other nodes read by -r; -d removes it. USER, who will run the
-# benchmarks, does all of this (default: the user of this process).
+# benchmarks, does all of this (default: the user of this process). The section source repeats SOURCE if the
+# file system of DIRECTORY has it, perhaps by the addresses of its hosts.
 set -u
 LC_ALL=C
 export LC_ALL
-usage() { echo 'usage: scratch-probe.sh [-u USER] [-cw] [-s SET] [-g GET] [-krd NAME] DIRECTORY' >&2; exit 3; }
+usage() { echo 'usage: scratch-probe.sh [-u USER] [-cw] [-s SET] [-g GET] [-krd NAME] [-m SOURCE] DIRECTORY' >&2; exit 3; }
 me=$(id -un 2>/dev/null) # without an entry in the user database: the number
-user=$me create='' write='' set='' get='' shared='' name=''
-while getopts u:cws:g:k:r:d: option; do
+user=$me create='' write='' set='' get='' shared='' name='' wanted=''
+while getopts u:cws:g:k:r:d:m: option; do
     case $option in
     u) user=$OPTARG ;;
     c) create=yes ;;
     w) write=yes ;;
     s) set=$OPTARG ;;
     g) get=$OPTARG ;;
+    m) wanted=$OPTARG ;;
     k | r | d) shared=$option name=$OPTARG ;;
     *) usage ;;
     esac
@@ -136,7 +139,14 @@ fact device "$(stat -c %d "$nearest")"
 fact root_device "$(stat -c %d /)"
 fact available "$(stat -f -c '%a %S' "$nearest")"
 section mount
-printf '| %s\n' "$(mount_of "$nearest")"
+mount=$(mount_of "$nearest")
+printf '| %s\n' "$mount"
+if [ -n "$wanted" ]; then
+    # shellcheck source=mount-source.sh
+    . "${0%/*}/mount-source.sh"
+    section source
+    ! same_source "$(printf '%s' "${mount%% *}" | sed 's/\\040/ /g')" "$wanted" || printf '| %s\n' "$wanted"
+fi
 section quota
 if ! command -v quota >/dev/null; then absent quota 'no such tool: quota'
 elif [ -n "$barred" ]; then absent quota "$barred"

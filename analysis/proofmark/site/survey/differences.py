@@ -18,6 +18,7 @@ from proofmark.common.text import one_line
 from proofmark.common.yaml_models import NOT_YAML, check_files, placed
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
+from proofmark.site.mount_source import may_be_same, same_type
 from proofmark.site.node.numa import MEMORY_TOLERANCE
 from proofmark.site.partition_facts import variable_files
 from proofmark.site.survey.entries import Fact, Found, Question
@@ -166,6 +167,10 @@ def _same(key: str, declared: Any, found: Any) -> bool:
     if key.endswith(MEMORY):
         tolerance = MEMORY_TOLERANCE * max(int(declared), int(found))
         return abs(int(declared) - int(found)) <= tolerance
+    if key == "scratch.type":
+        return same_type(found, declared)
+    if key == "scratch.source":
+        return may_be_same(found, declared)
     return bool(declared == found)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from proofmark.common.errors import BadInput
+from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.hardware_limits import link
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Port
+from proofmark.site.slurm_topology import ALL
 from proofmark.site.survey.entries import Fact, Found, Question
 from proofmark.site.survey.listed import Kind
 from proofmark.site.survey.node_answers import NodeReport, Survey
@@ -52,10 +54,10 @@ def _levels(survey: Survey, kind: Kind) -> Found:
     except BadInput as error:
         text = f"fabric.levels: which nodes share a switch? {one_line(str(error))}"
         return {"fabric.levels": Question(text)}
-    hosts = set(kind.names)
+    table = HostTable.of(kind.names)
     own: dict[str, dict[str, str]] = {}
     for level, switches in levels.items():
-        members = {name: hosts.intersection(unfold([nodes])) for name, nodes in switches.items()}
+        members = {name: _hosts(unfold([nodes]), table, kind) for name, nodes in switches.items()}
         own[level] = {name: folded(sorted(each)) for name, each in members.items() if each}
     *near, top = own
     below = [{"name": name, "switches": own[name]} for name in near if own[name]]
@@ -64,7 +66,17 @@ def _levels(survey: Survey, kind: Kind) -> Found:
         return {"fabric.levels": Question(text)}
     source = survey.fabric_source
     found: Found = {"fabric.levels": Fact(below, source)} if below else {}
+    named = table.found(unfold(own[top].values()))
+    if missing := [host for host in kind.names if host not in named]:
+        found["fabric.missing"] = Question(
+            f"fabric.levels: which switches have {folded(missing)}? {source} does not name them."
+        )
     return {**found, "fabric.top": Fact(top, source), "fabric.source": Fact(source, source)}
+
+
+def _hosts(names: list[str], table: HostTable, kind: Kind) -> set[str]:
+    """Return the hosts of `kind` among the nodes of a switch."""
+    return set(kind.names) if names == [ALL] else table.found(names)
 
 
 def _link(facts: NodeFacts, node: str) -> Found:
