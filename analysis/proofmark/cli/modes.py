@@ -140,8 +140,8 @@ def _verify(options: Namespace) -> int:
             if node in unreachable:
                 raise unreachable[node]
             host, printed = rollout.hosts.get(node) or Host(node, ""), probes[node].stdout
-            seen = rollout.transition.prove(host, goal, printed)
             past = history_of(rollout.run, node)
+            seen = rollout.transition.prove(host, goal, printed, past)
             if (past.mode, past.boot_id, past.failed) != (goal.mode, seen.boot_id, ""):
                 seen_facts = seen.as_json()
                 Journal(rollout.run, node).result("verified", mode=goal.mode, seen=seen_facts)

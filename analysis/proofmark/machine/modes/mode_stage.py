@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
 from proofmark.machine.bmc.bmc_addresses import address_of
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
@@ -73,16 +73,26 @@ def rollout_of(
 
 
 def hosts_of(site: Site, firmware: Firmware) -> dict[str, Host]:
-    """Return every node of the partition with the address of its BMC.
+    """Return every node of the partition with the address of its BMC and the id of its system.
 
     Raises:
-        BadInput: ``firmware.bmc`` is no valid expression.
+        BadInput: ``firmware.bmc`` or ``firmware.system`` is no valid expression; two nodes have one
+            system, and the back end would reset it twice.
     """
-    nodes = site.partition_hosts or site.hosts
-    return {
-        node: Host(node, address_of(firmware.bmc, number, node, site.facts))
-        for number, node in enumerate(nodes)
-    }
+    hosts: dict[str, Host] = {}
+    owners: dict[tuple[str, str], str] = {}
+    used = BACK_ENDS.get(firmware.back_end).uses_bmcs
+    for number, node in enumerate(site.partition_hosts or site.hosts):
+        address = address_of(firmware.bmc, number, node, site.facts)
+        system = address_of(firmware.system, number, node, site.facts, "system")
+        hosts[node] = Host(node, address, system)
+        owner = owners.setdefault((address, system), node)
+        if used and owner != node:
+            of_system = f", system {system}" if system else ""
+            found = f"the BMC {address}{of_system} for {owner} and for {node}"
+            accepted = 'a system for each node, with firmware.system such as "Node{number % 2}"'
+            raise bad_input(site.facts, "partition.firmware.bmc", found, accepted)
+    return hosts
 
 
 def target_mode(site: Site, mode: str) -> TargetMode:
