@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.emulators.bmc.machine import Machine
@@ -47,7 +48,7 @@ def machine(site: EmulatedSite) -> Machine:
     return site.emulator.machines["n1"]
 
 
-def enter(site: EmulatedSite, mode: str = "snc4-flat", **facts: object) -> tuple[str, str]:
+def enter(site: EmulatedSite, mode: str = "snc4-flat", **facts: Any) -> tuple[str, str]:
     return outcome(site.rollout(**facts).enter(site.nodes, site.target(mode)))
 
 
@@ -80,7 +81,7 @@ class TestResets:
         ],
     )
     def test_a_node_that_cannot_be_reset_is_not_touched(
-        self, make_site: MakeSite, fault: str, facts: dict[str, str], said: str
+        self, make_site: MakeSite, fault: str, facts: dict[str, Any], said: str
     ) -> None:
         site = make_site(fault)
         with pytest.raises(BadInput, match=said):
@@ -151,7 +152,7 @@ class TestTasks:
 class TestProof:
     def test_values_before_the_boot_prove_nothing(self, make_site: MakeSite) -> None:
         site = make_site("early-stuck")
-        limits = {"reset_timeout_s": 0.2}
+        limits: dict[str, Any] = {"reset_timeout_s": 0.2}
         for _ in range(2):  # the second command finds the new values
             assert enter(site, "hemisphere-flat", **limits)[0] == "NOT_RESET"
         machine(site).fault = "early"
