@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.modes.target_mode import TargetMode
 from proofmark.machine.modes.transition import ModeTransition
-from proofmark.machine.modes.verification import ExpectedState, verify_mode
+from proofmark.machine.modes.verification import ExpectedState, look_alikes, verify_mode
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
 from proofmark.runs.claims import Claims
@@ -104,17 +105,40 @@ def target_mode(site: Site, mode: str) -> TargetMode:
     firmware, modes = firmware_of(site), site.partition.modes
     if mode not in modes:
         raise bad_input("--mode", "", f"{mode!r}{nearest(mode, modes)}", ", ".join(modes))
-    expected_states = {
+    states = {
         name: ExpectedState(
             seen_settings(firmware, declared.settings), numa_shape(topology_of_mode(site, name))
         )
         for name, declared in modes.items()
     }
-    verify = partial(
-        verify_mode, mode=mode, expected_states=expected_states, smbios=firmware.smbios
-    )
+    alike = look_alikes(mode, states, firmware.smbios)
+    by_bmc = BACK_ENDS.get(firmware.back_end).uses_bmcs
+    if by_bmc:
+        # The BMC reports the values in effect: for these modes it is the proof, after a boot.
+        states |= {name: replace(states[name], settings=states[mode].settings) for name in alike}
+    verify = partial(verify_mode, mode=mode, expected_states=states, smbios=firmware.smbios)
     settings = modes[mode].settings
-    return TargetMode(mode, wanted(firmware, settings), verify, abstract(firmware, settings))
+    return TargetMode(
+        mode,
+        wanted(firmware, settings),
+        verify,
+        abstract(firmware, settings),
+        unseen=by_bmc and bool(alike),
+        look_alikes=() if by_bmc else tuple(alike),
+    )
+
+
+def refuse_unprovable(site: Site, goal: TargetMode) -> None:
+    """Accept a mode that a node can prove after its boot, before a node is drained for it.
+
+    Raises:
+        BadInput: other modes look the same, whatever the node shows.
+    """
+    if goal.look_alikes:
+        others = ", ".join(goal.look_alikes)
+        found = f"{goal.mode} and {others}, which differ in nothing that a node shows"
+        accepted = "modes with other NUMA domains, firmware.smbios, or back_end redfish"
+        raise bad_input(site.facts, "partition.modes", found, accepted)
 
 
 def seen_settings(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, str]:
