@@ -29,6 +29,7 @@ from proofmark.machine.modes.forecast import forecast
 from proofmark.machine.modes.mode_results import Result, failures, results_of, summary
 from proofmark.machine.modes.mode_stage import (
     firmware_of,
+    refuse_unprovable,
     rollout_of,
     target_mode,
 )
@@ -97,6 +98,7 @@ def _check(options: Namespace, opened: NamedRun, site: Site) -> int:
     """Print the changes that the mode needs on each node, and their duration; change nothing."""
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
+    refuse_unprovable(site, goal)
     nodes = _nodes(opened, planned(opened), site, goal.mode)
     with _rollout(options, planned(opened), site) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
@@ -116,6 +118,7 @@ def _enter(options: Namespace) -> int:
     opened, site = _opened(options)
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
+    refuse_unprovable(site, goal)
     nodes = _nodes(opened, begin(opened), site, goal.mode)
     name = f"mode {goal.mode}"
     with _working(options, begin(opened), lock(opened.folder), site, name) as rollout:
@@ -140,8 +143,8 @@ def _verify(options: Namespace) -> int:
             if node in unreachable:
                 raise unreachable[node]
             host, printed = rollout.hosts.get(node) or Host(node, ""), probes[node].stdout
-            seen = rollout.transition.prove(host, goal, printed)
             past = history_of(rollout.run, node)
+            seen = rollout.transition.prove(host, goal, printed, past)
             if (past.mode, past.boot_id, past.failed) != (goal.mode, seen.boot_id, ""):
                 seen_facts = seen.as_json()
                 Journal(rollout.run, node).result("verified", mode=goal.mode, seen=seen_facts)

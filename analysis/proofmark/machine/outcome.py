@@ -62,6 +62,10 @@ class Outcome(StrEnum):
     """The command was stopped before or during the operation on this node."""
 
 
+TEMPORARY = (Outcome.UNREACHABLE, Outcome.NO_ANSWER, Outcome.BUSY)
+"""Outcomes of a BMC that may answer later, for example while its node boots."""
+
+
 class NodeError(OutsideError):
     """An operation on one node failed, with its outcome.
 

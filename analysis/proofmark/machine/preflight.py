@@ -201,6 +201,8 @@ def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> li
 
     def check_node(node: str) -> str:
         state = chosen.read(hosts[node], {})
+        if state.no_reset:
+            return f"{Outcome.REFUSED} {state.no_reset}"
         return f"{Outcome.BLOCKED} {state.blocked}" if state.blocked else "OK"
 
     good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel, threading.Event()))

@@ -34,6 +34,11 @@ class History:
         original_seen: the observation of the operating system at that time.
         serials: the serial numbers of the node before the first change, by their source.
         staged: every attribute and value that the kit has staged. Other pending values are foreign.
+        staged_in: the boot id of the node when the kit last staged a change. In this boot the
+            values that the firmware shows prove no mode.
+        unsettled: whether the BMC may still work on a change that was sent to it.
+        task: the name of that work; empty if it is not known.
+        proven: the mode that the node was proven to be in, by boot id.
         drained: whether the kit drained the node, or began to drain it.
         reasons: every complete reason with which the run drained the node, or was about to.
         in_flight: the boot id before a reset that was requested, or began to be, and has no
@@ -51,6 +56,10 @@ class History:
     original_seen: Mapping[str, Any] = field(default_factory=dict)
     serials: Mapping[str, str] = field(default_factory=dict)
     staged: tuple[tuple[str, Scalar], ...] = ()
+    staged_in: str = ""
+    unsettled: bool = False
+    task: str = ""
+    proven: Mapping[str, str] = field(default_factory=dict)
     drained: bool = False
     reasons: tuple[str, ...] = ()
     in_flight: str = ""
@@ -65,6 +74,15 @@ class History:
     def to_restore(self) -> bool:
         """Whether the kit changed the node and has not restored it."""
         return self.drained or (self.original is not None and self.mode != RESTORED)
+
+    def awaits_boot(self, boot_id: str, mode: str) -> bool:
+        """Return whether no boot since the last change can have brought the node into `mode`.
+
+        Args:
+            boot_id: of the node now.
+            mode: the mode whose values the firmware shows.
+        """
+        return bool(boot_id) and self.staged_in == boot_id and self.proven.get(boot_id) != mode
 
 
 RESTORED = "original"
@@ -159,6 +177,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
     facts: dict[str, Any] = {}
     staged: list[tuple[str, Scalar]] = []
     reasons: list[str] = []
+    proven: dict[str, str] = {}
     for line in lines:
         state, done = line["state"], line["event"] == RESULT
         if state not in ("fail", "scratch"):
@@ -171,11 +190,15 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
             case "original":
                 facts["original"] = line["attributes"]
                 facts["original_seen"] = line["seen"]
+                proven[line["seen"].get("boot_id", "")] = RESTORED
                 facts["serials"] = line.get("serials", {})
                 facts["address"] = line["address"]
             case "stage":
                 staged += line.get("attributes", {}).items()
                 facts["mode"] = ""
+                facts["task"] = line.get("task", "")
+                facts["unsettled"] = not done or bool(facts["task"])
+                facts["staged_in"] = line.get("boot_id") or facts.get("staged_in", "")
             case "reset" if not done:
                 facts["in_flight"] = line["boot_id"]
                 facts["mode"] = ""
@@ -190,13 +213,15 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
                 facts["mode_attributes"] = line.get("attributes", facts["mode_attributes"])
                 facts["mode_seen"] = line["seen"]
                 facts["boot_id"] = line["seen"].get("boot_id", "")
+                proven[facts["boot_id"]] = line["mode"]
             case "open" | "resume" if done:
                 facts["drained"] = False
             case "scratch":
                 facts["no_scratch"] = line.get("missing", "")
             case "fail":
                 facts["failed"] = f"{line['outcome']}: {line['text']}"
-    return History(staged=tuple(staged), reasons=tuple(dict.fromkeys(reasons)), **facts)
+    facts |= {"staged": tuple(staged), "proven": proven}
+    return History(reasons=tuple(dict.fromkeys(reasons)), **facts)
 
 
 def journals(run: Path) -> list[Journal]:

@@ -30,10 +30,12 @@ class Firmware(StrictModel):
             the partition, from 0 (``"10.1.{number // 250}.{number % 250 + 1}"``).
         ca: file of the authorities that sign the BMCs' certificates. The default is the system's.
         verify_tls: if False, the BMC's certificate is not verified; each use prints a warning.
-        system: id of the system, if one BMC has several.
+        system: id of a node's system, if one BMC has several. `{node}` and `{number}` are those of
+            `bmc` (``"Node{number % 2}"``).
         attributes: for each setting of a mode, the firmware's attribute with the same values; or,
             for each value of the setting, the attributes that make it.
-        reset_type: as in Redfish. If empty, the gentlest restart that the BMC offers.
+        reset_type: as in Redfish. If empty, the gentlest restart that the BMC lists; needed for a
+            BMC that lists none.
         smbios: the vendor's SMBIOS tables that distinguish modes which the operating system shows
             as the same.
         remote_shell: the command that runs ``sh -s`` on a node, with the script on stdin.

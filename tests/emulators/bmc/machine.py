@@ -32,8 +32,28 @@ FAULTS = {
     "session-address": "the location of a session is an address",
     "session-relative": "the location of a session is relative",
     "session-in-body": "a new session has no header Location",
+    "reset-in-action-info": "the reset types are only in @Redfish.ActionInfo",
+    "reset-unlisted": "the BMC lists no reset types",
+    "reset-off-on": "the BMC lists no restart, but On and ForceOff",
+    "reset-off-on-late": "the same; the host is off later, and On is refused until then",
+    "reset-graceful-refused": "status 400 to GracefulRestart, although it is listed",
+    "reset-refused": "status 400 to each reset type",
+    "reset-task-fails": "status 202 to GracefulRestart, and its task fails",
+    "host-off": "the BMC shows its host as off",
+    "task": "status 202 to a change, which is pending some time later",
+    "task-unnamed": "the same, and the response has no task monitor",
+    "task-fails": "status 202 to a change, whose task fails some time later",
+    "task-endless": "status 202 to a change, whose task does not end",
+    "task-for-boot": "status 202 to a change, whose task waits for the next boot",
+    "early": "the BMC shows new values as in effect before the boot",
+    "early-stuck": "the same, and it accepts the reset and does not execute it",
+    "settings-write-only": "status 405 to each GET of the settings",
+    "no-settings": "the BIOS has no settings resource; the BIOS itself is changed",
+    "busy-after-boot": "status 503 for some time after each boot",
     **http_faults.FAULTS,
 }
+TASK_S = 0.6
+"""The time of a task in seconds."""
 ENUMERATIONS: dict[str, dict[str, list[str]]] = {
     "knl": {
         "ClusterMode": ["All2All", "Hemisphere", "Quadrant", "SNC-2", "SNC-4"],
@@ -94,6 +114,9 @@ class Machine:
         serial: the serial number of the board.
         sensors: ``Power`` for the resources Power and Thermal, ``EnvironmentMetrics`` for those
             that replace them, or empty.
+        task_end: the time at which its task ends.
+        busy_until: the time until which it answers with status 503.
+        sent: the reset types that it received.
         watts: the power that it measures.
         celsius: the temperature of its hottest processor.
     """
@@ -113,6 +136,9 @@ class Machine:
     version: int = 0
     serial: str = ""
     sensors: str = "Power"
+    task_end: float = 0.0
+    busy_until: float = 0.0
+    sent: list[str] = field(default_factory=list)
     watts: Any = 211.5
     celsius: Any = 61
 

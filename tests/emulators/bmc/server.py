@@ -12,6 +12,7 @@ import secrets
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,7 @@ from typing import Any
 
 from tests.emulators.bmc import http_faults
 from tests.emulators.bmc.certificates import Authority
-from tests.emulators.bmc.machine import Machine, registry
+from tests.emulators.bmc.machine import TASK_S, Machine, registry
 from tests.emulators.bmc.mutations import Mutations
 from tests.emulators.bmc.reply import Reply
 
@@ -31,6 +32,8 @@ SYSTEM = f"{ROOT}/Systems/1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 SETTINGS = f"{SYSTEM}/Bios/Settings"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
+MONITOR = f"{ROOT}/TaskService/TaskMonitors/1"
+ACTION_INFO = f"{SYSTEM}/ResetActionInfo"
 RESET_TYPES = ["On", "ForceOff", "GracefulRestart", "ForceRestart", "PowerCycle"]
 
 
@@ -187,8 +190,10 @@ class Emulator:
                 if machine.fault == "hang":
                     await asyncio.sleep(3600)
                 await asyncio.sleep(self.timing.latency)
-                busy = machine.fault == "busy" or (
-                    machine.fault == "busy-twice" and machine.requests <= 2
+                busy = (
+                    machine.fault == "busy"
+                    or (machine.fault == "busy-twice" and machine.requests <= 2)
+                    or time.monotonic() < machine.busy_until
                 )
                 method, path, headers, raw = request
                 moved = http_faults.redirect(machine.fault, method, path, host)
@@ -246,8 +251,13 @@ class Emulator:
         content: Mapping[str, Any],
     ) -> Reply:
         """Return the response to a request with a log-in."""
-        if (method, path) == ("PATCH", SETTINGS):
+        on_bios = machine.fault == "no-settings"
+        if (method, path) == ("PATCH", f"{SYSTEM}/Bios" if on_bios else SETTINGS):
             return self._patch(machine, headers, content)
+        if (method, path) == ("GET", MONITOR):
+            return self._task(machine)
+        if path == SETTINGS and machine.fault == "settings-write-only":
+            return error(405, "only PATCH is allowed")
         if (method, path) == ("POST", RESET):
             return self.reset(machine, content)
         resource = self._resources(machine).get(path) if method == "GET" else None
@@ -273,9 +283,10 @@ class Emulator:
         return Reply(201, {"Id": "1", "@odata.id": path}, headers)
 
     def _resources(self, machine: Machine) -> dict[str, dict[str, Any]]:
-        bios = {
+        early = machine.pending if machine.fault.startswith("early") else {}
+        bios: dict[str, Any] = {
             "Id": "Bios",
-            "Attributes": machine.current,
+            "Attributes": machine.current | early,
             "@Redfish.Settings": {
                 "SettingsObject": {"@odata.id": SETTINGS},
                 "SupportedApplyTimes": ["OnReset"],
@@ -283,20 +294,28 @@ class Emulator:
         }
         if machine.fault != "no-registry":
             bios["AttributeRegistry"] = f"{machine.shape}.v1_0_0"
+        if machine.fault == "no-settings":
+            del bios["@Redfish.Settings"]
         name = f"/redfish/v1/Registries/{machine.shape}.v1_0_0"
+        types = reset_types(machine.fault)
+        listed: dict[str, Any] = {"ResetType@Redfish.AllowableValues": types} if types else {}
+        if machine.fault == "reset-in-action-info":
+            listed = {"@Redfish.ActionInfo": ACTION_INFO}
+        parameter = {"Name": "ResetType", "AllowableValues": types}
         return {
+            ACTION_INFO: {"Id": "ResetActionInfo", "Parameters": [parameter]},
             **sensor_resources(machine),
             "/redfish/v1/Systems": {"Members": [{"@odata.id": SYSTEM}]},
             SYSTEM: {
                 "Id": "1",
                 "HostName": machine.name,
                 "SerialNumber": machine.serial,
-                "PowerState": machine.power,
+                "PowerState": "Off" if machine.fault == "host-off" else machine.power,
                 "Bios": {"@odata.id": f"{SYSTEM}/Bios"},
                 "Actions": {
                     "#ComputerSystem.Reset": {
                         "target": RESET,
-                        "ResetType@Redfish.AllowableValues": RESET_TYPES,
+                        **listed,
                     }
                 },
             },
@@ -326,14 +345,48 @@ class Emulator:
         attributes = dict(content.get("Attributes", {}))
         if refusal := machine.refusal(attributes):
             return error(400, refusal)
+        if machine.fault.startswith("task"):
+            return self._begin_task(machine, attributes)
         machine.patch(attributes)
         return Reply(200, {"Attributes": machine.pending}, {"ETag": machine.etag()})
 
+    def _begin_task(self, machine: Machine, attributes: dict[str, Any]) -> Reply:
+        """Accept a change that is executed later."""
+        machine.task_end = time.monotonic() + TASK_S
+        loop = asyncio.get_running_loop()
+        if machine.fault == "task-for-boot":
+            machine.patch(attributes)
+        elif machine.fault in ("task", "task-unnamed"):
+            loop.call_later(TASK_S, machine.patch, attributes)
+        location = {} if machine.fault == "task-unnamed" else {"Location": MONITOR}
+        return Reply(202, None, location)
+
+    def _task(self, machine: Machine) -> Reply:
+        task: dict[str, Any] = {"Id": "1", "TaskState": "Running"}
+        if machine.fault == "task-for-boot":
+            return Reply(202, {**task, "TaskState": "Pending"}, {"Retry-After": "1"})
+        if time.monotonic() < machine.task_end or machine.fault == "task-endless":
+            return Reply(202, task, {"Retry-After": "1"} if machine.fault == "task" else {})
+        if machine.fault == "task":
+            return Reply(204)
+        messages = [{"Message": "the setting was rejected by the host"}]
+        return Reply(200, {**task, "TaskState": "Exception", "Messages": messages})
+
     def reset(self, machine: Machine, content: Mapping[str, Any]) -> Reply:
         """Restart the machine."""
-        if content.get("ResetType") not in RESET_TYPES:
-            return error(400, "unknown ResetType")
-        if machine.fault == "stuck":
+        kind = str(content.get("ResetType"))
+        machine.sent.append(kind)
+        refused = {"reset-refused": RESET_TYPES, "reset-graceful-refused": ["GracefulRestart"]}
+        accepted = reset_types(machine.fault) or ["ForceRestart"]
+        if kind not in accepted or kind in refused.get(machine.fault, ()):
+            return error(400, f"{kind} is not in the list of acceptable values")
+        if machine.fault == "reset-task-fails" and kind == "GracefulRestart":
+            return Reply(202, None, {"Location": MONITOR})
+        if kind == "GracefulShutdown":
+            return Reply(204)  # the operating system ignores it
+        if kind in ("ForceOff", "On"):
+            return self._switch(machine, kind)
+        if machine.fault in ("stuck", "early-stuck"):
             return Reply(204)
         machine.go_down()
         self._call_hook("off", machine)
@@ -341,7 +394,21 @@ class Emulator:
         loop.call_later(self.timing.off + self.timing.boot, self._come_up, machine)
         return Reply(204)
 
+    def _switch(self, machine: Machine, kind: str) -> Reply:
+        """Switch the machine off or on."""
+        loop = asyncio.get_running_loop()
+        if kind == "On" and machine.power != "Off":
+            return error(409, "the host is not off")
+        if kind == "On":
+            loop.call_later(self.timing.boot, self._come_up, machine)
+        else:
+            late = TASK_S if machine.fault == "reset-off-on-late" else 0.0
+            loop.call_later(late, machine.go_down)
+        return Reply(204)
+
     def _come_up(self, machine: Machine) -> None:
+        if machine.fault == "busy-after-boot":
+            machine.busy_until = time.monotonic() + 3 * TASK_S
         machine.come_up()
         self._call_hook("on", machine)
 
@@ -354,6 +421,17 @@ class Emulator:
             command = [self._hook, event, machine.name]
             hook = partial(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
             asyncio.get_running_loop().run_in_executor(None, hook)
+
+
+def reset_types(fault: str) -> list[str]:
+    """Return the reset types that a BMC with `fault` lists."""
+    lists = {
+        "reset-in-action-info": ["On", "ForceOff", "ForceRestart"],
+        "reset-unlisted": [],
+        "reset-off-on": ["On", "ForceOff", "GracefulShutdown", "Nmi"],
+        "reset-off-on-late": ["On", "ForceOff"],
+    }
+    return lists.get(fault, RESET_TYPES)
 
 
 def sensor_resources(machine: Machine) -> dict[str, dict[str, Any]]:

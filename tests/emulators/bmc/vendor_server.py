@@ -19,6 +19,8 @@ FAULTS = {
     "lockdown": "the BMC is locked, or an iLO shows the self-test of its machine",
     "foreign-job": "a job of another client waits for the next boot",
     "foreign-update": "an update of firmware waits for the next boot",
+    "foreign-update-51st": "the same, as the member 51 of its collection, which has pages",
+    "jobs-cut": "the collection of jobs states more members than it has",
     "job-fails": "the job of a change fails at the boot",
     "job-missing": "the BMC creates no job for a change",
     "lacks-setting": "the BIOS has no attribute for the threads of a core",
@@ -26,6 +28,7 @@ FAULTS = {
 }
 JOBS = "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/Jobs"
 TASKS = "/redfish/v1/TaskService/Tasks"
+EXPAND, PAGE = "?$expand=*($levels=1)", 50
 OPEN = ("New", "Scheduled", "Running")
 
 
@@ -72,6 +75,10 @@ class VendorMachine(Machine):
             self.current.pop(next(iter(self.current)))
         if self.fault == "foreign-job":
             self.jobs.append(Job("JID_FOREIGN", "Scheduled"))
+        elif self.fault in ("foreign-update-51st", "jobs-cut"):
+            done = [Job(f"JID_{number}", "Completed") for number in range(50)]
+            update = Job("JID_FOREIGN", "Scheduled", kind="FirmwareUpdate")
+            self.jobs += [*done, update] if self.fault != "jobs-cut" else done
         elif self.fault == "foreign-update":
             self.jobs.append(Job("JID_FOREIGN", "Scheduled", kind="FirmwareUpdate"))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -267,8 +274,14 @@ def _registry(machine: VendorMachine) -> list[dict[str, Any]]:
 
 def _jobs(machine: VendorMachine, method: str, path: str) -> Reply:
     name = path.removeprefix(JOBS).strip("/")
-    if name == "?$expand=*($levels=1)":
-        return Reply(200, {"Members": [job.look() for job in machine.jobs]})
+    if name.startswith("?"):
+        first = PAGE if "$skip" in name else 0
+        page = machine.jobs[first : first + PAGE]
+        count = len(machine.jobs) + (machine.fault == "jobs-cut")
+        body = {"Members": [job.look() for job in page], "Members@odata.count": count}
+        if len(machine.jobs) > first + PAGE:
+            body["Members@odata.nextLink"] = f"{JOBS}{EXPAND}&$skip={PAGE}"
+        return Reply(200, body)
     job = next((job for job in machine.jobs if job.name == name), None)
     if job is None:
         return error(404, f"no job {name}")

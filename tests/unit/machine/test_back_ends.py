@@ -14,10 +14,13 @@ from proofmark.machine.bmc.back_end import BACK_ENDS, BackEnd, BackEndContext, b
 from proofmark.machine.bmc.backends.syscfg import read_settings
 from proofmark.machine.bmc.bmc_model import (
     AttributeSpec,
+    Condition,
     FirmwareState,
     Host,
+    Rule,
     foreign_pending,
     refused_settings,
+    typed,
 )
 from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.outcome import NodeError, Outcome
@@ -131,3 +134,60 @@ def test_knl_generic_resets_a_node_by_a_job(
     knl_generic.reset(host, state, wanted)
     submitted = (tmp_path / "sbatch.calls").read_text()
     assert "--nodelist=n1" in submitted and "--constraint=snc4&flat" in submitted
+
+
+RULES = (
+    Rule((Condition("Profile", "EQU", "Fixed"),), "ReadOnly", value=True),
+    Rule((Condition("Profile", "EQU", "Turbo"),), "CurrentValue", "High"),
+    Rule(
+        (Condition("Cores", "GTR", 8), Condition("Smt", "NEQ", "Off", "OR")), "GrayOut", value=True
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "current", "said"),
+    [
+        (AttributeSpec(kind="Integer", upper=336), 72, {}, ""),
+        (AttributeSpec(kind="Integer", upper=336), "72", {}, "accepted: a whole number"),
+        (AttributeSpec(kind="Integer", lower=0, upper=336), 9999, {}, "not between 0 and 336"),
+        (AttributeSpec(kind="Integer", lower=1, step=4), 5, {}, ""),
+        (AttributeSpec(kind="Integer", lower=1, step=4), 6, {}, "1 plus a multiple of 4"),
+        (AttributeSpec(kind="Integer"), True, {}, "accepted: a whole number"),
+        (AttributeSpec(kind="Boolean", values=(True, False)), 1, {}, "no value 1"),
+        (AttributeSpec(kind="String", lower=2, upper=3), "abcd", {}, "4 characters"),
+        (AttributeSpec(gray_out=True), "x", {}, "grayed out"),
+        (AttributeSpec(gray_out=True), "x", {"a": "x"}, ""),
+        (AttributeSpec(rules=RULES), "x", {"Profile": "Fixed"}, "read-only"),
+        (AttributeSpec(rules=RULES), "x", {"Profile": "Other"}, ""),
+        (AttributeSpec(rules=RULES), "Low", {"Profile": "Turbo"}, "Profile=Turbo makes it 'High'"),
+        (AttributeSpec(rules=RULES), "High", {"Profile": "Turbo"}, ""),
+        (AttributeSpec(rules=RULES), "x", {"Cores": 9}, "grayed out"),
+        (AttributeSpec(rules=RULES), "x", {"Cores": 8, "Smt": "Off"}, ""),
+        (AttributeSpec(rules=RULES), "x", {"Cores": 8, "Smt": "On"}, "grayed out"),
+    ],
+)
+def test_types_limits_and_dependencies(
+    spec: AttributeSpec, value: Any, current: dict[str, Any], said: str
+) -> None:
+    found = list(refused_settings({"a": value}, {"a": spec}, current))
+    assert said in "; ".join(found) if said else found == []
+
+
+def test_a_change_that_unlocks_an_attribute_is_accepted() -> None:
+    spec = AttributeSpec(
+        read_only=True,
+        rules=(Rule((Condition("Profile", "EQU", "Custom"),), "ReadOnly", value=False),),
+    )
+    offers, current = {"a": spec, "Profile": AttributeSpec()}, {"Profile": "Fixed"}
+    assert list(refused_settings({"a": "x"}, offers, current)) == ["a: read-only"]
+    assert not list(refused_settings({"a": "x", "Profile": "Custom"}, offers, current))
+
+
+def test_values_get_the_types_of_the_registry() -> None:
+    kinds = {"i": "Integer", "b": "Boolean", "e": "Enumeration"}
+    offers = {name: AttributeSpec(kind=kind) for name, kind in kinds.items()}
+    given = {"i": "72", "b": "true", "e": 25, "unknown": "72"}
+    assert typed(given, offers) == {"i": 72, "b": True, "e": "25", "unknown": "72"}
+    assert typed({"i": "many"}, offers) == {"i": "many"}
+    assert typed({"i": "72"}, None) == {"i": "72"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
+from tests.emulators.bmc.tree import TreeEmulator, members
 
 from proofmark.cases.vocabulary import SENSOR
 from proofmark.machine.bmc.bmc_model import Host
@@ -81,3 +82,122 @@ def test_looks_become_figures_of_the_steps_at_that_time(tmp_path: Path) -> None:
     assert (reading.metric, reading.value, reading.node) == ("node_power", 250, "n1")
     assert reading.parameters == {SENSOR: "bmc"}
     assert [*bmc_readings("fake", ["n1"], looks, float("nan"), 2000)] == []
+
+
+CHASSIS, SYSTEMS = "/redfish/v1/Chassis", "/redfish/v1/Systems"
+
+
+def link(path: str) -> dict[str, str]:
+    return {"@odata.id": path}
+
+
+def chassis(name: str, watts: Any, *temperatures: Any, **further: Any) -> dict[str, Any]:
+    """Return a chassis with Power and Thermal; a temperature is a value, or a whole sensor."""
+    path = f"{CHASSIS}/{name}"
+    sensors = [
+        each if isinstance(each, dict) else {"PhysicalContext": "CPU", "ReadingCelsius": each}
+        for each in temperatures
+    ]
+    power, thermal = link(f"{path}/Power"), link(f"{path}/Thermal")
+    return {
+        path: {"Id": name, "Power": power, "Thermal": thermal, **further},
+        f"{path}/Power": {"PowerControl": [{"PowerConsumedWatts": watts}]},
+        f"{path}/Thermal": {"Temperatures": sensors},
+    }
+
+
+def looked_at(tree: dict[str, dict[str, Any]], folder: Path, system: str = "") -> dict[str, float]:
+    with TreeEmulator(tree, folder) as emulator:
+        context = tls_context(str(emulator.ca), verify=True)
+        settings = ConnectionSettings(context, emulator.port, Credentials(USER, PASSWORD), 10, 1)
+        host = Host("n1", emulator.address("n1"), system)
+        return BmcSensors(ConnectionPool(settings)).read(host)
+
+
+ABSENT = {"PhysicalContext": "CPU", "ReadingCelsius": 55, "Status": {"State": "Absent"}}
+
+
+@pytest.mark.parametrize(
+    ("watts", "sensors", "figures"),
+    [
+        (0, [0], {}),
+        (0, [ABSENT, 41], {"celsius": 41}),
+        (350, [ABSENT], {"watts": 350}),
+        (350, [0, 41, ABSENT], {"watts": 350, "celsius": 41}),
+    ],
+)
+def test_an_absent_sensor_is_no_zero(
+    tmp_path: Path, watts: float, sensors: list[Any], figures: dict[str, float]
+) -> None:
+    tree = {CHASSIS: members(f"{CHASSIS}/1"), **chassis("1", watts, *sensors)}
+    if figures:
+        assert looked_at(tree, tmp_path) == figures
+    else:
+        with pytest.raises(NodeError, match="no power and no temperature"):
+            looked_at(tree, tmp_path)
+
+
+def blade(*, linked: str) -> dict[str, dict[str, Any]]:
+    """Return the tree of a BMC with two nodes and an enclosure."""
+    tree: dict[str, dict[str, Any]] = {
+        CHASSIS: members(*(f"{CHASSIS}/{each}" for each in ("Enclosure", "B0", "B1"))),
+        SYSTEMS: members(f"{SYSTEMS}/Node0", f"{SYSTEMS}/Node1"),
+        **chassis("Enclosure", 1200, 30, ChassisType="Enclosure"),
+    }
+    for number, (watts, celsius) in enumerate([(350, 41), (720, 83)]):
+        system, place = f"{SYSTEMS}/Node{number}", f"{CHASSIS}/B{number}"
+        tree[system] = {"Id": f"Node{number}", "Bios": link(f"{system}/Bios")}
+        tree |= chassis(f"B{number}", watts, celsius, ChassisType="Blade")
+        if linked == "system":
+            tree[system]["Links"] = {"Chassis": [link(place)]}
+        elif linked == "chassis":
+            tree[place]["Links"] = {"ComputerSystems": [link(system)]}
+    return tree
+
+
+@pytest.mark.parametrize("linked", ["system", "chassis"])
+def test_each_of_two_nodes_has_its_own_figures(tmp_path: Path, linked: str) -> None:
+    tree = blade(linked=linked)
+    assert looked_at(tree, tmp_path / "0", "Node0") == {"watts": 350, "celsius": 41}
+    assert looked_at(tree, tmp_path / "1", "Node1") == {"watts": 720, "celsius": 83}
+
+
+@pytest.mark.parametrize(("linked", "system"), [("system", ""), ("", "Node0"), ("", "")])
+def test_the_figures_of_two_nodes_are_not_guessed(tmp_path: Path, linked: str, system: str) -> None:
+    with pytest.raises(NodeError, match="no link says which are those of n1"):
+        looked_at(blade(linked=linked), tmp_path, system)
+
+
+def test_a_node_with_many_modules(tmp_path: Path) -> None:
+    """The power of a module is not that of its node; the 30th chassis is read too."""
+    names = [f"Module{number}" for number in range(30)]
+    paths = [f"{CHASSIS}/{each}" for each in (*names, "Whole")]
+    system, processor = f"{SYSTEMS}/System_0", f"{SYSTEMS}/System_0/Processors/CPU_0"
+    tree: dict[str, dict[str, Any]] = {
+        CHASSIS: members(*paths[:20], **{"Members@odata.nextLink": f"{CHASSIS}?$skip=20"}),
+        f"{CHASSIS}?$skip=20": members(*paths[20:]),
+        SYSTEMS: members(system, f"{SYSTEMS}/HGX_Baseboard_0"),
+        f"{SYSTEMS}/HGX_Baseboard_0": {"Id": "HGX_Baseboard_0"},
+        system: {"Bios": link(f"{system}/Bios"), "Processors": link(f"{system}/Processors")},
+        f"{system}/Processors": members(processor),
+        processor: {"ProcessorType": "CPU", "EnvironmentMetrics": link(f"{processor}/Metrics")},
+        f"{processor}/Metrics": {"TemperatureCelsius": {"Reading": 52}},
+        **chassis("Whole", 1900, ChassisType="RackMount"),
+    }
+    for name in names:
+        tree |= chassis(name, 25, ChassisType="Module")
+    assert looked_at(tree, tmp_path, "System_0") == {"watts": 1900, "celsius": 52}
+
+
+def test_the_older_resource_counts_if_the_newer_one_has_no_value(tmp_path: Path) -> None:
+    newer = link(f"{CHASSIS}/1/ThermalSubsystem")
+    metrics = link(f"{CHASSIS}/1/Metrics")
+    environment = link(f"{CHASSIS}/1/EnvironmentMetrics")
+    tree = {
+        CHASSIS: members(f"{CHASSIS}/1"),
+        **chassis("1", 350, 41, ThermalSubsystem=newer, EnvironmentMetrics=environment),
+        newer["@odata.id"]: {"ThermalMetrics": metrics},
+        metrics["@odata.id"]: {"TemperatureReadingsCelsius": [{"Reading": 20}]},
+        environment["@odata.id"]: {"PowerWatts": {"Reading": None}},
+    }
+    assert looked_at(tree, tmp_path) == {"watts": 350, "celsius": 41}

@@ -273,13 +273,19 @@ class TestRefusals:
         assert outcomes(lab.enter("now")) == {"n1": "OK"}
 
     @pytest.mark.fault("bmc-foreign-job")
-    @pytest.mark.parametrize("fault", ["foreign-job", "foreign-update"])
+    @pytest.mark.parametrize("fault", ["foreign-job", "foreign-update", "foreign-update-51st"])
     def test_a_job_of_another_client_is_not_deleted(self, make_lab: MakeLab, fault: str) -> None:
         """The reset would execute it, whatever it changes."""
         lab = make_lab("idrac-intel", self.NEW, n1=fault)
         result = lab.enter("new")["n1"]
         assert result.outcome is Outcome.FOREIGN_PENDING and "JID_FOREIGN" in result.text
-        assert [job.name for job in lab.machine().jobs] == ["JID_FOREIGN"]
+        assert lab.machine().jobs[-1].name == "JID_FOREIGN"
+        assert not [call for call in lab.slurm.calls if "DRAIN" in call]
+
+    def test_a_queue_that_is_not_shown_whole_is_not_trusted(self, make_lab: MakeLab) -> None:
+        lab = make_lab("idrac-intel", self.NEW, n1="jobs-cut")
+        result = lab.enter("new")["n1"]
+        assert "found 50 members; the collection states 51" in result.text
         assert not [call for call in lab.slurm.calls if "DRAIN" in call]
 
     @pytest.mark.fault("bmc-setting-not-offered")

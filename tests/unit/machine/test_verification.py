@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from proofmark.machine.modes.target_mode import original_state
 from proofmark.machine.modes.verification import (
     ExpectedState,
     Observation,
+    look_alikes,
     matching_modes,
     read_observation,
     verify_mode,
@@ -155,3 +157,23 @@ def test_the_original_state_differs_if_only_the_domains_do() -> None:
 
 def test_without_an_original_state_nothing_is_to_be_proven() -> None:
     assert original_state(History()).shown_by(shown("snc4-flat", settings=True))
+
+
+@pytest.mark.parametrize(
+    ("settings", "smbios", "alike"),
+    [
+        ({"boost": "on"}, None, ["other"]),
+        ({"boost": "on"}, "knl", ["other"]),
+        ({"cluster": "Hemisphere"}, None, ["other"]),
+        ({"cluster": "Hemisphere"}, "knl", []),
+        ({}, None, []),
+    ],
+)
+def test_modes_that_no_observation_distinguishes(
+    settings: dict[str, str], smbios: str | None, alike: list[str]
+) -> None:
+    goal = EXPECTED_STATES["quadrant-flat"]
+    other = replace(goal, settings={**goal.settings, **settings})
+    snc = EXPECTED_STATES["snc4-flat"]
+    states = {"quadrant-flat": goal, "other": other, "snc4-flat": snc}
+    assert look_alikes("quadrant-flat", states, smbios) == alike

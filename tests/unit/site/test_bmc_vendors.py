@@ -181,6 +181,8 @@ class TestResolution:
         ("Super Micro Computer Inc.", "supermicro"),
         ("AMI AMI Redfish Server", "ami"),
         ("NVIDIA GB200 NVL", ""),
+        ("Supermicro OpenBMC", "openbmc"),
+        ("Supermicro ARS-121 OpenBmc", "openbmc"),
         ("Delloitte", ""),
         ("Dell and Lenovo", ""),
         ("", ""),

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.machine.bmc.bmc_model import AttributeSpec, refused_settings
+from proofmark.machine.bmc.bmc_model import (
+    AttributeSpec,
+    Condition,
+    Rule,
+    refused_settings,
+    typed,
+)
 from proofmark.machine.bmc.client import RedfishConnection
+from proofmark.machine.bmc.collection import path_of_member, read_members
 from proofmark.machine.bmc.json_body import Part
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import BmcVendor
 from proofmark.site.firmware import Scalar, Settings
 
 ROOT = "/redfish/v1"
+KIND = "attributeregistry"
+"""A part of the names of registries that may be the one of the BIOS."""
+MAKES = ("ReadOnly", "GrayOut", "CurrentValue")
+"""The properties of an attribute that a dependency determines, and that a change depends on."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +43,7 @@ def doubtful(shared: Registry, address: str, wanted: Settings) -> bool:
     """Return whether a registry that one other BMC sent refuses a setting."""
     if shared.confirmed or shared.address == address:
         return False
-    return any(refused_settings(wanted, shared.specs))
+    return any(refused_settings(typed(wanted, shared.specs), shared.specs))
 
 
 def read_registry(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> dict[str, AttributeSpec]:
@@ -40,52 +52,124 @@ def read_registry(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> dict[
     Raises:
         NodeError: REFUSED: the BMC has no such registry, or the registry has no file.
     """
+    file = _file_of(bmc, name, vendor)
+    entries = file.part("RegistryEntries")
+    key = vendor.value_names
+    rules = _rules(entries)
+    return {
+        attribute: _attribute_spec(item, key, rules.get(attribute, ()))
+        for item in entries.items("Attributes")
+        if (attribute := item.text("AttributeName"))
+    }
+
+
+def _file_of(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> Part:
+    """Return the file of the registry `name`: by its path, by its names, or by those of its file.
+
+    BMCs list a registry under another path than its name, without the last part of its version, or
+    with another version.
+    """
     response = bmc.request("GET", f"{ROOT}/Registries/{name}", accept=(200, 404))
-    if response.status != 200:
-        # Some BMCs list a registry without the last part of its version, or with another version.
-        members = bmc.get(f"{ROOT}/Registries").body.items("Members")
-        paths = {path: path.rstrip("/").rpartition("/")[2] for path in map(path_of_member, members)}
-        matches = [path for path, listed in paths.items() if name.startswith(listed)] or [
-            path
-            for path, listed in paths.items()
-            if vendor.registry and listed.startswith(vendor.registry)
-        ]
-        if not matches:
-            problem = f"no attribute registry {name}: settings cannot be checked"
-            raise NodeError(Outcome.REFUSED, problem)
-        response = bmc.get(max(matches, key=len))
-    uri = next(filter(None, (item.path("Uri") for item in response.body.items("Location"))), "")
+    if response.status == 200:
+        return _located(bmc, response.body, name)
+    paths = [path_of_member(each) for each in read_members(bmc, f"{ROOT}/Registries")]
+    listed = {path: path.rstrip("/").rpartition("/")[2] for path in paths}
+    if matches := [path for path, each in listed.items() if name.startswith(each)]:
+        return _located(bmc, bmc.get(max(matches, key=len)).body, name)
+    entries = [bmc.get(path).body for path in paths]
+    for entry in entries:
+        if name in (entry.text("Id"), entry.text("Registry")):
+            return _located(bmc, entry, name)
+    candidates = [
+        entry
+        for entry in entries
+        if any(KIND in entry.text(key).lower() for key in ("Id", "Registry", "Name"))
+    ]
+    files = [_located(bmc, entry, name) for entry in candidates]
+    for file in files:
+        if name in (file.text("Id"), file.text("Registry")):
+            return file
+    if vendor.registry:
+        for path, each in listed.items():
+            if each.startswith(vendor.registry):
+                return _located(bmc, bmc.get(path).body, name)
+    problem = f"no attribute registry {name}: settings cannot be checked"
+    raise NodeError(Outcome.REFUSED, problem)
+
+
+def _located(bmc: RedfishConnection, entry: Part, name: str) -> Part:
+    """Return the file of the registry that `entry` describes, in English if there is a choice."""
+    found: dict[str, str] = {}
+    for item in entry.items("Location"):
+        # iLO 4 and 5 have the path inside an object.
+        nested = isinstance(item.content.get("Uri"), Mapping)
+        uri = item.part("Uri").path("extref") if nested else item.path("Uri")
+        if uri:
+            found.setdefault(item.text("Language"), uri)
+    english = next((uri for language, uri in found.items() if language.startswith("en")), "")
+    uri = english or next(iter(found.values()), "")
     if not uri:
         problem = f"registry {name} has no file: settings cannot be checked"
         raise NodeError(Outcome.REFUSED, problem)
-    entries = bmc.get(uri).body.part("RegistryEntries").items("Attributes")
-    key = vendor.value_names
-    return {item.text("AttributeName"): _attribute_spec(item, key) for item in entries}
+    return bmc.get(uri).body
 
 
-def _attribute_spec(item: Part, key: str) -> AttributeSpec:
+def _attribute_spec(item: Part, key: str, rules: tuple[Rule, ...]) -> AttributeSpec:
     """Return the specification of an attribute; a damaged one is an attribute that cannot be set.
 
     A registry has hundreds of attributes, and the kit sets a few.
     """
     try:
+        kind = item.text("Type")
         values: tuple[Scalar, ...] = tuple(each.text(key) for each in item.items("Value"))
-        if item.text("Type") == "Boolean":
+        if kind == "Boolean":
             values = (True, False)
+        limits = ("MinLength", "MaxLength") if kind == "String" else ("LowerBound", "UpperBound")
+        lower, upper = (item.number(each) for each in limits)
         return AttributeSpec(
-            item.flag("ReadOnly"), values, item.number("LowerBound"), item.number("UpperBound")
+            item.flag("ReadOnly"),
+            values,
+            lower,
+            upper,
+            gray_out=item.flag("GrayOut"),
+            kind=kind,
+            step=item.number("ScalarIncrement"),
+            rules=rules,
         )
     except NodeError as error:
         return AttributeSpec(damage=error.text)
 
 
-def path_of_member(member: Part) -> str:
-    """Return the path of a member of a collection.
+def _rules(entries: Part) -> dict[str, tuple[Rule, ...]]:
+    """Return the dependencies of a registry that determine an attribute, by the attribute.
+
+    A dependency on another property than the value of an attribute, and one in another form, is
+    left out: the BMC itself refuses what it forbids.
+    """
+    rules: dict[str, tuple[Rule, ...]] = {}
+    for item in entries.items("Dependencies"):
+        try:
+            if item.text("Type") not in ("Map", ""):
+                continue
+            part = item.part("Dependency")
+            makes, value = part.text("MapToProperty"), part.content.get("MapToValue")
+            conditions = tuple(map(_condition, part.items("MapFrom")))
+            attribute = part.text("MapToAttribute")
+        except NodeError:
+            continue
+        if makes in MAKES and conditions and isinstance(value, (str, int)):
+            rules[attribute] = (*rules.get(attribute, ()), Rule(conditions, makes, value))
+    return rules
+
+
+def _condition(part: Part) -> Condition:
+    """Return one condition.
 
     Raises:
-        NodeError: UNEXPECTED: the member has no path.
+        NodeError: it is in another form.
     """
-    path = member.path("@odata.id")
-    if not path:
-        raise NodeError(Outcome.UNEXPECTED, f"{member.place}: found no @odata.id; accepted: a path")
-    return path
+    value = part.content.get("MapFromValue")
+    if part.text("MapFromProperty") != "CurrentValue" or not isinstance(value, (str, int)):
+        raise NodeError(Outcome.UNEXPECTED, f"{part.place}: not a condition on a value")
+    term = part.text("MapTerms") or "AND"
+    return Condition(part.text("MapFromAttribute"), part.text("MapFromCondition"), value, term)

@@ -77,6 +77,20 @@ class BackEnd(ABC):
     def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """Request a restart of the node; do not wait for it."""
 
+    def outstanding(self, host: Host) -> str:
+        """Return the name of the work of `stage` that has not ended; empty if there is none."""
+        return ""
+
+    def await_outstanding(self, host: Host, name: str) -> None:  # noqa: B027  # nothing to wait for
+        """Wait for the end of the work that `outstanding` named, also in an earlier command.
+
+        Raises:
+            NodeError: it has not ended. Its failure is no error: nothing is staged then.
+        """
+
+    def resume_reset(self, host: Host) -> None:  # noqa: B027  # a reset is one request
+        """Finish a reset that was interrupted between its requests, if it has several."""
+
     @abstractmethod
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
         """Return the values in effect after the boot; None if the firmware cannot report them."""
@@ -90,7 +104,8 @@ class BackEnd(ABC):
             if name not in state.current:
                 yield f"{name}: its current value is not reported"
             else:
-                yield from refused_settings({name: state.current[name]}, state.offers)
+                others = {each: value for each, value in state.current.items() if each != name}
+                yield from refused_settings({name: state.current[name]}, state.offers, others)
 
 
 BACK_ENDS = Plugins(

@@ -15,14 +15,14 @@ NO_BMC = "none"
 """The text for a partition whose firmware is set without BMCs, and for one without firmware."""
 
 
-def address_of(pattern: str, number: int, node: str, file: object) -> str:
-    """Return the address of the BMC of `node`, the host `number` of the partition.
+def address_of(pattern: str, number: int, node: str, file: object, key: str = "bmc") -> str:
+    """Return the address of the BMC of `node`, the host `number` of the partition; or its system.
 
     Raises:
-        BadInput: `pattern`, ``firmware.bmc`` of `file`, is no valid expression.
+        BadInput: `pattern`, the `key` of ``firmware`` in `file`, is no valid expression.
     """
-    key = "partition.firmware.bmc"
-    return str(render(pattern, {"node": node, "number": number}, file=file, key=key))
+    names = {"node": node, "number": number}
+    return str(render(pattern, names, file=file, key=f"partition.firmware.{key}"))
 
 
 def bmc_range(hosts: Mapping[str, Host], nodes: Sequence[str]) -> str:

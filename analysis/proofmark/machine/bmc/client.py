@@ -63,8 +63,9 @@ class Response:
     Attributes:
         etag: the header ``ETag``; empty if there is none.
         body_etag: ``@odata.etag`` of the body; empty if there is none.
-        location: the path of the header ``Location``.
+        location: path and query of the header ``Location``.
         token: the header ``X-Auth-Token``.
+        retry_after: the header ``Retry-After`` in seconds; 0 if it has no number.
     """
 
     status: int
@@ -73,6 +74,11 @@ class Response:
     location: str
     token: str
     body: Part
+    retry_after: float = 0.0
+
+
+class StatusError(NodeError):
+    """The BMC answered, and the status is not accepted: the request was not executed."""
 
 
 class ConnectionPool:
@@ -104,6 +110,10 @@ class ConnectionPool:
         # A session ends with its operation: a BMC allows few of them.
         if self._settings.session or len(self._idle) >= self._max_idle:
             bmc.close()
+        elif (other := self._idle.pop(address, None)) is not None:
+            # Another node has the same BMC: one idle connection is enough.
+            other.close()
+            self._idle[address] = bmc
         else:
             self._idle[address] = bmc
 
@@ -173,7 +183,8 @@ class RedfishConnection:
         connection failed, but not after the time limit of the operation.
 
         Raises:
-            NodeError: there is no response, or its status is not in `accept`.
+            StatusError: the status of the response is not in `accept`.
+            NodeError: there is no response, or the BMC is busy.
         """
         body = None if content is None else serialized(content)
         for left in reversed(range(self._settings.max_attempts)):
@@ -245,9 +256,9 @@ class RedfishConnection:
                 raise NodeError(Outcome.UNEXPECTED, f"{method} {path}: {error}") from None
             body = Part(path, {})
         if status not in accept:
-            message = self._settings.credentials.hide(_error_message(body) + self._hint(headers))
+            message = self._settings.credentials.hide(messages_of(body) + self._hint(headers))
             outcome = Outcome.DENIED if status in (401, 403) else Outcome.UNEXPECTED
-            raise NodeError(outcome, f"{method} {path}: {status}: {message}")
+            raise StatusError(outcome, f"{method} {path}: {status}: {message}")
         return Response(
             status,
             headers.get("etag", ""),
@@ -255,6 +266,7 @@ class RedfishConnection:
             _local_path(path, headers.get("location", "")),
             headers.get("x-auth-token", ""),
             body,
+            _seconds(headers.get("retry-after", "")),
         )
 
     def _hint(self, headers: Mapping[str, str]) -> str:
@@ -288,7 +300,8 @@ class RedfishConnection:
         The random part keeps requests to thousands of BMCs from being sent at the same moment.
         """
         failed = self._settings.max_attempts - 1 - left
-        pause = float(retry_after) if retry_after.isdecimal() else FIRST_PAUSE_S * 2**failed
+        given = retry_after.strip().isdecimal()
+        pause = _seconds(retry_after) if given else FIRST_PAUSE_S * 2**failed
         pause = min(pause, LONGEST_PAUSE_S) * random.uniform(0.5, 1.5)
         time.sleep(max(0.0, min(pause, self._end - time.monotonic())))
 
@@ -313,29 +326,41 @@ class RedfishConnection:
             self._connection = None
 
 
+def _seconds(retry_after: str) -> float:
+    """Return the header ``Retry-After`` in seconds; 0 if it is a date or damaged."""
+    text = retry_after.strip()[:9]
+    return float(text) if text.isdecimal() and text.isascii() else 0.0
+
+
 def _local_path(path: str, location: str) -> str:
-    """Return the path of the header ``Location`` in the response to a request to `path`.
+    """Return path and query of the header ``Location`` in the response to a request to `path`.
 
     It may be an absolute address, an absolute path or a relative one (RFC 9110).
     """
     try:
-        target = urlsplit(urljoin(path, location)).path if location else ""
+        parts = urlsplit(urljoin(path, location))
+        target = parts._replace(scheme="", netloc="", fragment="").geturl() if location else ""
     except ValueError:
         return ""
     return target if is_path(target) else ""
 
 
-def _error_message(body: Part) -> str:
-    """Return the extended messages of a Redfish error (DSP0266), or else its message.
+def messages_of(body: Part) -> str:
+    """Return the messages of an error or of a task (DSP0266), separated by slashes.
 
     It accepts any content: an error is reported also if its own message has another form.
     """
     error = body.content.get("error")
-    if not isinstance(error, Mapping):
-        return ""
-    extended = error.get("@Message.ExtendedInfo")
-    items = extended[:MESSAGES] if isinstance(extended, list) else []
-    texts = [item.get("Message") for item in items if isinstance(item, Mapping)]
+    holder = error if isinstance(error, Mapping) else {}
+    found = (
+        holder.get("@Message.ExtendedInfo"),
+        body.content.get("@Message.ExtendedInfo"),
+        body.content.get("Messages"),
+    )
+    texts = []
+    for each in found:
+        items = each[:MESSAGES] if isinstance(each, list) else []
+        texts += [item.get("Message") for item in items if isinstance(item, Mapping)]
     messages = [text for text in texts if isinstance(text, str) and text]
-    text = error.get("message")
+    text = holder.get("message")
     return " / ".join(messages) or (text if isinstance(text, str) else "")

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from proofmark.machine.bmc.client import RedfishConnection
+from proofmark.machine.bmc.collection import path_of_member, read_members
 from proofmark.machine.bmc.json_body import Part, described
+from proofmark.machine.bmc.tasks import Waits, await_task, monitor_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import JobQueue
 
@@ -49,17 +51,28 @@ class ConfigJobs:
     limit_s: float
 
     def active(self, bmc: RedfishConnection) -> list[Job]:
-        """Return the jobs that a boot executes and that have not ended."""
-        members = bmc.get(self.queue.collection + self.queue.expand).body.items("Members")
+        """Return the jobs that a boot executes and that have not ended.
+
+        Raises:
+            NodeError: a request failed; UNEXPECTED: the BMC does not show all of its jobs.
+        """
+        path = self.queue.collection + self.queue.expand
+        members = read_members(bmc, path, counted=True)
+        whole = [
+            each if "JobType" in each.content else bmc.get(path_of_member(each)).body
+            for each in members
+        ]
         kinds = (self.queue.kind, *self.queue.boot_kinds)
-        jobs = [self._job(each) for each in members if each.text("JobType") in kinds]
+        jobs = [self._job(each) for each in whole if each.text("JobType") in kinds]
         return [job for job in jobs if job.state in (*self.queue.waiting, *self.queue.running)]
 
     def delete(self, bmc: RedfishConnection, names: Iterable[str]) -> None:
         """Delete jobs that have not begun; their settings are no longer pending."""
         for name in names:
             path = f"{self.queue.collection}/{name}"
-            bmc.request("DELETE", path, accept=(200, 202, 204, 404))
+            response = bmc.request("DELETE", path, accept=(200, 202, 204, 404))
+            if monitor := monitor_of(response):
+                await_task(bmc, monitor, Waits(self.poll_s, self.limit_s), lambda: False)
 
     def await_ready(self, bmc: RedfishConnection, location: str) -> str:
         """Wait until the next boot executes the job of a change; return its name.
@@ -71,7 +84,7 @@ class ConfigJobs:
         Raises:
             NodeError: NOT_APPLIED: there is no job, it failed, or it is not ready in time.
         """
-        name = location.rstrip("/").rpartition("/")[2]
+        name = location.partition("?")[0].rstrip("/").rpartition("/")[2]
         if not name:  # the change joined a job
             jobs = self.active(bmc)
             name = next((job.name for job in jobs if job.sets_bios and not job.running), "")

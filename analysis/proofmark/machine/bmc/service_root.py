@@ -47,5 +47,6 @@ def vendor_of(address: str, port: int) -> str:
     names = [body.get("Vendor"), next(iter(oem), "") if isinstance(oem, dict) else ""]
     vendor = next((name for name in names if isinstance(name, str) and name), "")
     product = body.get("Product")
-    words = [vendor, product if isinstance(product, str) else ""]
+    openbmc = isinstance(oem, dict) and "openbmc" in map(str.lower, oem)
+    words = [vendor, product if isinstance(product, str) else "", "OpenBMC" if openbmc else ""]
     return one_line(" ".join(filter(None, words)))[:SHOWN]

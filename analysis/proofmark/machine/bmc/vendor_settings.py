@@ -90,7 +90,9 @@ def unlocked(vendor: BmcVendor, offers: dict[str, AttributeSpec]) -> Offers:
     The registry of a BMC has it as read-only as long as the other one has another value.
     """
     specs = {
-        name: replace(offers[name], read_only=False) for name in vendor.needs if name in offers
+        name: replace(offers[name], read_only=False, gray_out=False, rules=())
+        for name in vendor.needs
+        if name in offers
     }
     return ChainMap(specs, offers)
 

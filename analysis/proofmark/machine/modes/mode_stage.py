@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
 from proofmark.machine.bmc.bmc_addresses import address_of
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.modes.target_mode import TargetMode
 from proofmark.machine.modes.transition import ModeTransition
-from proofmark.machine.modes.verification import ExpectedState, verify_mode
+from proofmark.machine.modes.verification import ExpectedState, look_alikes, verify_mode
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
 from proofmark.runs.claims import Claims
@@ -73,16 +74,26 @@ def rollout_of(
 
 
 def hosts_of(site: Site, firmware: Firmware) -> dict[str, Host]:
-    """Return every node of the partition with the address of its BMC.
+    """Return every node of the partition with the address of its BMC and the id of its system.
 
     Raises:
-        BadInput: ``firmware.bmc`` is no valid expression.
+        BadInput: ``firmware.bmc`` or ``firmware.system`` is no valid expression; two nodes have one
+            system, and the back end would reset it twice.
     """
-    nodes = site.partition_hosts or site.hosts
-    return {
-        node: Host(node, address_of(firmware.bmc, number, node, site.facts))
-        for number, node in enumerate(nodes)
-    }
+    hosts: dict[str, Host] = {}
+    owners: dict[tuple[str, str], str] = {}
+    used = BACK_ENDS.get(firmware.back_end).uses_bmcs
+    for number, node in enumerate(site.partition_hosts or site.hosts):
+        address = address_of(firmware.bmc, number, node, site.facts)
+        system = address_of(firmware.system, number, node, site.facts, "system")
+        hosts[node] = Host(node, address, system)
+        owner = owners.setdefault((address, system), node)
+        if used and owner != node:
+            of_system = f", system {system}" if system else ""
+            found = f"the BMC {address}{of_system} for {owner} and for {node}"
+            accepted = 'a system for each node, with firmware.system such as "Node{number % 2}"'
+            raise bad_input(site.facts, "partition.firmware.bmc", found, accepted)
+    return hosts
 
 
 def target_mode(site: Site, mode: str) -> TargetMode:
@@ -94,17 +105,40 @@ def target_mode(site: Site, mode: str) -> TargetMode:
     firmware, modes = firmware_of(site), site.partition.modes
     if mode not in modes:
         raise bad_input("--mode", "", f"{mode!r}{nearest(mode, modes)}", ", ".join(modes))
-    expected_states = {
+    states = {
         name: ExpectedState(
             seen_settings(firmware, declared.settings), numa_shape(topology_of_mode(site, name))
         )
         for name, declared in modes.items()
     }
-    verify = partial(
-        verify_mode, mode=mode, expected_states=expected_states, smbios=firmware.smbios
-    )
+    alike = look_alikes(mode, states, firmware.smbios)
+    by_bmc = BACK_ENDS.get(firmware.back_end).uses_bmcs
+    if by_bmc:
+        # The BMC reports the values in effect: for these modes it is the proof, after a boot.
+        states |= {name: replace(states[name], settings=states[mode].settings) for name in alike}
+    verify = partial(verify_mode, mode=mode, expected_states=states, smbios=firmware.smbios)
     settings = modes[mode].settings
-    return TargetMode(mode, wanted(firmware, settings), verify, abstract(firmware, settings))
+    return TargetMode(
+        mode,
+        wanted(firmware, settings),
+        verify,
+        abstract(firmware, settings),
+        unseen=by_bmc and bool(alike),
+        look_alikes=() if by_bmc else tuple(alike),
+    )
+
+
+def refuse_unprovable(site: Site, goal: TargetMode) -> None:
+    """Accept a mode that a node can prove after its boot, before a node is drained for it.
+
+    Raises:
+        BadInput: other modes look the same, whatever the node shows.
+    """
+    if goal.look_alikes:
+        others = ", ".join(goal.look_alikes)
+        found = f"{goal.mode} and {others}, which differ in nothing that a node shows"
+        accepted = "modes with other NUMA domains, firmware.smbios, or back_end redfish"
+        raise bad_input(site.facts, "partition.modes", found, accepted)
 
 
 def seen_settings(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, str]:

@@ -193,7 +193,7 @@ class ModeRollout:
                     refused.setdefault(error.text, []).append(node)
         count = sum(map(len, refused.values()))
         if count == len(good) and 2 * count > len(nodes):
-            accepted = "the attributes and values of its registry"
+            accepted = "what its BMC lists"
             raise BadInput(
                 *(
                     InputError("firmware", f"on {folded(names)}", text, accepted)
@@ -212,7 +212,8 @@ class ModeRollout:
             NodeError: BLOCKED, REFUSED or CANNOT_RESTORE.
         """
         target = self.transition.resolved(checked.target, checked.state)
-        if not (checked.history.in_flight and checked.state.blocked):
+        passing = checked.state.blocked or checked.state.no_reset
+        if not (checked.history.in_flight and passing):
             self.transition.refuse(checked.history, checked.state, target)
         return replace(checked, target=target)
 

@@ -23,12 +23,22 @@ class TargetMode:
         attributes: the firmware attributes of the mode.
         verify: raises `NodeError` if the observation does not prove the mode.
         settings: the abstract settings of the mode; the firmware of a node has their attributes.
+        unseen: whether another mode differs only in attributes that the node does not show, and
+            that its BMC reports.
+        look_alikes: the modes that nothing distinguishes from this one after a boot.
     """
 
     mode: str
     attributes: Settings
     verify: Callable[[Observation], None]
     settings: Mapping[str, str] = field(default_factory=dict)
+    unseen: bool = False
+    look_alikes: tuple[str, ...] = ()
+
+    @property
+    def by_firmware(self) -> bool:
+        """Whether only the values of the firmware prove the whole mode."""
+        return self.unseen or bool(self.settings)
 
     def shown_by(self, observation: Observation) -> bool:
         """Return whether `observation` proves the mode."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEnd, Shell
@@ -20,14 +21,20 @@ from proofmark.machine.bmc.bmc_model import (
     format_settings,
     refused_settings,
     to_change,
+    typed,
 )
+from proofmark.machine.bmc.client import StatusError
 from proofmark.machine.modes.refusals import refuse_foreign, refuse_replaced, serials_of
 from proofmark.machine.modes.target_mode import TargetMode
 from proofmark.machine.modes.verification import Observation, read_observation
-from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
 from proofmark.runs.journal import RESTORED, History, Journal
 from proofmark.site.firmware import Firmware, Scalar, Settings
+
+T = TypeVar("T")
+UNCHANGED = History()
+"""The history of a node that the run has not changed."""
 
 
 @dataclass(frozen=True)
@@ -91,25 +98,31 @@ class ModeTransition:
         Raises:
             NodeError: REFUSED: the firmware does not offer a setting.
         """
-        attributes = self.back_end.attributes(state, target.settings)
-        return replace(target, attributes={**attributes, **target.attributes}, settings={})
+        attributes = {**self.back_end.attributes(state, target.settings), **target.attributes}
+        return replace(target, attributes=typed(attributes, state.offers), settings={})
 
-    def prove(self, host: Host, target: TargetMode, printed: str) -> Observation:
+    def prove(
+        self, host: Host, target: TargetMode, printed: str, history: History = UNCHANGED
+    ) -> Observation:
         """Return the observation that proves that a node is in the mode; change nothing.
 
-        The firmware is read if the mode has abstract settings: the node does not show all of them.
+        The firmware is read if the node does not show all settings of the mode.
 
         Args:
             host: the node and its BMC.
             target: the mode.
             printed: the output of `PROBE` on the node.
+            history: of the node.
 
         Raises:
             NodeError: the node is in another mode, or the output is damaged.
         """
         observation = self._observation(host.node, printed)
         target.verify(observation)
-        if target.settings:
+        if history.awaits_boot(observation.boot_id, target.mode):
+            text = f"its settings wait for a boot; it has still the boot id {observation.boot_id}"
+            raise NodeError(Outcome.NOT_RESET, text)
+        if target.by_firmware:
             state = self.back_end.read(host, target.attributes)
             wanted = self.resolved(target, state).attributes
             if wrong := to_change(state, wanted):
@@ -126,7 +139,9 @@ class ModeTransition:
         target: TargetMode,
     ) -> bool:
         """Return whether a node is in the mode, with no reset in flight and no pending setting."""
-        if observation is None or history.in_flight or state.pending:
+        if observation is None or history.in_flight or history.unsettled or state.pending:
+            return False
+        if history.awaits_boot(observation.boot_id, target.mode):
             return False
         if self.back_end.reads_current_values and to_change(state, target.attributes):
             return False
@@ -139,7 +154,13 @@ class ModeTransition:
         return {
             name: value
             for name, value in values.items()
-            if not any(refused_settings({name: value}, state.offers))
+            if not any(
+                refused_settings(
+                    {name: value},
+                    state.offers,
+                    {each: other for each, other in state.current.items() if each != name},
+                )
+            )
         }
 
     def _attributes_of_settings(self, state: FirmwareState) -> dict[str, Scalar]:
@@ -160,8 +181,10 @@ class ModeTransition:
             if state.pending or to_change(state, target.attributes):
                 raise NodeError(Outcome.BLOCKED, state.blocked)
             return  # a blocked BMC has each attribute as read-only
-        if refused := list(refused_settings(target.attributes, state.offers)):
+        if refused := list(refused_settings(target.attributes, state.offers, state.current)):
             raise NodeError(Outcome.REFUSED, "; ".join(refused))
+        if state.no_reset and to_change(state, target.attributes):
+            raise NodeError(Outcome.REFUSED, state.no_reset)
         self.refuse_unrestorable(history, state, target)
 
     def refuse_unrestorable(
@@ -198,8 +221,11 @@ class ModeTransition:
         history = journal.history()
         if history.in_flight:
             self._await_pending_reset(host, journal, history.in_flight)
+        if history.task:
+            self.back_end.await_outstanding(host, history.task)
         observation = self.observe(host.node)
-        state = self.back_end.read(host, {**self.mode_attributes, **target.attributes})
+        names = {**self.mode_attributes, **target.attributes}
+        state = self._answer(lambda: self.back_end.read(host, names))
         serials = serials_of(state, observation)
         refuse_replaced(history.serials, serials)
         refuse_foreign(state, history)
@@ -208,11 +234,13 @@ class ModeTransition:
             self._record_original(host, history, journal, (checked, state), observation)
         before = dict(state.current)
         changes = to_change(state, target.attributes)
-        if changes or state.pending:
-            journal.intent("stage", attributes=dict(target.attributes), before=before)
-            self.back_end.stage(host, state, target.attributes)
-            journal.result("stage")
-        if changes or not (self.back_end.reads_current_values or target.shown_by(observation)):
+        if changes or state.pending or history.unsettled:
+            boot_id = observation.boot_id if changes else ""
+            values = dict(target.attributes)
+            journal.intent("stage", attributes=values, before=before, boot_id=boot_id)
+            self._stage(host, state, target.attributes, journal)
+        unshown = not (self.back_end.reads_current_values or target.shown_by(observation))
+        if changes or unshown or history.awaits_boot(observation.boot_id, target.mode):
             earlier = observation
             observation = self._restart(host, state, target, journal, earlier.boot_id)
             self._verify(host, target, observation, before, earlier)
@@ -250,6 +278,41 @@ class ModeTransition:
         facts = {"address": host.address, "attributes": dict(attributes), "seen": dict(seen)}
         journal.result("original", **facts, serials=serials)
 
+    def _stage(self, host: Host, state: FirmwareState, values: Settings, journal: Journal) -> None:
+        try:
+            self.back_end.stage(host, state, values)
+        except NodeError as error:
+            task = self.back_end.outstanding(host)
+            refused = error.outcome in (Outcome.REFUSED, Outcome.DENIED, Outcome.FOREIGN_PENDING)
+            if task or refused or isinstance(error, StatusError):
+                journal.result("stage", task=task)
+            raise  # without a result the BMC may still execute it
+        journal.result("stage")
+
+    def _withdraw(self, host: Host, target: TargetMode, before: Settings, journal: Journal) -> None:
+        """Set the values of before for the next boot: the BMC refused the reset."""
+        values = {name: before[name] for name in target.attributes if name in before}
+        with suppress(NodeError):  # the refusal is the reason that is reported
+            state = self.back_end.read(host, {**self.mode_attributes, **values})
+            journal.intent("stage", attributes=values, before=dict(state.current))
+            self._stage(host, state, values, journal)
+
+    def _answer(self, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns; repeat it while the BMC, which may boot too, has no answer.
+
+        Raises:
+            NodeError: another failure, or this one after the limit of a boot.
+        """
+        end = time.monotonic() + self.firmware.boot_timeout_s
+        while True:
+            try:
+                return ask()
+            except NodeError as error:
+                if error.outcome not in TEMPORARY or time.monotonic() > end:
+                    raise
+            if self.stop.wait(self.firmware.poll_s):
+                raise NodeError(Outcome.STOPPED, "the command was stopped while the BMC was busy")
+
     def _restart(
         self, host: Host, state: FirmwareState, target: TargetMode, journal: Journal, boot_id: str
     ) -> Observation:
@@ -257,9 +320,13 @@ class ModeTransition:
         try:
             self.back_end.reset(host, state, target.attributes)
         except NodeError as error:
+            if error.outcome in (Outcome.NO_RETURN, Outcome.NOT_RESET):
+                raise  # the host may be off
             # Without a response the BMC may have executed the request: the wait below shows it.
             if error.outcome not in (Outcome.NO_ANSWER, Outcome.UNREACHABLE):
                 journal.result("reset", void=True)
+                if isinstance(error, StatusError):
+                    self._withdraw(host, target, state.current, journal)
                 raise
         else:
             journal.result("reset")
@@ -267,6 +334,8 @@ class ModeTransition:
 
     def _await_pending_reset(self, host: Host, journal: Journal, boot_id: str) -> None:
         """Wait for the end of a reset that an interrupted command requested or was about to."""
+        with suppress(NodeError):  # the wait shows it
+            self.back_end.resume_reset(host)
         try:
             self._await_boot(host, journal, boot_id)
         except NodeError as error:
@@ -312,7 +381,7 @@ class ModeTransition:
         Raises:
             NodeError: NOT_APPLIED if nothing changed, else OTHER_MODE or UNPROVEN.
         """
-        current = self.back_end.verify(host, target.attributes)
+        current = self._answer(lambda: self.back_end.verify(host, target.attributes))
         if current is not None:
             wrong = {
                 name: current.get(name)

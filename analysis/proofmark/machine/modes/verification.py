@@ -16,6 +16,9 @@ from proofmark.site.node.smbios import knl_mode, system_serial
 LOOK_ALIKE = ("All2All", "Hemisphere", "Quadrant")
 """Cluster modes of a Xeon Phi with the same NUMA domains: only SMBIOS distinguishes them."""
 
+IN_SMBIOS = ("cluster", "memory")
+"""The settings of a mode that SMBIOS tables can contain."""
+
 
 @dataclass(frozen=True)
 class Observation:
@@ -110,6 +113,28 @@ def _matches(observation: Observation, expected: ExpectedState) -> bool:
         for name, value in observation.settings.items()
         if name in expected.settings
     )
+
+
+def look_alikes(
+    mode: str, expected_states: Mapping[str, ExpectedState], smbios: str | None
+) -> list[str]:
+    """Return the modes that no observation distinguishes from `mode`.
+
+    Args:
+        mode: one of `expected_states`.
+        expected_states: all modes of the partition.
+        smbios: whose SMBIOS tables contain a mode; None if no table does.
+    """
+    goal = expected_states[mode]
+    shown = IN_SMBIOS if smbios else ()
+    return [
+        name
+        for name, other in expected_states.items()
+        if name != mode
+        and other.settings != goal.settings
+        and same_numa_shape(other.numa_shape, goal.numa_shape)
+        and all(other.settings.get(key) == goal.settings.get(key) for key in shown)
+    ]
 
 
 def verify_mode(

@@ -15,6 +15,7 @@ from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 
+OPENBMC = "openbmc"
 ON_OFF = ("on", "off")
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "smt": ON_OFF,
@@ -186,7 +187,10 @@ def vendor(name: str) -> BmcVendor:
 
 
 def recognized(reported: str) -> str:
-    """Return the vendor of a BMC by the name that it reports; empty if not exactly one fits."""
+    """Return the vendor of a BMC by the name that it reports; empty if not exactly one fits.
+
+    An OpenBMC with the name of the maker of its board is an OpenBMC.
+    """
     found = [
         name
         for name in vendors()
@@ -195,4 +199,4 @@ def recognized(reported: str) -> str:
             for each in vendor(name).recognized_by
         )
     ]
-    return found[0] if len(found) == 1 else ""
+    return OPENBMC if OPENBMC in found else (found[0] if len(found) == 1 else "")

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
-from proofmark.common.errors import nearest
 from proofmark.machine.bmc.attribute_registry import (
-    ROOT,
     Registry,
     doubtful,
-    path_of_member,
     read_registry,
 )
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
@@ -35,20 +34,25 @@ from proofmark.machine.bmc.client import (
     ConnectionPool,
     ConnectionSettings,
     RedfishConnection,
+    Response,
+    StatusError,
 )
 from proofmark.machine.bmc.config_jobs import ConfigJobs
 from proofmark.machine.bmc.etags import Etags, conditions
-from proofmark.machine.bmc.json_body import Part
+from proofmark.machine.bmc.json_body import Part, is_path
+from proofmark.machine.bmc.resets import ResetWay, reset_way, restart, switch_on
+from proofmark.machine.bmc.systems import path_of_system
+from proofmark.machine.bmc.tasks import ACCEPTED, Waits, await_task, monitor_of
 from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.bmc.vendor_settings import offered_names, resolve, settable, unlocked
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import BmcVendor, vendor
-from proofmark.site.firmware import Firmware, Settings
+from proofmark.site.firmware import Firmware, Scalar, Settings
 
 REGISTRY = re.compile(r"[\w.+-]+", re.ASCII)
 """The name of an attribute registry, which becomes a part of a path."""
-RESET_TYPES = ("GracefulRestart", "ForceRestart", "PowerCycle")
-"""The first one that the BMC offers is used; the node is drained before the reset."""
+UNREADABLE = (204, 404, 405, 501)
+"""Status of a settings resource that can be changed and not read, or that does not exist."""
 PRECONDITION = (412, 428)
 """The precondition of a request failed, or is missing (RFC 9110, RFC 6585)."""
 PATCH_ATTEMPTS = 3
@@ -89,7 +93,13 @@ class Redfish(BackEnd):
         )
         self._vendor = vendor(firmware.vendor) if firmware.vendor else GENERIC
         self._jobs = _config_jobs(self._vendor, firmware)
-        self._job_names: dict[str, str] = {}
+        # A wait is a part of an operation, which has a limit of its own.
+        limit_s = firmware.timeout_s * REQUESTS_OF_AN_OPERATION / 2
+        self._task_waits = Waits(min(firmware.poll_s, limit_s / 10), limit_s)
+        limit_s = min(firmware.reset_timeout_s, limit_s)
+        self._reset_waits = Waits(min(firmware.poll_s, limit_s / 10), limit_s)
+        self._job_names: dict[Host, str] = {}
+        self._tasks: dict[Host, str] = {}
         self._systems: dict[str, str] = {}
         self._registries: dict[str, Registry] = {}
         self._registry_locks: dict[str, threading.Lock] = {}
@@ -98,13 +108,15 @@ class Redfish(BackEnd):
     def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Return the BIOS attributes and the pending settings of the system."""
         with self._pool.connection(host.address) as bmc:
-            system = bmc.get(self._path_of_system(bmc)).body
+            system_path = self._path_of_system(bmc, host)
+            system = bmc.get(system_path).body
             path = system.link("Bios")
             response = bmc.get(path)
             bios = response.body
             annotation = bios.part("@Redfish.Settings")
-            settings = annotation.link("SettingsObject")
-            next_boot = bmc.get(settings)
+            linked = annotation.content.get("SettingsObject") is not None
+            settings = annotation.link("SettingsObject") if linked else ""
+            next_boot = _next_boot(bmc, settings)
             times = annotation.texts("SupportedApplyTimes")
             if times and "OnReset" not in times:
                 offered = ", ".join(times)
@@ -112,31 +124,37 @@ class Redfish(BackEnd):
                 raise NodeError(Outcome.REFUSED, problem)
             offers = self._offers(bmc, system, bios, wanted)
             names = {**wanted, **offered_names(self._vendor, offers)}
-            pending, blocked = _pending(bios, next_boot.body), blocking(bmc, self._vendor.blocks)
+            names |= _causes(bios, offers, names)
+            pending, blocked = _pending(bios, next_boot), blocking(bmc, self._vendor.blocks)
             jobs = self._jobs.active(bmc) if self._jobs else []
             if running := [job.name for job in jobs if job.running]:
                 blocked = blocked or f"job {', '.join(running)} runs now"
             foreign = [job for job in jobs if not job.running and not (job.sets_bios and pending)]
             pending |= {f"job {job.name} ({job.kind})": job.state for job in foreign}
-            action = system.part("Actions").part("#ComputerSystem.Reset")
-            patch = next_boot if self._vendor.patch == "settings" else response
+            way = reset_way(bmc, system, self._reset_type)
+            on_settings = bool(settings) and self._vendor.patch == "settings"
+            patch = next_boot if on_settings else response
             return FirmwareState(
                 current=bios.settings("Attributes", names),
                 pending=pending,
                 offers=unlocked(self._vendor, offers),
                 serial=system.text("SerialNumber").strip() or system.text("UUID").strip(),
                 handle={
+                    "system": system_path,
                     "bios": path,
                     "settings": settings,
-                    "patch": settings if self._vendor.patch == "settings" else path,
-                    "etag": patch.etag,
-                    "body_etag": patch.body_etag,
+                    "patch": settings if on_settings else path,
+                    "etag": patch.etag if patch else "",
+                    "body_etag": patch.body_etag if patch else "",
                     "apply_time": "OnReset" if times and self._vendor.apply_time else "",
                     "jobs": " ".join(job.name for job in jobs if job.sets_bios and not job.running),
-                    "reset": action.path("target"),
-                    "reset_type": self._chosen_reset_type(action),
+                    "reset": way.target,
+                    "reset_types": " ".join(way.kinds),
+                    "off_types": " ".join(way.off),
+                    "on_types": " ".join(way.on),
                 },
                 blocked=blocked,
+                no_reset=way.problem,
             )
 
     def attributes(self, state: FirmwareState, settings: Mapping[str, str]) -> Settings:
@@ -155,19 +173,97 @@ class Redfish(BackEnd):
             if self._jobs:
                 self._jobs.delete(bmc, deleted)
             sent = settable(self._vendor, wanted, state.current)
-            if not deleted or to_change(state, wanted):
-                location = self._patch(bmc, state, sent)
+            unneeded = self._jobs and not to_change(state, wanted)
+            if unneeded and (deleted or not state.pending):
+                missing = self._missing(bmc, state, sent)
+            else:
+                response = self._patch(bmc, state, sent)
                 if self._jobs:
-                    self._job_names[host.address] = self._jobs.await_ready(bmc, location)
-            staged = bmc.get(state.handle["settings"]).body.part("Attributes").content
-            next_boot = {**state.current, **staged}
-        missing = {name: value for name, value in sent.items() if next_boot.get(name) != value}
+                    job = self._jobs.await_ready(bmc, response.location)
+                    self._job_names[host] = job
+                    missing = self._missing(bmc, state, sent)
+                else:
+                    missing = self._await_pending(bmc, host, state, sent, response)
         if missing:
             problem = f"accepted and not pending: {format_settings(missing)}"
             raise NodeError(Outcome.NOT_APPLIED, problem)
 
-    def _patch(self, bmc: RedfishConnection, state: FirmwareState, sent: Settings) -> str:
-        """PATCH the settings; return the location of the job, if the response has one."""
+    def _await_pending(
+        self,
+        bmc: RedfishConnection,
+        host: Host,
+        state: FirmwareState,
+        sent: Settings,
+        response: Response,
+    ) -> dict[str, Scalar]:
+        """Wait until the BMC has done what it accepted; return the settings that are not pending.
+
+        Raises:
+            NodeError: the task of the change failed, or it has not ended in time.
+        """
+        if monitor := monitor_of(response):
+            self._tasks[host] = monitor
+            try:
+                shown = partial(self._shown, bmc, state, sent)
+                await_task(bmc, monitor, self._task_waits, shown)
+            except NodeError as error:
+                if error.outcome is Outcome.NOT_APPLIED:  # it has ended
+                    del self._tasks[host]
+                raise
+            del self._tasks[host]
+        missing = self._missing(bmc, state, sent)
+        end = time.monotonic() + self._task_waits.limit_s
+        while missing and response.status == ACCEPTED and not monitor and time.monotonic() < end:
+            time.sleep(self._task_waits.poll_s)  # it works on, and names no task
+            missing = self._missing(bmc, state, sent)
+        return missing
+
+    def _shown(self, bmc: RedfishConnection, state: FirmwareState, sent: Settings) -> bool:
+        return not self._missing(bmc, state, sent)
+
+    def _missing(
+        self, bmc: RedfishConnection, state: FirmwareState, sent: Settings
+    ) -> dict[str, Scalar]:
+        """Return the settings of `sent` that are neither pending nor shown as in effect.
+
+        Without a readable settings resource there is none: only the boot shows what is set.
+        """
+        settings = _next_boot(bmc, state.handle["settings"])
+        if settings is None:
+            return {}
+        staged = settings.body.part("Attributes").content
+
+        def lacking(current: Settings) -> dict[str, Scalar]:
+            next_boot = {**current, **staged}
+            return {name: value for name, value in sent.items() if next_boot.get(name) != value}
+
+        if not lacking(state.current):
+            return {}
+        return lacking(bmc.get(state.handle["bios"]).body.settings("Attributes", sent))
+
+    def outstanding(self, host: Host) -> str:
+        """Return the path of the task of a change that has not ended."""
+        return self._tasks.get(host, "")
+
+    def await_outstanding(self, host: Host, name: str) -> None:
+        """Wait for the end of the task with the path `name`."""
+        if not is_path(name):
+            return
+        with self._pool.connection(host.address) as bmc:
+
+            def shown() -> bool:
+                bios = bmc.get(bmc.get(self._path_of_system(bmc, host)).body.link("Bios")).body
+                settings = bios.part("@Redfish.Settings").part("SettingsObject").path("@odata.id")
+                return bool(_pending(bios, _next_boot(bmc, settings)))
+
+            try:
+                await_task(bmc, name, self._task_waits, shown)
+            except NodeError as error:
+                if error.outcome is not Outcome.NOT_APPLIED:
+                    raise
+
+    def _patch(self, bmc: RedfishConnection, state: FirmwareState, sent: Settings) -> Response:
+        """PATCH the settings; return the response."""
         path = state.handle["patch"]
         content: dict[str, Any] = {"Attributes": dict(sent)}
         if state.handle["apply_time"]:
@@ -181,7 +277,7 @@ class Redfish(BackEnd):
                 "PATCH", path, content, conditions(etags)[form], (200, 202, 204, *PRECONDITION)
             )
             if response.status not in PRECONDITION:
-                return response.location
+                return response
             # If another client had set something, this would raise FOREIGN_PENDING. So either the
             # ETag has another reason to change, or the BMC does not accept this form of it.
             now = self._new_etags(bmc, state, sent)
@@ -191,7 +287,7 @@ class Redfish(BackEnd):
         problem = (
             f"status {response.status} to each form of its ETag; nothing was changed meanwhile"
         )
-        raise NodeError(Outcome.UNEXPECTED, f"{path}: {problem}")
+        raise StatusError(Outcome.UNEXPECTED, f"{path}: {problem}")
 
     def _new_etags(self, bmc: RedfishConnection, state: FirmwareState, wanted: Settings) -> Etags:
         """Return the present ETags of the settings, if no other client has changed them.
@@ -199,51 +295,45 @@ class Redfish(BackEnd):
         Raises:
             NodeError: FOREIGN_PENDING: another client has changed them since `read`.
         """
-        settings, bios = bmc.get(state.handle["settings"]), bmc.get(state.handle["bios"])
-        pending = _pending(bios.body, settings.body)
+        settings, bios = _next_boot(bmc, state.handle["settings"]), bmc.get(state.handle["bios"])
+        pending = _pending(bios.body, settings)
         requested = {*state.pending.items(), *wanted.items()}
         if foreign := foreign_pending(FirmwareState(current={}, pending=pending), requested):
             problem = f"another client has set since the check: {format_settings(foreign)}"
             raise NodeError(Outcome.FOREIGN_PENDING, problem)
-        patch = settings if self._vendor.patch == "settings" else bios
-        return Etags(patch.etag, patch.body_etag)
+        patch = bios if state.handle["patch"] == state.handle["bios"] else settings
+        return Etags(patch.etag, patch.body_etag) if patch else Etags("", "")
 
     def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
-        """POST the reset."""
-        if not state.handle["reset"]:
-            raise NodeError(Outcome.REFUSED, "the system has no reset action")
+        """Request the restart by the types that the BMC lists."""
+        kinds, off, on = (
+            tuple(state.handle[key].split()) for key in ("reset_types", "off_types", "on_types")
+        )
+        way = ResetWay(state.handle["reset"], kinds, off, on, state.no_reset)
+        if way.problem:
+            raise NodeError(Outcome.REFUSED, way.problem)
         with self._pool.connection(host.address) as bmc:
-            content = {"ResetType": state.handle["reset_type"]}
-            bmc.request("POST", state.handle["reset"], content, accept=(200, 202, 204))
+            restart(bmc, state.handle["system"], way, self._reset_waits)
+
+    def resume_reset(self, host: Host) -> None:
+        """Switch a host on that an interrupted reset by two requests has left off."""
+        with self._pool.connection(host.address) as bmc:
+            system = bmc.get(self._path_of_system(bmc, host)).body
+            way = reset_way(bmc, system, self._reset_type)
+            if way.on and not way.kinds and system.text("PowerState") == "Off":
+                switch_on(bmc, way, self._reset_waits)
 
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
         """Return the BIOS attributes that are in effect, after the job that sets them."""
         with self._pool.connection(host.address) as bmc:
             if self._jobs:
-                self._jobs.await_end(bmc, self._job_names.pop(host.address, ""))
-            system = bmc.get(self._path_of_system(bmc)).body
+                self._jobs.await_end(bmc, self._job_names.get(host, ""))
+                self._job_names.pop(host, None)
+            system = bmc.get(self._path_of_system(bmc, host)).body
             return bmc.get(system.link("Bios")).body.settings("Attributes", wanted)
 
-    def _path_of_system(self, bmc: RedfishConnection) -> str:
-        if self._system:
-            return f"{ROOT}/Systems/{self._system}"
-        if bmc.address not in self._systems:
-            members = bmc.get(f"{ROOT}/Systems").body.items("Members")
-            if len(members) != 1:
-                problem = f"the BMC has {len(members)} systems; set firmware.system to one of them"
-                raise NodeError(Outcome.UNEXPECTED, problem)
-            self._systems[bmc.address] = path_of_member(members[0])
-        return self._systems[bmc.address]
-
-    def _chosen_reset_type(self, action: Part) -> str:
-        offered = action.texts("ResetType@Redfish.AllowableValues") or list(RESET_TYPES)
-        accepted = (self._reset_type,) if self._reset_type else RESET_TYPES
-        chosen = next((kind for kind in accepted if kind in offered), None)
-        if chosen is None:
-            hint = nearest(accepted[0], offered)
-            problem = f"no reset type {accepted[0]!r}{hint}; offered: {', '.join(offered)}"
-            raise NodeError(Outcome.REFUSED, problem)
-        return chosen
+    def _path_of_system(self, bmc: RedfishConnection, host: Host) -> str:
+        return path_of_system(bmc, host.system or self._system, self._systems)
 
     def _offers(
         self, bmc: RedfishConnection, system: Part, bios: Part, wanted: Settings
@@ -282,11 +372,31 @@ def _config_jobs(vendor: BmcVendor, firmware: Firmware) -> ConfigJobs | None:
     return ConfigJobs(vendor.jobs, min(firmware.poll_s, limit_s / 10), limit_s)
 
 
-def _pending(bios: Part, settings: Part) -> dict[str, Any]:
+def _next_boot(bmc: RedfishConnection, path: str) -> Response | None:
+    """Return the settings resource; None if the BIOS has none, or one that cannot be read."""
+    if not path:
+        return None
+    response = bmc.request("GET", path, accept=(200, *UNREADABLE))
+    return response if response.status == 200 else None
+
+
+def _pending(bios: Part, settings: Response | None) -> dict[str, Any]:
     """Return the values that the next boot changes.
 
     Some BMCs list all attributes in the settings resource, others only the changed ones.
     """
     current = bios.required("Attributes").content
-    next_boot = settings.part("Attributes").content
+    next_boot = settings.body.part("Attributes").content if settings else {}
     return {name: value for name, value in next_boot.items() if current.get(name) != value}
+
+
+def _causes(
+    bios: Part, offers: Mapping[str, AttributeSpec], names: Collection[str]
+) -> dict[str, None]:
+    """Return the attributes of the BIOS on which those of `names` depend."""
+    reported = bios.part("Attributes").content
+    causes: dict[str, None] = {}
+    for name in names:
+        for rule in offers[name].rules if name in offers else ():
+            causes |= dict.fromkeys(each.attribute for each in rule.conditions)
+    return {name: None for name in causes if isinstance(reported.get(name), (str, int))}

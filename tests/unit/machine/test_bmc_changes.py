@@ -1,0 +1,183 @@
+"""A change that a BMC applies late, in another way or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.emulators.bmc.machine import Machine
+from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
+from tests.emulators.bmc.server import Emulator
+
+from proofmark.common.errors import BadInput
+from proofmark.machine.modes.mode_results import Result
+from proofmark.machine.schedulers import slurm
+from proofmark.runs.journal import Journal
+
+BEFORE = ("Quadrant", "Flat")
+MakeSite = Callable[[str], EmulatedSite]
+
+
+@pytest.fixture
+def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeSite]:
+    """Return a function that starts one emulated machine with a fault."""
+    monkeypatch.setenv("PATH", path_with(tmp_path / "bin"))
+    monkeypatch.setattr(slurm, "folded", ",".join)
+    monkeypatch.setattr("proofmark.machine.bmc.client.FIRST_PAUSE_S", 0.01)
+    emulators: list[Emulator] = []
+
+    def make(fault: str) -> EmulatedSite:
+        emulator = Emulator(["n1"], tmp_path, faults={"n1": fault}, network=58)
+        emulator.__enter__()
+        emulators.append(emulator)
+        (tmp_path / "run").mkdir()
+        return EmulatedSite(emulator, FileSlurm(tmp_path / "bin"), tmp_path / "run")
+
+    yield make
+    for emulator in emulators:
+        emulator.__exit__(None, None, None)
+
+
+def outcome(results: dict[str, Result]) -> tuple[str, str]:
+    return str(results["n1"].outcome), results["n1"].text
+
+
+def machine(site: EmulatedSite) -> Machine:
+    return site.emulator.machines["n1"]
+
+
+def enter(site: EmulatedSite, mode: str = "snc4-flat", **facts: Any) -> tuple[str, str]:
+    return outcome(site.rollout(**facts).enter(site.nodes, site.target(mode)))
+
+
+class TestResets:
+    @pytest.mark.parametrize(
+        ("fault", "sent"),
+        [
+            ("reset-in-action-info", ["ForceRestart"]),
+            ("reset-off-on", ["GracefulShutdown", "ForceOff", "On"]),
+            ("reset-off-on-late", ["ForceOff", "On"]),
+            ("reset-graceful-refused", ["GracefulRestart", "ForceRestart"]),
+            ("reset-task-fails", ["GracefulRestart", "ForceRestart"]),
+        ],
+    )
+    def test_the_reset_types_that_the_bmc_lists(
+        self, make_site: MakeSite, fault: str, sent: list[str]
+    ) -> None:
+        site = make_site(fault)
+        assert enter(site)[0] == "OK"
+        assert machine(site).sent == sent
+        assert outcome(site.rollout().restore())[0] == "OK"
+        assert (site.settings("n1"), site.slurm.drained) == (BEFORE, {})
+
+    @pytest.mark.parametrize(
+        ("fault", "facts", "said"),
+        [
+            ("reset-unlisted", {}, "lists no reset types"),
+            ("reset-in-action-info", {"reset_type": "GracefulRestart"}, "offered: On, ForceOff"),
+            ("host-off", {}, "the host is Off"),
+        ],
+    )
+    def test_a_node_that_cannot_be_reset_is_not_touched(
+        self, make_site: MakeSite, fault: str, facts: dict[str, Any], said: str
+    ) -> None:
+        site = make_site(fault)
+        with pytest.raises(BadInput, match=said):
+            enter(site, **facts)
+        assert (machine(site).patches, machine(site).sent, site.slurm.drained) == (0, [], {})
+
+    def test_a_named_type_is_sent_to_a_bmc_that_lists_none(self, make_site: MakeSite) -> None:
+        site = make_site("reset-unlisted")
+        assert enter(site, reset_type="ForceRestart")[0] == "OK"
+
+    def test_what_was_staged_is_withdrawn_if_each_reset_is_refused(
+        self, make_site: MakeSite
+    ) -> None:
+        site = make_site("reset-refused")
+        result, text = enter(site)
+        assert result == "UNEXPECTED" and "firmware.reset_type names another" in text
+        assert machine(site).sent == ["GracefulRestart", "ForceRestart", "PowerCycle"]
+        assert machine(site).pending == {}
+        assert outcome(site.rollout().restore())[0] == "OK"
+        assert site.slurm.drained == {}
+
+    def test_a_host_that_was_left_off_is_switched_on(self, make_site: MakeSite) -> None:
+        site = make_site("reset-off-on")
+        target, journal = site.target("snc4-flat"), Journal(site.run, "n1")
+        rollout = site.rollout()
+        good, _ = rollout.check(site.nodes, lambda _: target)
+        seen = good["n1"].observation
+        assert seen is not None
+        facts = {"address": "x", "reasons": []}
+        journal.intent("drain", **facts)
+        original = rollout.transition.original(good["n1"].state)
+        journal.result("original", **facts, attributes=original, seen=seen.as_json())
+        journal.intent("reset", boot_id=seen.boot_id)
+        machine(site).go_down()  # the command was killed before it sent On
+        assert enter(site)[0] == "OK"
+        assert machine(site).sent[0] == "On"
+
+
+class TestTasks:
+    @pytest.mark.parametrize("fault", ["task", "task-unnamed", "task-for-boot"])
+    def test_a_change_that_is_pending_later_is_waited_for(
+        self, make_site: MakeSite, fault: str
+    ) -> None:
+        site = make_site(fault)
+        assert enter(site)[0] == "OK"
+        assert site.settings("n1") == ("SNC-4", "Flat")
+        assert outcome(site.rollout().restore())[0] == "OK"
+        assert (site.settings("n1"), machine(site).pending) == (BEFORE, {})
+
+    def test_the_message_of_a_task_that_fails(self, make_site: MakeSite) -> None:
+        site = make_site("task-fails")
+        result, text = enter(site)
+        assert result == "NOT_APPLIED"
+        assert "is Exception: the setting was rejected by the host" in text
+        assert machine(site).sent == []
+
+    def test_a_restore_waits_for_a_task_that_has_not_ended(self, make_site: MakeSite) -> None:
+        site = make_site("task-endless")
+        result, text = enter(site, timeout_s=0.2)
+        assert result == "BUSY" and "is Running after" in text
+        restored = outcome(site.rollout(timeout_s=0.2).restore())
+        assert restored[0] == "BUSY" and "n1" in site.slurm.drained
+        machine(site).fault = "task"  # it ends now
+        assert outcome(site.rollout().restore())[0] == "OK"
+        assert (machine(site).pending, site.slurm.drained) == ({}, {})
+
+
+class TestProof:
+    def test_values_before_the_boot_prove_nothing(self, make_site: MakeSite) -> None:
+        site = make_site("early-stuck")
+        limits: dict[str, Any] = {"reset_timeout_s": 0.2}
+        for _ in range(2):  # the second command finds the new values
+            assert enter(site, "hemisphere-flat", **limits)[0] == "NOT_RESET"
+        machine(site).fault = "early"
+        assert enter(site, "hemisphere-flat")[0] == "OK"
+        machine(site).fault = "early-stuck"
+        assert outcome(site.rollout(**limits).restore())[0] == "NOT_RESET"
+        machine(site).fault = "early"
+        assert outcome(site.rollout().restore())[0] == "OK"
+        assert (site.settings("n1"), site.slurm.drained) == (BEFORE, {})
+
+    def test_verify_asks_for_the_boot(self, make_site: MakeSite) -> None:
+        site = make_site("early-stuck")
+        target = site.target("hemisphere-flat")
+        assert enter(site, "hemisphere-flat", reset_timeout_s=0.2)[0] == "NOT_RESET"
+        transition = site.rollout().transition
+        now = transition.observe("n1").boot_id
+        history = Journal(site.run, "n1").history()
+        assert history.awaits_boot(now, target.mode)
+        assert not history.awaits_boot("another", target.mode)
+        assert not history.awaits_boot(now, "original")
+
+
+@pytest.mark.parametrize("fault", ["settings-write-only", "no-settings", "busy-after-boot"])
+def test_what_a_bmc_may_lack(make_site: MakeSite, fault: str) -> None:
+    site = make_site(fault)
+    assert enter(site)[0] == "OK"
+    assert outcome(site.rollout().restore())[0] == "OK"
+    assert (site.settings("n1"), site.slurm.drained) == (BEFORE, {})

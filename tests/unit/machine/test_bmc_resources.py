@@ -1,0 +1,117 @@
+"""Resources of BMCs that are found by their names, ids and links, over all pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.emulators.bmc.server import PASSWORD, USER
+from tests.emulators.bmc.tree import TreeEmulator, members
+
+from proofmark.machine.bmc.attribute_registry import read_registry
+from proofmark.machine.bmc.backends.redfish import GENERIC
+from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, RedfishConnection
+from proofmark.machine.bmc.collection import NEXT, read_members
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.systems import path_of_system
+from proofmark.machine.bmc.tls import tls_context
+from proofmark.machine.outcome import NodeError
+
+ROOT = "/redfish/v1"
+LISTED = f"{ROOT}/Registries/Other"
+NAME = "BiosAttributeRegistryP89.v1_0_0"
+
+
+@contextmanager
+def connection(tree: dict[str, dict[str, Any]], folder: Path) -> Iterator[RedfishConnection]:
+    with TreeEmulator(tree, folder) as emulator:
+        context = tls_context(str(emulator.ca), verify=True)
+        settings = ConnectionSettings(context, emulator.port, Credentials(USER, PASSWORD), 10, 1)
+        with ConnectionPool(settings).connection(emulator.address("n1")) as bmc:
+            yield bmc
+
+
+@pytest.mark.parametrize(
+    ("entry", "file"),
+    [
+        ({"Id": NAME}, {}),
+        ({"Registry": NAME}, {}),
+        ({"Registry": "BiosAttributeRegistry1.0"}, {"Id": NAME}),
+    ],
+)
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_registry_is_found_by_its_names(
+    tmp_path: Path, entry: dict[str, str], file: dict[str, str], nested: bool
+) -> None:
+    uri: Any = {"extref": "/store/en"} if nested else "/store/en"
+    location = [{"Language": "ja", "Uri": "/store/ja"}, {"Language": "en", "Uri": uri}]
+    attribute = {"AttributeName": "Smt", "Type": "Boolean", "GrayOut": True}
+    condition = {
+        "MapFromAttribute": "Profile",
+        "MapFromProperty": "CurrentValue",
+        "MapFromCondition": "EQU",
+        "MapFromValue": "Custom",
+    }
+    rule = {
+        "Type": "Map",
+        "Dependency": {
+            "MapFrom": [condition],
+            "MapToAttribute": "Smt",
+            "MapToProperty": "GrayOut",
+            "MapToValue": False,
+        },
+    }
+    tree = {
+        f"{ROOT}/Registries": members(f"{ROOT}/Registries/Base", LISTED),
+        f"{ROOT}/Registries/Base": {"Id": "Base"},
+        LISTED: {**entry, "Location": location},
+        "/store/en": {
+            **file,
+            "RegistryEntries": {"Attributes": [attribute], "Dependencies": [rule]},
+        },
+    }
+    with connection(tree, tmp_path) as bmc:
+        spec = read_registry(bmc, NAME, GENERIC)["Smt"]
+    assert (spec.kind, spec.values) == ("Boolean", (True, False))
+    assert spec.locked({}) and not spec.locked({"Profile": "Custom"})
+
+
+def test_a_registry_with_another_name_is_not_taken(tmp_path: Path) -> None:
+    tree = {
+        f"{ROOT}/Registries": members(LISTED),
+        LISTED: {"Id": "BiosAttributeRegistry", "Location": [{"Uri": "/store/en"}]},
+        "/store/en": {"Id": "BiosAttributeRegistryA42"},
+    }
+    with (
+        connection(tree, tmp_path) as bmc,
+        pytest.raises(NodeError, match=f"no attribute registry {NAME}"),
+    ):
+        read_registry(bmc, NAME, GENERIC)
+
+
+def test_the_pages_of_a_collection(tmp_path: Path) -> None:
+    tree = {
+        "/c": members("/1", **{NEXT: "/c?$skip=1"}),
+        "/c?$skip=1": members("/2", **{NEXT: "/c?$skip=2", "Members@odata.count": 3}),
+        "/c?$skip=2": members("/3"),
+        "/circle": members("/1", **{NEXT: "/circle"}),
+    }
+    with connection(tree, tmp_path) as bmc:
+        assert [each.path("@odata.id") for each in read_members(bmc, "/c", counted=True)] == [
+            "/1",
+            "/2",
+            "/3",
+        ]
+        with pytest.raises(NodeError, match="follows itself"):
+            read_members(bmc, "/circle")
+
+
+def test_the_system_of_a_node(tmp_path: Path) -> None:
+    tree = {f"{ROOT}/Systems": members(f"{ROOT}/Systems/Node0", f"{ROOT}/Systems/Node1")}
+    with connection(tree, tmp_path) as bmc:
+        assert path_of_system(bmc, "Node1", {}) == f"{ROOT}/Systems/Node1"
+        with pytest.raises(NodeError, match=r"2 systems \(Node0, Node1\); name that of each node"):
+            path_of_system(bmc, "", {})
