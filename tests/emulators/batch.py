@@ -152,7 +152,7 @@ def qstat(*arguments: str) -> int:
         elif job not in jobs():
             print(f"qstat: Unknown Job Id {job}", file=sys.stderr)
             code = 153
-        elif jobs()[job]["job_state"] not in "FM" or "-x" in flags:
+        elif str(jobs()[job]["job_state"]) not in "FM" or "-x" in flags:
             known[job] = jobs()[job]
         else:
             print(f"qstat: {job} Job has finished, use -x or -H to obtain …", file=sys.stderr)
