@@ -131,15 +131,35 @@ def qsub(*arguments: str) -> int:
 
 
 def qstat(*arguments: str) -> int:
-    if arguments[:4] != ("-x", "-f", "-F", "json") or not arguments[4:]:
+    """As src/cmds/qstat.c of OpenPBS 23.06: the exit code is the last byte of the last error.
+
+    The file ``history`` is ``job_history_enable``, which is not set by default: ``-x`` then lists
+    no job, also none that waits or runs, and the exit code is 0.
+    """
+    flags = [word for word in arguments if word.startswith("-")]
+    names = [word for word in arguments if word[0] not in "-j"]
+    if flags[:2] == ["-Q", "-f"] and names:
+        queues = json.loads((FOLDER / "queues.json").read_text())
+        print(json.dumps({"timestamp": 1480000000, "Queue": {q: queues[q] for q in names}}))
+        return 0
+    if sorted(flags) not in (["-F", "-f"], ["-F", "-f", "-x"]) or not names:
         return usage("qstat", " ".join(arguments))
-    known = {job: jobs()[job] for job in arguments[4:] if job in jobs()}
-    header = {"timestamp": 1480000000, "pbs_version": "14.1.0", "pbs_server": "pbs01"}
+    known: dict[str, dict[str, object]] = {}
+    code = 0
+    for job in names:
+        if "-x" in flags and not (FOLDER / "history").exists():
+            print(f"qstat: PBS is not configured to maintain job history {job}", file=sys.stderr)
+        elif job not in jobs():
+            print(f"qstat: Unknown Job Id {job}", file=sys.stderr)
+            code = 153
+        elif str(jobs()[job]["job_state"]) not in "FM" or "-x" in flags:
+            known[job] = jobs()[job]
+        else:
+            print(f"qstat: {job} Job has finished, use -x or -H to obtain …", file=sys.stderr)
+            code = 35
+    header = {"timestamp": 1480000000, "pbs_version": "23.06.06", "pbs_server": "pbs01"}
     print(json.dumps({**header, **({"Jobs": known} if known else {})}))
-    unknown = [job for job in arguments[4:] if job not in known]
-    for job in unknown:
-        print(f"qstat: Unknown Job Id {job}", file=sys.stderr)
-    return 153 if unknown else 0
+    return code
 
 
 def qselect(*arguments: str) -> int:
@@ -157,9 +177,26 @@ def qdel(*ids: str) -> int:
 
 
 def pbsnodes(*arguments: str) -> int:
-    if arguments != ("-a", "-F", "json"):
+    """As src/cmds/pbsnodes.c of OpenPBS 23.06: without ``-v`` it lists hosts.
+
+    nodes.json has the hosts and vnodes.json, if it exists, the virtual nodes. ``-o`` and ``-r``
+    change each known host, and fail at an unknown one.
+    """
+    nodes = json.loads((FOLDER / "nodes.json").read_text())["nodes"]
+    if arguments[0] in ("-o", "-r"):
+        unknown = [name for name in arguments[3:] if name not in nodes]
+        for name in unknown:
+            print(f"Error marking node {name} - Unknown node", file=sys.stderr)
+        return bool(unknown)
+    if arguments == ("-a", "-v", "-F", "json"):
+        print((FOLDER / "vnodes.json").read_text())
+    elif arguments == ("-a", "-F", "json"):
+        print(json.dumps({"nodes": nodes}))
+    elif arguments[:2] == ("-F", "json") and arguments[2:]:
+        found = {name: nodes.get(name, {name: "Unknown node"}) for name in arguments[2:]}
+        print(json.dumps({"nodes": found}))
+    else:
         return usage("pbsnodes", " ".join(arguments))
-    print((FOLDER / "nodes.json").read_text())
     return 0
 
 
@@ -179,11 +216,13 @@ def llsubmit(script: str) -> int:
 
 
 def llq(*arguments: str) -> int:
-    if arguments[0] != "-u" or arguments[2:] != ("-r", "%id", "%st", "%jn"):
+    if arguments[-4:] != ("-r", "%id", "%st", "%jn"):
         return usage("llq", " ".join(arguments))
-    for job, fields in jobs().items():
+    asked = arguments[:-4]
+    listed = {job: fields for job, fields in jobs().items() if asked[0] == "-u" or job in asked}
+    for job, fields in listed.items():
         print(f"{job}.0!{fields['state']}!{fields['name']}")
-    if not jobs():
+    if not listed:
         print("llq: There is currently no job status to report.")
     return 0
 

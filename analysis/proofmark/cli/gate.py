@@ -303,7 +303,9 @@ def _drained(site: Site) -> dict[str, str]:
 
 
 def _actions(state: GateState, site: Site) -> NodeGate:
-    return NodeGate(state, reserving(site.partition.scheduler), say, threading.Event())
+    return NodeGate(
+        state, reserving(site.partition.scheduler, site.partition.queue), say, threading.Event()
+    )
 
 
 @contextmanager

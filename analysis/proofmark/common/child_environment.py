@@ -19,10 +19,24 @@ NO_SECRET = "^GIT_CONFIG_|_(FILE|PATH|DIR|HOME|FOLDER)$"
 """Matches the names that are no secret in spite of `SECRET`: paths, and the settings of git."""
 AGENT = ("SSH_AUTH_SOCK", "SSH_AGENT_PID")
 """The agent with the ssh keys of the user."""
+_SERVERS = (
+    "SLURM_CONF"
+    "|PBS_(CONF_FILE|EXEC|HOME|SERVER|DEFAULT|PRIMARY|SECONDARY|AUTH_METHOD|ENCRYPT_METHOD)"
+    "|PBS_(SERVER_HOST_NAME|BATCH_SERVICE_PORT|BATCH_SERVICE_PORT_DIS|MANAGER_SERVICE_PORT)"
+    "|SGE_(ROOT|CELL|CLUSTER_NAME|QMASTER_PORT|EXECD_PORT)"
+    "|LSF_(ENVDIR|BINDIR|LIBDIR|SERVERDIR)"
+    "|LOADL_CONFIG"
+    "|FLUX_(URI|CONF_DIR|(CONNECTOR|EXEC|MODULE)_PATH(_PREPEND)?|PYTHONPATH_PREPEND)"
+)
+"""The variables by which the clients of schedulers find their server."""
+_OF_SCHEDULERS = re.compile(
+    "(SLURM|SBATCH|SALLOC|SRUN|SQUEUE|SCANCEL|SINFO|SCONTROL|SACCT|SACCTMGR|SPRIO|SSTAT|SATTACH"
+    "|SCRONTAB|PBS|QSUB|QSTAT|QSELECT|QDEL|SGE|LSF|LSB|BSUB|BJOBS|BKILL|LOADL|FLUX|PJM)_.*"
+)
+"""The variables that the commands of schedulers read, and those that they set in a job."""
 _FOR_ANY_USER = re.compile(
     "PATH|TERM|LANG|LANGUAGE|LC_.*|TZ|COLUMNS|LINES|NO_COLOR|SOURCE_DATE_EPOCH|PROOFMARK_.*"
-    # The clients of schedulers find their server by these.
-    "|SLURM_CONF|PBS_CONF_FILE|PBS_EXEC|SGE_.*|LOADL_CONFIG"
+    f"|{_SERVERS}"
 )
 """The variables that a command gets if it runs as another user."""
 
@@ -44,6 +58,21 @@ def of_jobs(environment: Mapping[str, str]) -> dict[str, str]:
     """Return `environment` as a job gets it: without secrets, and without the user's ssh agent."""
     cleaned = without_secrets(environment)
     return {name: value for name, value in cleaned.items() if name not in AGENT}
+
+
+def of_schedulers(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return `environment` for the commands of a scheduler, some of which pass it on to the job.
+
+    It is that of a job. Of the variables of schedulers it has only those by which their clients
+    find the server: ``SBATCH_*``, ``SCANCEL_STATE`` or ``PBS_DPREFIX`` would be options that
+    nobody gave. Each command gets the same, so that all of them ask the same server.
+    """
+    return {
+        name: value
+        for name, value in of_jobs(environment).items()
+        if name != "VIRTUAL_ENV"
+        and (re.fullmatch(_SERVERS, name) or not _OF_SCHEDULERS.fullmatch(name))
+    }
 
 
 def of_another_user(environment: Mapping[str, str]) -> dict[str, str]:

@@ -60,10 +60,12 @@ class ActiveJob:
         cls, run: Run, job: Job, submission: Submission, batch: BatchQueue, *, resumed: bool
     ) -> ActiveJob:
         """Return a job with this submission, whose state is not known yet."""
+        left_out = set(submission.left_out.split())
+        nodes = [node for node in job.nodes if node not in left_out] or job.nodes
         return cls(
             job,
             folder=JobFolder(run, job),
-            request=request_of(run.folder, job, batch),
+            request=request_of(run.folder, job.model_copy(update={"nodes": nodes}), batch),
             submission=submission,
             steps_left=unfinished(run, job),
             resumed=resumed,
@@ -106,7 +108,7 @@ def described(active: Iterable[ActiveJob], pending: int) -> str:
 
 def shown_status(run: Run, active: ActiveJob, status: JobStatus) -> JobStatus:
     """Return `status` of the scheduler as the files of the job show it."""
-    if status.state in (State.ENDED_UNKNOWN, State.VANISHED):
+    if status.state in (State.ENDED_UNKNOWN, State.VANISHED, State.UNREACHABLE):
         status = _by_exit_code(active.folder.exit_code(active.submission)) or status
     early = active.folder.stopped_early(active.submission)
     if status.state is State.ENDED and early:

@@ -94,12 +94,15 @@ class AskedScheduler:
         return {node: "idle" if node in opened else state for node, state in states.items()}
 
     def by_id(self, job: str) -> JobStatus:
-        """Return the state of a job that a listing does not show."""
+        """Return the state of a job that a listing does not show.
+
+        A job is not VANISHED because a listing lacks it: the scheduler must say so of its id.
+        """
         try:
             known = self._ask(self.chosen.ended, job)
         except (SchedulerUnavailable, SchedulerError) as error:
             return JobStatus(State.UNREACHABLE, str(error))
-        return known or JobStatus(State.VANISHED, "the scheduler no longer lists it")
+        return known or JobStatus(State.UNREACHABLE, "it does not say whether it has the job")
 
     def down_nodes(self, nodes: Sequence[str]) -> str:
         """Return those of `nodes` that are down as text, each with the reason."""

@@ -72,8 +72,8 @@ class Rounds:
         assert run.plan.stability is not None
         self._run, self._work, self._say = run, work, say
         self._test: StabilityTest = run.plan.stability
-        self._scheduler: Scheduler = scheduler(scheduler_name)
         self._site = site_of(run)
+        self._scheduler: Scheduler = scheduler(scheduler_name, self._site.partition.queue)
         runs = job_runs(run)
         self._ended, self._restart = list[JobRun](), 0.0
         self._open = {job.id: job for group in run.plan.groups for job in group.jobs}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,7 +20,14 @@ from proofmark.jobs.asked_scheduler import AskedScheduler
 from proofmark.jobs.job_parts import JobSupply, divided, order, without_down_nodes
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner, write_job
-from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
+from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
+    SchedulerError,
+    SchedulerUnavailable,
+    SubmitLimitReached,
+    scheduler,
+    waits_for,
+)
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, status_text
 from proofmark.runs.job_state import JobStatus, State
@@ -58,9 +65,9 @@ class JobMonitor:
     ) -> None:
         self._run, self._supply, self._batch, self._say = run, supply, batch, say
         self._queue, self._manner, self._ended = batch.queue, manner, False
-        self._scheduler = AskedScheduler(
-            scheduler(batch.scheduler), self._in_queue, batch.queue.reservation
-        )
+        chosen = scheduler(batch.scheduler)
+        chosen.queue = batch.queue
+        self._scheduler = AskedScheduler(chosen, self._in_queue, batch.queue.reservation)
         self._pending: list[Job] = []
         self._active: list[ActiveJob] = []
         self._failed: tuple[Job, str] | None = None
@@ -158,11 +165,13 @@ class JobMonitor:
             active.submission = replace(active.submission, stopping=True)
             with suppress(BadInput):  # a full disk must not prevent the cancellation
                 active.folder.save(active.submission)
-        ids = [active.submission.id for active in self._active if active.submission.id]
         end = time.monotonic() + _CANCEL_S
         problem = ""
         try:
-            if ids:
+            for active in [each for each in self._active if not each.submission.id]:
+                found = self._scheduler.find(active.submission.name)
+                active.submission = replace(active.submission, id=found)
+            if ids := [active.submission.id for active in self._active if active.submission.id]:
                 self._scheduler.cancel(ids)
             while self._active and time.monotonic() < end:
                 problem = self._remove_ended(status)
@@ -175,29 +184,37 @@ class JobMonitor:
 
     def _remove_ended(self, cancelled: JobStatus) -> str:
         """Remove the cancelled jobs that have ended; return why that is not known of one."""
+        ids = [active.submission.id for active in self._active if active.submission.id]
         try:
-            statuses = self._scheduler.states([active.submission.id for active in self._active])
+            statuses = self._scheduler.states(ids)
         except (SchedulerUnavailable, SchedulerError) as error:
             return str(error)
+        problem = ""
         for active in list(self._active):
-            status = statuses.get(active.submission.id)
-            if status is None or status.state.final or status.state is State.ENDED_UNKNOWN:
+            status = NO_SUCH_JOB  # it was never submitted
+            if job := active.submission.id:
+                status = statuses.get(job) or self._scheduler.by_id(job)
+                status = shown_status(self._run, active, status)
+            if status.state.final or status.state in (State.ENDED_UNKNOWN, State.VANISHED):
                 active.folder.append_event(active.submission, cancelled, over=True)
                 self._active.remove(active)
-        return ""
+            elif status.state is State.UNREACHABLE:
+                problem = status.reason
+        return problem
 
     # --- submitting ---------------------------------------------------------------------------
 
     def _submit(self) -> None:
         room = self._queue.max_jobs - len(self._active)
-        if room <= 0 or not self._pending:
-            return
+        if room <= 0 or not self._pending or not all(each.submission.id for each in self._active):
+            return  # or one waits to be submitted
         names = dict.fromkeys(node for job in self._pending for node in job.nodes)
         nodes = self._scheduler.node_states(list(names))
         self.held = self._supply.held(self._pending, nodes)
         free = [job for job in self._pending if job.id not in self.held]
         for job in sorted(free, key=lambda job: order(job, nodes)):
-            if room > 0 and self._is_independent(job):
+            submitted = all(each.submission.id for each in self._active)
+            if room > 0 and submitted and self._is_independent(job):
                 room -= 1
                 self._pending.remove(job)
                 self._submit_one(job, nodes)
@@ -220,6 +237,9 @@ class JobMonitor:
             self._say(f"job {job.id}: without {down}")
         request = write_job(self._run.folder, submitted_job, self._batch, self._manner)
         submission = folder.create(self._batch.scheduler, request.name)
+        if down:
+            left_out = [node for node in job.nodes if node not in submitted_job.nodes]
+            submission = replace(submission, left_out=" ".join(left_out))
         active = ActiveJob.of(self._run, job, submission, self._batch, resumed=False)
         active.request = request
         waiting = JobStatus(State.WAITING, "to be submitted")
@@ -234,6 +254,8 @@ class JobMonitor:
             job_id = job_id or self._scheduler.submit(active.folder.script, active.request)
         except SchedulerUnavailable as error:
             self._update(active, JobStatus(State.UNREACHABLE, str(error)))
+        except SubmitLimitReached as error:
+            self._update(active, JobStatus(State.WAITING, f"to be submitted: {error}"))
         except SchedulerError as error:
             self._finish(active, JobStatus(State.REFUSED, str(error)))
         else:
@@ -270,8 +292,7 @@ class JobMonitor:
             for active in submitted:
                 self._update(active, JobStatus(State.UNREACHABLE, str(error)))
         else:
-            for active in submitted:
-                self._evaluate(active, statuses.get(active.submission.id))
+            self._evaluate_all(submitted, statuses)
         for active in list(self._active):
             self._give_up_if_overdue(active)
 
@@ -290,8 +311,25 @@ class JobMonitor:
         )
         return False
 
-    def _evaluate(self, active: ActiveJob, status: JobStatus | None) -> None:
-        status = status or self._scheduler.by_id(active.submission.id)
+    def _evaluate_all(
+        self, submitted: Sequence[ActiveJob], listed: Mapping[str, JobStatus]
+    ) -> None:
+        """Evaluate the states of jobs; those that wait, with the states of their nodes."""
+        found = [
+            listed.get(each.submission.id) or self._scheduler.by_id(each.submission.id)
+            for each in submitted
+        ]
+        waiting = [
+            node
+            for active, status in zip(submitted, found, strict=True)
+            if status.state is State.WAITING
+            for node in active.request.nodes
+        ]
+        nodes = self._scheduler.node_states(list(dict.fromkeys(waiting))) if waiting else {}
+        for active, status in zip(submitted, found, strict=True):
+            self._evaluate(active, waits_for(status, active.request.nodes, nodes))
+
+    def _evaluate(self, active: ActiveJob, status: JobStatus) -> None:
         status = shown_status(self._run, active, status)
         if status.state is State.NODE_FAILED:
             down = self._scheduler.down_nodes(active.request.nodes)
@@ -322,10 +360,12 @@ class JobMonitor:
             active.folder.append_event(active.submission, status)
             self._remove(active, status)
             return
-        try:
-            self._scheduler.cancel([active.submission.id])
-        except (SchedulerUnavailable, SchedulerError) as error:
-            status = JobStatus(status.state, f"{status.reason}, not cancelled: {error}")
+        # A job that the scheduler does not have is not cancelled: its answer may be wrong.
+        if active.submission.id and active.status.state is not State.VANISHED:
+            try:
+                self._scheduler.cancel([active.submission.id])
+            except (SchedulerUnavailable, SchedulerError) as error:
+                status = JobStatus(status.state, f"{status.reason}, not cancelled: {error}")
         self._finish(active, status)
 
     def _finish(self, active: ActiveJob, status: JobStatus) -> None:

@@ -1,11 +1,13 @@
-"""Runs commands of the controller that report on nodes: those of Slurm, PBS and BMCs."""
+"""Runs commands of the controller that report on nodes: those of schedulers."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from collections.abc import Collection
 
+from proofmark.common.child_environment import of_schedulers
 from proofmark.common.processes import run_command
 from proofmark.machine.outcome import NodeError, Outcome
 
@@ -14,7 +16,7 @@ LONGEST_COMMAND = 120
 
 
 def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ()) -> str:
-    """Run a command and return what it prints.
+    """Run a command and return what it prints. It gets the variables of `ask_scheduler`.
 
     Args:
         command: the program and its arguments.
@@ -25,7 +27,8 @@ def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ())
         NodeError: it did not start, it or its server gave no answer, or its exit code is not 0.
     """
     try:
-        done = run_command(command, timeout_s=timeout_s)
+        environment = of_schedulers(os.environ)
+        done = run_command(command, timeout_s=timeout_s, environment=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise no_exit_code(command[0], error) from None
     if done.returncode:

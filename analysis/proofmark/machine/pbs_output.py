@@ -6,11 +6,12 @@ Source: ``src/cmds`` and ``src/lib/Libattr/attr_node_func.c`` of PBS Pro 18 to O
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from proofmark.common.json_text import parse_printed_json
 from proofmark.machine.node_states import Use, states_of
+from proofmark.runs.job_state import State
 from proofmark.site.survey.listed import ListedNode
 
 Entries = dict[str, dict[str, Any]]
@@ -36,6 +37,40 @@ NODE_STATES = {
     "unresolvable": Use.OUT,
     "wait-provisioning": Use.OUT,
 }
+
+FIRST_NODE_DIED = -20
+
+EXITS = {
+    -1: (State.NODE_FAILED, "not started, before its files were staged"),
+    -2: (State.NODE_FAILED, "not started, after its files were staged"),
+    -3: (State.NODE_FAILED, "not started, to be retried"),
+    -4: (State.NODE_FAILED, "aborted when the daemon of its node started"),
+    -5: (State.NODE_FAILED, "aborted when the daemon of its node started"),
+    -6: (State.NODE_FAILED, "aborted when the daemon of its node started"),
+    -7: (State.NODE_FAILED, "not restarted from its checkpoint"),
+    -10: (State.REFUSED, "its user or group is not valid on the node"),
+    -11: (State.REQUEUED, "run again"),
+    -12: (State.KILLED, "after a checkpoint"),
+    -13: (State.REFUSED, "the password of its user is wrong"),
+    -14: (State.NODE_FAILED, "another of its nodes failed"),
+    -15: (State.REQUEUED, "from its checkpoint"),
+    -16: (State.REFUSED, "by a hook of the site, to be retried"),
+    -17: (State.REFUSED, "by a hook of the site"),
+    -18: (State.REQUEUED, "by a hook of the site"),
+    -19: (State.CANCELLED, "by a hook of the site"),
+    FIRST_NODE_DIED: (State.NODE_FAILED, "its first node does not answer"),
+    -21: (State.REFUSED, "a folder of PBS on its node can be written by others"),
+    -22: (State.REFUSED, "a hook of the site failed"),
+    -23: (State.REFUSED, "it has no Kerberos credentials"),
+    -24: (State.KILLED, "it used too many processors"),
+    -25: (State.KILLED, "it used too many processors"),
+    -26: (State.KILLED, "it used too much virtual memory"),
+    -27: (State.KILLED, "it used too much memory"),
+    -28: (State.TIME_LIMIT, "its limit of processor time"),
+    -29: (State.TIME_LIMIT, ""),
+    -30: (State.NODE_FAILED, "one of its nodes did not join it"),
+}
+"""The states and meanings of negative exit statuses: ``JOB_EXEC_*`` of ``src/include/job.h``."""
 
 _NOT_ACTIVE = {
     *("RESV_NONE", "RESV_UNCONFIRMED", "RESV_CONFIRMED", "RESV_WAIT"),
@@ -63,8 +98,27 @@ def entries(text: str, key: str) -> Entries:
 
 def node_states(fields: Mapping[str, Any]) -> dict[str, Use]:
     """Return the states of a node with these attributes, and their meanings."""
-    words = re.split(r"[,\s]+", str(fields.get("state", "")))
-    return states_of(filter(None, words), NODE_STATES)
+    return states_of(node_words(fields), NODE_STATES)
+
+
+def node_words(fields: Mapping[str, Any]) -> list[str]:
+    """Return the words of the state of a node with these attributes."""
+    return [word for word in re.split(r"[,\s]+", str(fields.get("state", ""))) if word]
+
+
+def joined(vnodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the attributes of a host from those of its virtual nodes.
+
+    The host has all their states, jobs and comments: it is free if all of them are.
+    """
+    states = dict.fromkeys(state for each in vnodes for state in node_words(each))
+    comments = dict.fromkeys(str(each["comment"]) for each in vnodes if each.get("comment"))
+    used = {state for state in states if state != "free"}
+    return {
+        "state": ",".join(state for state in states if state in used or not used),
+        "jobs": [each["jobs"] for each in vnodes if each.get("jobs")],
+        **({"comment": "; ".join(comments)} if comments else {}),
+    }
 
 
 def size_of(text: str) -> int:

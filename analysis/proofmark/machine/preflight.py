@@ -194,7 +194,7 @@ def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> li
         return [Finding(what, "NOT_NEEDED", _NO_CHANGE)]
     shell = RemoteShell(site, firmware.timeout_s)
     try:
-        chosen = back_end(BackEndContext(firmware, credentials, shell))
+        chosen = back_end(BackEndContext(firmware, credentials, shell, site.partition.queue))
         hosts = hosts_of(site, firmware)
     except BadInput as error:
         return [Finding(what, "BAD_INPUT", str(error))]
@@ -231,7 +231,7 @@ def _drain_permission(site: Site, firmware: Firmware | None) -> Finding:
     if firmware is None:
         return Finding(what, "NOT_NEEDED", _NO_CHANGE)
     try:
-        chosen = draining(site.partition.scheduler)
+        chosen = draining(site.partition.scheduler, site.partition.queue)
         if not BACK_ENDS.get(firmware.back_end).drains:
             text = f"{firmware.back_end} resets nodes through the scheduler"
             return Finding(what, "NOT_NEEDED", text)

@@ -34,7 +34,8 @@ def present(
         return list(nodes)
     chosen, own = [n for n in nodes if n in site.hosts], site.partition.queue.reservation
     try:
-        states = scheduler(site.partition.scheduler).nodes(chosen) if chosen else {}
+        asked = scheduler(site.partition.scheduler, site.partition.queue)
+        states = asked.nodes(chosen) if chosen else {}
     except (SchedulerUnavailable, SchedulerError, BadInput):
         states = {}
     waiting = [n for n in chosen if is_down(states.get(n, ""), own) and n not in begun]

@@ -14,7 +14,7 @@ from proofmark.common.errors import OutsideError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.machine.listing import NodeListing
 from proofmark.runs.job_files import JobFiles
-from proofmark.runs.job_state import JobStatus
+from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.execution import Queue
 
 
@@ -23,7 +23,19 @@ class SchedulerUnavailable(OutsideError):
 
 
 class SchedulerError(OutsideError):
-    """The scheduler refused a command."""
+    """The scheduler refused a command.
+
+    Attributes:
+        code: the exit code of the command; 0 if it is not known.
+    """
+
+    def __init__(self, text: str, *, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class SubmitLimitReached(SchedulerError):
+    """The scheduler takes no further job until others leave; the job may be submitted later."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,7 @@ class Scheduler(ABC):
     raise `SchedulerUnavailable` if it does not answer.
 
     Attributes:
+        queue: the settings of the queue whose jobs and nodes are meant.
         poll_s: the longest pause between two polls, in seconds.
         isolates_jobs: whether two jobs never run on the same node at the same time.
         stop_command: the program that ends a job; empty if jobs are child processes.
@@ -86,6 +99,7 @@ class Scheduler(ABC):
             that cannot, if the site names none.
     """
 
+    queue: Queue = Queue()
     poll_s: ClassVar[float]
     isolates_jobs: ClassVar[bool]
     stop_command: ClassVar[str]
@@ -124,6 +138,7 @@ class Scheduler(ABC):
         """Submit `script` and return the id of the job.
 
         Raises:
+            SubmitLimitReached: it takes no further job now.
             SchedulerError: the scheduler refuses the job.
         """
 
@@ -137,9 +152,10 @@ class Scheduler(ABC):
 
     @abstractmethod
     def ended(self, job: str) -> JobStatus | None:
-        """Return the state of a job that `states` does not list; None if it is unknown.
+        """Return the state of a job that `states` does not list; None if it is not known.
 
-        It is asked for by its id: a listing can leave out a job that still waits or runs.
+        It is asked for by its id: a listing can leave out a job that still waits or runs. The state
+        is `NO_SUCH_JOB` only if the scheduler says of this id that it has no such job.
         """
 
     @abstractmethod
@@ -163,12 +179,37 @@ class Scheduler(ABC):
         """
 
 
+NO_SUCH_JOB = JobStatus(State.VANISHED, "the scheduler no longer lists it")
+"""The state of a job that has ended, and of which the scheduler keeps no record."""
+
+
+_SHOWN = 5
+"""The nodes that the reason of a job names."""
+
+
 def is_down(state: str, reservation: str = "") -> bool:
     """Return whether no job starts on a node with `state`, as `Scheduler.nodes` returns it.
 
     `reservation` is that of the job; empty if it has none.
     """
     return state.startswith(("down",) if reservation else ("down", "reserved"))
+
+
+def waits_for(status: JobStatus, nodes: Sequence[str], states: Mapping[str, str]) -> JobStatus:
+    """Return `status`, or UNAVAILABLE if the job waits for a node that is down or drained.
+
+    The words for which a job waits do not decide: a scheduler has the same for a node that is busy.
+    A node in a reservation of others is not down: the reservation ends.
+
+    Args:
+        status: the status of a job.
+        nodes: its nodes.
+        states: the states of nodes, as `Scheduler.nodes` returns them.
+    """
+    down = [f"{node}: {states[node]}" for node in nodes if states.get(node, "").startswith("down")]
+    if status.state is not State.WAITING or not down:
+        return status
+    return JobStatus(State.UNAVAILABLE, "; ".join(filter(None, (status.reason, *down[:_SHOWN]))))
 
 
 @dataclass(frozen=True)
@@ -275,35 +316,36 @@ SCHEDULERS = Plugins(Scheduler, "proofmark.machine.schedulers", "partition", "sc
 """All schedulers; those of a site are entry points of this group."""
 
 
-def scheduler(name: str) -> Scheduler:
-    """Return the scheduler `name`.
+def scheduler(name: str, queue: Queue | None = None) -> Scheduler:
+    """Return the scheduler `name` for the jobs and nodes of `queue`.
 
     Raises:
         BadInput: there is no such scheduler.
     """
-    return SCHEDULERS.get(name)()
+    chosen = SCHEDULERS.get(name)()
+    chosen.queue = queue or chosen.queue
+    return chosen
 
 
-def draining(name: str) -> DrainingScheduler:
+def draining(name: str, queue: Queue | None = None) -> DrainingScheduler:
     """Return the scheduler `name` if it is a `DrainingScheduler`.
 
     Raises:
         BadInput: there is no such scheduler, or the kit cannot drain its nodes.
     """
-    return _of_kind(name, DrainingScheduler, "drain")
+    return _of_kind(scheduler(name, queue), name, DrainingScheduler, "drain")
 
 
-def reserving(name: str) -> ReservingScheduler:
+def reserving(name: str, queue: Queue | None = None) -> ReservingScheduler:
     """Return the scheduler `name` if it is a `ReservingScheduler`.
 
     Raises:
         BadInput: there is no such scheduler, or the kit cannot reserve its nodes.
     """
-    return _of_kind(name, ReservingScheduler, "reserve")
+    return _of_kind(scheduler(name, queue), name, ReservingScheduler, "reserve")
 
 
-def _of_kind(name: str, kind: type[Kind], verb: str) -> Kind:
-    chosen = scheduler(name)
+def _of_kind(chosen: Scheduler, name: str, kind: type[Kind], verb: str) -> Kind:
     if isinstance(chosen, kind):
         return chosen
     accepted = (other for other in SCHEDULERS.names() if issubclass(SCHEDULERS.get(other), kind))

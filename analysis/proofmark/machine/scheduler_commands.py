@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 
-from proofmark.common.child_environment import of_jobs
+from proofmark.common.child_environment import of_schedulers
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
 from proofmark.common.text import one_line
-from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable
+from proofmark.machine.scheduler import (
+    Request,
+    SchedulerError,
+    SchedulerUnavailable,
+    SubmitLimitReached,
+)
 
 _TIMEOUT_S = 60
 """Longer than the timeouts of the clients of Slurm and PBS."""
@@ -22,6 +27,7 @@ def ask_scheduler(
     text: str = "",
     unavailable: Collection[str] = (),
     success: Collection[int] = (0,),
+    limit: Callable[[int, str], bool] = lambda code, message: False,
 ) -> str:
     """Run a command of a scheduler and return its standard output.
 
@@ -30,9 +36,11 @@ def ask_scheduler(
         text: its standard input.
         unavailable: parts of the messages that the command prints if its server does not answer.
         success: the exit codes of success.
+        limit: whether an exit code with a message means that too many jobs are submitted now.
 
     Raises:
         BadInput: there is no such program.
+        SubmitLimitReached: as `limit` says.
         SchedulerUnavailable: the server does not answer, the command ran for a minute, or it could
             not be started.
         SchedulerError: the command failed for another reason; with its message.
@@ -42,7 +50,7 @@ def ask_scheduler(
             command,
             text=text,
             timeout_s=_TIMEOUT_S,
-            environment=clean(os.environ),
+            environment=of_schedulers(os.environ),
             new_session=True,  # Ctrl-C must not interrupt the command
         )
     except FileNotFoundError:
@@ -58,7 +66,10 @@ def ask_scheduler(
     message = " / ".join((done.stderr or done.stdout).split("\n")).strip(" /")[-300:]
     if any(part in message for part in unavailable):
         raise SchedulerUnavailable(f"{command[0]}: {message}")
-    raise SchedulerError(f"{command[0]}: {message or f'exit code {done.returncode}'}")
+    text = f"{command[0]}: {message or f'exit code {done.returncode}'}"
+    if limit(done.returncode, message):
+        raise SubmitLimitReached(text)
+    raise SchedulerError(text, code=done.returncode)
 
 
 def job_id(program: str, output: str, pattern: str) -> str:
@@ -92,25 +103,6 @@ def submitted_id(program: str, output: str, pattern: str) -> str:
 def unreadable(program: str, form: str, output: str) -> SchedulerUnavailable:
     """Return the exception for an output that is not of this form; the command may be repeated."""
     return SchedulerUnavailable(f"{program}: the output is not {form}: {one_line(output[-200:])!r}")
-
-
-def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `environment` for the commands of a scheduler, which pass it on to the job.
-
-    It is that of a job, without variables that would override the options of the job script.
-    """
-    removed = (
-        "SBATCH_",
-        "SLURM_JOB",
-        "SLURM_STEP",
-        "SQUEUE_",
-        "SINFO_",
-        "PBS_",
-        "LSB_",
-        "VIRTUAL_ENV",
-    )
-    passed = of_jobs(environment)
-    return {name: value for name, value in passed.items() if not name.startswith(removed)}
 
 
 MAX_ARGUMENT = 131_071

@@ -41,6 +41,7 @@ class Submission:
         submitted: time of the submission, UTC in ISO 8601.
         stopping: whether the job was cancelled by the kit.
         steps: the ids of its steps, separated by blanks.
+        left_out: the nodes that were down, and that it does not request, separated by blanks.
     """
 
     scheduler: str
@@ -50,6 +51,7 @@ class Submission:
     submitted: str
     stopping: bool = False
     steps: str = ""
+    left_out: str = ""
 
 
 class JobFolder:

@@ -16,6 +16,7 @@ from proofmark.common.child_environment import (
     is_secret,
     of_another_user,
     of_jobs,
+    of_schedulers,
     take_secrets,
     without_secrets,
 )
@@ -23,6 +24,7 @@ from proofmark.common.processes import run_command
 from proofmark.common.signals import StopSignals
 from proofmark.jobs.execute import execute
 from proofmark.machine.bmc.credentials import credentials
+from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.node_commands import NodeProcess, run_commands
 from proofmark.machine.scheduler_commands import ask_scheduler
 from proofmark.software.build_process import run as build
@@ -143,3 +145,45 @@ def test_another_user_gets_only_listed_variables() -> None:
     )
     assert of_another_user({**mine, **roots}) == mine
     assert "SSH_AUTH_SOCK" not in of_jobs(roots)
+
+
+def test_the_commands_of_schedulers_get_only_the_variables_that_name_their_server() -> None:
+    kept = {
+        *("PATH", "HOME", "MODULEPATH", "SLURM_CONF", "PBS_CONF_FILE", "PBS_EXEC", "PBS_SERVER"),
+        *("SGE_ROOT", "SGE_CELL", "LSF_ENVDIR", "LOADL_CONFIG", "FLUX_URI"),
+    }
+    removed = {
+        *(
+            "SCANCEL_PARTITION",
+            "SCANCEL_STATE",
+            "SQUEUE_PARTITION",
+            "SQUEUE_FORMAT",
+            "SINFO_FORMAT",
+        ),
+        *(
+            "SBATCH_PARTITION",
+            "SLURM_CLUSTERS",
+            "SLURM_TIME_FORMAT",
+            "SLURM_JOB_ID",
+            "SACCT_FORMAT",
+        ),
+        *("SCONTROL_ALL", "SRUN_X", "PBS_DPREFIX", "PBS_JOBID", "PBS_O_HOME", "LSB_DEFAULTQUEUE"),
+        *("BSUB_QUIET", "SGE_TASK_ID", "FLUX_JOB_ID", "LOADL_STEP_ID", "PJM_JOBID", "VIRTUAL_ENV"),
+    }
+    environment = dict.fromkeys(kept | removed, "x")
+    assert of_schedulers(environment).keys() == kept
+    # A command that runs as another user asks the same server.
+    assert of_another_user(environment).keys() == kept - {"HOME", "MODULEPATH"}
+
+
+def test_all_commands_of_a_scheduler_get_the_same_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Qsub and pbsnodes must not ask two servers."""
+    for name in ("PBS_SERVER", "PBS_CONF_FILE", "SCANCEL_STATE", "SQUEUE_STATES"):
+        monkeypatch.setenv(name, "x")
+    asked = [ask_scheduler("env"), ask_tool("env", timeout_s=60)]
+    names = [{line.partition("=")[0] for line in text.splitlines()} for text in asked]
+    assert names[0] == names[1]
+    assert {"PBS_SERVER", "PBS_CONF_FILE"} <= names[0]
+    assert not names[0] & {"SCANCEL_STATE", "SQUEUE_STATES"}

@@ -20,11 +20,17 @@ from proofmark.jobs.job_parts import JobSupply
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
-from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable
+from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
+    Request,
+    SchedulerError,
+    SchedulerUnavailable,
+    SubmitLimitReached,
+)
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.job_state import JobStatus, State
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, site_of
 from proofmark.site.execution import Queue
 
 
@@ -41,6 +47,7 @@ class Scripted:
         self.alive: dict[str, str] = {}
         self.queries = 0
         self.conditions: Mapping[str, str] = {}
+        self.by_id: JobStatus | None = None
         self.refuses: Exception | None = None
         self.finishes = False
 
@@ -73,7 +80,7 @@ class Scripted:
         return {} if word is None else dict.fromkeys(ids, word)
 
     def ended(self, job: str) -> JobStatus | None:
-        return None
+        return self.by_id
 
     def cancel(self, ids: Sequence[str]) -> None:
         self.cancelled += ids
@@ -177,9 +184,86 @@ def test_a_job_that_made_no_progress_gets_the_time_of_its_longest_step_once(
 def test_a_job_that_the_scheduler_no_longer_lists_is_reported(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, _ = watch(kit, Scripted(JobStatus(State.RUNNING), None), monkeypatch)
+    scheduler = Scripted(JobStatus(State.RUNNING), None)
+    scheduler.by_id = NO_SUCH_JOB
+    run, _ = watch(kit, scheduler, monkeypatch)
     (line,) = judge_run(run).coverage.stopped
     assert line.startswith("job 00-0001: vanished: the scheduler no longer lists it, given up")
+    assert scheduler.cancelled == []
+
+
+@pytest.mark.fault("job-vanished")
+def test_a_job_is_neither_removed_nor_vanished_because_a_listing_lacks_it(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scheduler does not say of its id that it has no such job."""
+    scheduler = Scripted(JobStatus(State.RUNNING), None)
+    run, _ = watch(kit, scheduler, monkeypatch)
+    (line,) = judge_run(run).coverage.stopped
+    assert line.startswith("job 00-0001: the scheduler does not answer: it does not say whether")
+    assert scheduler.cancelled == []
+    assert len(list(run.folder.rglob("ticket.json"))) == 1  # the next command asks again
+    scheduler.words = [JobStatus(State.RUNNING), JobStatus(State.ENDED)]
+    scheduler.finishes = True
+    watch(kit, scheduler, monkeypatch, run)
+    assert judge_run(run).coverage.stopped == ()
+    assert scheduler.submitted == ["00-0001"]
+
+
+@pytest.mark.fault("nodes-unavailable")
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (
+            "down offline DIMM",
+            "its nodes are not available: Q busy; NODE: down offline DIMM, given",
+        ),
+        ("busy", "waiting: Q busy, given up"),
+        ("reserved maint", "waiting: Q busy, given up"),
+    ],
+)
+def test_only_a_node_that_is_down_makes_a_job_unavailable(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, state: str, words: str
+) -> None:
+    """It went down after the submission."""
+    scheduler = Scripted(JobStatus(State.WAITING, "Q busy"))
+    submit = scheduler.submit
+
+    def breaks(script: Path, request: Request) -> str:
+        scheduler.conditions = dict.fromkeys(request.nodes, state)
+        return submit(script, request)
+
+    monkeypatch.setattr(scheduler, "submit", breaks)
+    run, messages = watch(kit, scheduler, monkeypatch, queue_timeout_s=0.4)
+    (node,) = site_of(run).hosts
+    text = judge_run(run).coverage.stopped[0]
+    assert text.startswith(f"job 00-0001: {words.replace('NODE', node)}")
+    said = [line for line in messages if line.startswith("job 00-0001: its nodes are not")]
+    assert len(said) == (2 if "down" in state else 0)  # at once, and at the end
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_submit_limit_is_tried_again_while_other_jobs_leave(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, leaves: bool
+) -> None:
+    scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(State.CANCELLED, "the end"))
+    submit, tries = scheduler.submit, []
+
+    def full(script: Path, request: Request) -> str:
+        tries.append(request.name)
+        if leaves and len(tries) > 3:
+            return submit(script, request)
+        raise SubmitLimitReached("qsub: would exceed the limit")
+
+    monkeypatch.setattr(scheduler, "submit", full)
+    limit = 30 if leaves else 0.4
+    run, messages = watch(kit, scheduler, monkeypatch, stall_timeout_s=0.1, queue_timeout_s=limit)
+    (line,) = judge_run(run).coverage.stopped
+    expected = "cancelled by another user: the end" if leaves else "waiting: to be submitted: qsub"
+    assert line.startswith(f"job 00-0001: {expected}")
+    assert len(tries) > 3 or not leaves
+    assert scheduler.cancelled == []
+    assert not any("refused" in each for each in messages)
 
 
 def test_a_job_that_is_no_longer_listed_after_its_end_is_complete(

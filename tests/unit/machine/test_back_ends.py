@@ -24,6 +24,7 @@ from proofmark.machine.bmc.bmc_model import (
 )
 from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware
 from proofmark.site.partition import Partition
 
@@ -134,6 +135,32 @@ def test_knl_generic_resets_a_node_by_a_job(
     knl_generic.reset(host, state, wanted)
     submitted = (tmp_path / "sbatch.calls").read_text()
     assert "--nodelist=n1" in submitted and "--constraint=snc4&flat" in submitted
+    assert "--partition" not in submitted
+
+
+def test_the_job_of_knl_generic_goes_through_the_queue_of_the_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nodes need not be in the default partition of the default cluster."""
+    line = "knl,quad,flat".ljust(1024) + "knl,quad,flat".ljust(1024)
+    for name, body in (("sinfo", f"echo '{line}'"), ("sbatch", "")):
+        text = f'#!/bin/sh\necho "$@" >>"$0.calls"\n{body}\n'
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", path_with(tmp_path))
+    options = ["--qos=high  # of the site", "--clusters=c2", "--constraint=knl"]
+    queue = Queue(name="knl", account="etc", reservation="acceptance", options=options)
+    firmware = Firmware(back_end="knl_generic")
+    shell = remote_shell(["true"], 1)
+    knl_generic = back_end(BackEndContext(firmware, Credentials(), shell, queue))
+    state = knl_generic.read(Host("n1", ""), {"quad": True})
+    knl_generic.reset(Host("n1", ""), state, {"quad": True})
+    words = (tmp_path / "sbatch.calls").read_text().split()
+    wanted = {"--partition=knl", "--account=etc", "--reservation=acceptance", "--qos=high"}
+    assert wanted | {"--clusters=c2", "--constraint=quad"} <= set(words)
+    # Of an option that is given twice sbatch takes the last.
+    assert words.index("--constraint=quad") > words.index("--constraint=knl")
+    assert "--clusters=c2" in (tmp_path / "sinfo.calls").read_text()
 
 
 RULES = (

@@ -16,14 +16,19 @@ from tests.folders import ROOT
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
+from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
     Request,
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    SubmitLimitReached,
     scheduler,
 )
 from proofmark.machine.schedulers import sge
+from proofmark.machine.schedulers.pbs import Pbs
+from proofmark.machine.schedulers.slurm import Slurm
 from proofmark.machine.slurm_jobs import status_of_job
 from proofmark.runs.job_state import State
 from proofmark.site.execution import Queue
@@ -61,6 +66,8 @@ def script(folder: Path, module: Scheduler, requested: Request) -> Path:
 
 
 def set_queue(folder: Path, **jobs: Any) -> None:
+    (folder / "history").touch()  # of PBS: without it ended jobs have no state
+    (folder / "queues.json").write_text('{"normal": {"started": "True"}}')
     (folder / "jobs.json").write_text(json.dumps(jobs))
 
 
@@ -283,7 +290,18 @@ def test_an_unknown_option_is_refused(batch: Path) -> None:
         (pbs_job("F", Exit_status=0, substate=92), State.ENDED_UNKNOWN),
         (pbs_job("F", Exit_status=74, substate=92), State.ENDED_UNKNOWN),
         (pbs_job("F", Exit_status=-29, substate=93), State.TIME_LIMIT),
-        (pbs_job("F", Exit_status=271, substate=93), State.TIME_LIMIT),
+        (pbs_job("F", Exit_status=271, substate=93), State.ENDED_UNKNOWN),
+        (pbs_job("F", Exit_status=1, substate=93), State.ENDED_UNKNOWN),
+        (pbs_job("F", Exit_status=-20, substate=93), State.NODE_FAILED),
+        (pbs_job("F", Exit_status=-13), State.REFUSED),
+        (pbs_job("F", Exit_status=-16), State.REFUSED),
+        (pbs_job("F", Exit_status=-30), State.NODE_FAILED),
+        (pbs_job("F", Exit_status=-99), State.KILLED),
+        (pbs_job("M", substate=94), State.UNREACHABLE),
+        (
+            pbs_job("Q", comment="Not Running: Node is in an ineligible state: job-busy"),
+            State.WAITING,
+        ),
         (pbs_job("F", Exit_status=271, substate=91), State.CANCELLED),
         (pbs_job("F", Exit_status=-4), State.NODE_FAILED),
         (pbs_job("Z"), State.UNKNOWN),
@@ -450,7 +468,7 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         ),
         ("pbs", pbs_job("Q"), "waiting: Q, given up after 0 s", True),
         ("pbs", pbs_job("U"), "suspended: U, given up after 0 s", True),
-        ("pbs", pbs_job("M"), "vanished: M, given up after 0 s", True),
+        ("pbs", pbs_job("M"), "the scheduler does not answer: M, given up after 0 s", False),
         pytest.param(
             "pbs",
             pbs_job("Z"),
@@ -458,10 +476,16 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             True,
             marks=pytest.mark.fault("job-state-unknown"),
         ),
-        ("pbs", pbs_job("F", Exit_status=-3), "lost a node: F exit status -3; ", False),
-        ("pbs", pbs_job("F", substate=93), "stopped at its time limit: F", False),
+        ("pbs", pbs_job("F", Exit_status=-3), "lost a node: F exit status -3; not", False),
+        ("pbs", pbs_job("F", substate=93), "ended, and its results are still missing: F", True),
+        (
+            "pbs",
+            pbs_job("F", Exit_status=-20, exec_host="n7/0*2"),
+            "lost a node: F exit status -20; its first node does not answer: n7",
+            False,
+        ),
         ("pbs", pbs_job("F", Exit_status=0), "ended, and its results are still missing: F", True),
-        ("pbs", None, "vanished: the scheduler no longer lists it, given up after 0 s", True),
+        ("pbs", None, "vanished: the scheduler no longer lists it, given up after 0 s", False),
         pytest.param(
             "loadleveler",
             {"state": "S"},
@@ -478,7 +502,7 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             marks=pytest.mark.fault("job-held"),
         ),
         ("lsf", {"STAT": "EXIT", "EXIT_REASON": "TERM_RUNLIMIT: x"}, "stopped at its time", False),
-        ("lsf", None, "vanished: the scheduler no longer lists it", True),
+        ("lsf", None, "vanished: the scheduler no longer lists it", False),
         pytest.param(
             "flux",
             {"status_abbrev": "S", "urgency": 0},
@@ -489,7 +513,9 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         ("flux", {"status_abbrev": "TO"}, "stopped at its time limit: TO", False),
         ("pjsub", pjm_job("EXT", PC="20"), "lost a node: EXT PJM code 20", False),
         ("pjsub", pjm_job("ERR"), "held: ERR, given up after 0 s", True),
-        ("loadleveler", None, "vanished: the scheduler no longer lists it", True),
+        ("loadleveler", None, "vanished: the scheduler no longer lists it", False),
+        ("flux", None, "the scheduler does not answer: it does not say whether it has", False),
+        ("pjsub", None, "the scheduler does not answer: it does not say whether it has", False),
     ],
 )
 def test_a_job_that_cannot_continue_stops_with_its_state(
@@ -518,6 +544,147 @@ def test_a_job_that_cannot_continue_stops_with_its_state(
     stops = {"pbs": "qdel", "loadleveler": "llcancel", "lsf": "bkill", "flux": "cancel"}
     stops["pjsub"] = "pjdel"
     assert (stops[name] in calls) == cancelled
+
+
+@pytest.mark.fault("job-vanished")
+@pytest.mark.parametrize("history", [True, False])
+def test_pbs_follows_jobs_without_a_history(batch: Path, history: bool) -> None:
+    """``qstat -x`` of a server without a history lists no job, and its exit code is 0."""
+    set_queue(batch, **{"1234.pbs01": pbs_job("R"), "1235.pbs01": pbs_job("F", Exit_status=0)})
+    if not history:
+        (batch / "history").unlink()
+    found = pbs.states(["1234.pbs01", "1235.pbs01", "1236.pbs01"])
+    assert found["1234.pbs01"].state is State.RUNNING
+    assert ("1235.pbs01" in found) == history
+    ended = pbs.ended("1235.pbs01")
+    assert ended is not None and ended.state is State.ENDED_UNKNOWN
+    assert pbs.ended("1236.pbs01") == NO_SUCH_JOB
+    (batch / "calls").unlink()
+    pbs.states(["1234.pbs01"])
+    assert "-x" not in (batch / "calls").read_text()
+
+
+def test_a_stopped_queue_of_pbs_is_named_at_once(batch: Path) -> None:
+    set_queue(batch, **{"1234.pbs01": pbs_job("Q", queue="normal")})
+    assert pbs.states(["1234.pbs01"])["1234.pbs01"].state is State.WAITING
+    (batch / "queues.json").write_text('{"normal": {"started": "False"}}')
+    status = pbs.states(["1234.pbs01"])["1234.pbs01"]
+    assert (status.state, status.reason) == (State.UNAVAILABLE, "Q the queue normal is stopped")
+
+
+REFUSED = {
+    "slurm": "sbatch: error: {}\nsbatch: error: Batch job submission failed: Job violates "
+    "accounting/QOS policy (job submit limit, user's size and/or time limits)",
+    "pbs": "qsub: would exceed queue's per-user limit",
+    "sge": "Unable to run job: job rejected: {}.",
+    "lsf": "{} Job not submitted.",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words", "later"),
+    [
+        ("slurm", 1, "AssocMaxSubmitJobLimit", True),
+        ("slurm", 1, "AssocGrpSubmitJobsLimit", True),
+        ("slurm", 1, "QOSMaxSubmitJobPerUserLimit", True),
+        ("slurm", 1, "QOSMaxWallDurationPerJobLimit", False),
+        ("slurm", 1, "QOSMaxNodePerUserLimit", False),
+        ("pbs", 198, "", True),
+        ("pbs", 38, "", True),
+        ("pbs", 170, "", False),
+        ("sge", 1, "only 5 jobs are allowed per user (current job count: 5)", True),
+        ("sge", 1, 'project "x" does not exist', False),
+        ("lsf", 255, "User's job limit reached.", True),
+        ("lsf", 255, "Pending job threshold reached.", True),
+        ("lsf", 255, "Bad queue name.", False),
+    ],
+)
+def test_a_submit_limit_is_no_final_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int, words: str, later: bool
+) -> None:
+    program = {"slurm": "sbatch", "lsf": "bsub"}.get(name, "qsub")
+    (tmp_path / "message").write_text(REFUSED[name].format(words))
+    (tmp_path / program).write_text(f'#!/bin/sh\ncat "{tmp_path}/message" >&2\nexit {code}\n')
+    (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    module, requested = scheduler(name), request()
+    with pytest.raises(SchedulerError) as raised:
+        module.submit(script(tmp_path, module, requested), requested)
+    assert isinstance(raised.value, SubmitLimitReached) == later
+
+
+def test_a_host_of_several_vnodes_is_read_whole(batch: Path) -> None:
+    """Without ``-v`` pbsnodes prints ``<various>``, with it and a name the natural vnode only."""
+    hosts = {"n1": {"state": "<various>"}, "n2": {"state": "free"}, "n3": {"state": "<various>"}}
+    (batch / "nodes.json").write_text(json.dumps({"nodes": hosts}))
+    vnodes = {
+        "n1": {"state": "free", "resources_available": {"host": "n1"}},
+        "n1[0]": {
+            "state": "job-busy",
+            "jobs": ["7.pbs01/0"],
+            "resources_available": {"host": "n1"},
+        },
+        "n3": {"state": "free", "resources_available": {"host": "n3"}},
+        "n3[0]": {"state": "offline", "comment": "x", "resources_available": {"host": "n3"}},
+    }
+    (batch / "vnodes.json").write_text(json.dumps({"nodes": vnodes}))
+    assert pbs.nodes(["n1", "n2", "n3"]) == {"n1": "busy", "n2": "idle", "n3": "down offline x"}
+    assert isinstance(pbs, Pbs)
+    found = pbs.node_status(["n1", "n2", "n3"])
+    assert [(each.out, each.idle) for each in found.values()] == [
+        *((False, False), (False, True), (True, True)),
+    ]
+
+
+def test_a_drain_of_pbs_changes_all_nodes_or_none(batch: Path) -> None:
+    (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "free"}}}')
+    assert isinstance(pbs, Pbs)
+    with pytest.raises(NodeError, match="does not list n2; no node was changed"):
+        pbs.drain(["n1", "n2"], "x")
+    assert "-o" not in (batch / "calls").read_text()
+    pbs.drain(["n1"], "x")
+    assert "pbsnodes -o -C x n1" in (batch / "calls").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "cluster"),
+    [
+        (["--clusters=c2"], "c2"),
+        (["--qos=high --cluster c2"], "c2"),
+        (["-M c2"], "c2"),
+        (["--cluster-constraint=c2"], ""),
+        ([], ""),
+    ],
+)
+def test_each_command_of_slurm_asks_the_cluster_of_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], cluster: str
+) -> None:
+    for name in ("squeue", "scancel", "sinfo", "scontrol", "sacct"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/calls"\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    module = scheduler("slurm", Queue(options=options))
+    assert isinstance(module, Slurm)
+    assert (module.find("x"), module.states(["1"]), module.ended("1")) == ("", {}, None)
+    module.cancel(["1"])
+    assert (module.nodes(["n1"]), module.reservations()) == ({}, {})
+    module.drain(["n1"], "x")
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert {call.split()[0] for call in calls} == {
+        "squeue",
+        "scancel",
+        "sinfo",
+        "scontrol",
+        "sacct",
+    }
+    wanted = f"--clusters={cluster}" if cluster else ""
+    for call in calls:
+        assert (call.split()[1] == wanted) == bool(cluster), call
+
+
+def test_a_job_for_several_clusters_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"queue\.options: found --clusters=a,b"):
+        scheduler("slurm").header(request(options=["--clusters=a,b"]))
 
 
 def test_an_empty_queue_is_no_error(batch: Path) -> None:
@@ -621,7 +788,18 @@ def test_one_by_one_runs_on_every_node_and_fails_if_one_node_fails(tmp_path: Pat
         ("PREEMPTED", "None", State.PREEMPTED),
         ("PENDING", "JobHeldAdmin", State.HELD),
         ("PENDING", "launch failed requeued held", State.HELD),
-        ("PENDING", "ReqNodeNotAvail, UnavailableNodes:knl0007", State.UNAVAILABLE),
+        ("PENDING", "launch_failed_requeued_held", State.HELD),
+        ("PENDING", "PartitionDown", State.UNAVAILABLE),
+        ("PENDING", "ReqNodeNotAvail, UnavailableNodes:knl0007", State.WAITING),
+        ("PENDING", "ReqNodeNotAvail, May be reserved for other job", State.WAITING),
+        ("PENDING", "ReqNodeNotAvail, Reserved for maintenance", State.WAITING),
+        (
+            "PENDING",
+            "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority "
+            "partitions",
+            State.WAITING,
+        ),
+        ("PENDING", "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved", State.WAITING),
         ("PENDING", "Priority", State.WAITING),
         ("PENDING", "Resources", State.WAITING),
         ("BORED", "None", State.UNKNOWN),

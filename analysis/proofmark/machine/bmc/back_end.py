@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from proofmark.common.plugins import Plugins
 from proofmark.machine.bmc.bmc_model import FirmwareState, Host, refused_settings, to_change
 from proofmark.machine.bmc.credentials import Credentials
+from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware, Settings
 
 
@@ -31,6 +32,7 @@ class BackEndContext:
     firmware: Firmware
     credentials: Credentials
     shell: Shell
+    queue: Queue = field(default_factory=Queue)
 
 
 class BackEnd(ABC):

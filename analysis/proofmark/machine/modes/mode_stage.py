@@ -52,7 +52,7 @@ def rollout_of(
     """
     firmware = firmware_of(site)
     shell = RemoteShell(site, firmware.timeout_s)
-    context = BackEndContext(firmware, credentials, shell)
+    context = BackEndContext(firmware, credentials, shell, site.partition.queue)
     mode_attributes: dict[str, Scalar] = {}
     mode_settings: dict[tuple[str, str], None] = {}
     for mode in site.partition.modes.values():
@@ -64,7 +64,7 @@ def rollout_of(
         transition=ModeTransition(
             firmware, back_end(context), shell, mode_attributes, stop, tuple(mode_settings)
         ),
-        scheduler=draining(site.partition.scheduler),
+        scheduler=draining(site.partition.scheduler, site.partition.queue),
         hosts={
             node: host for node, host in hosts_of(site, firmware).items() if node in set(site.hosts)
         },

@@ -10,7 +10,13 @@ from pathlib import Path
 from proofmark.common.host_names import HostTable
 from proofmark.machine.node_states import Use, states_of, text_of
 from proofmark.machine.on_all import ssh_to
-from proofmark.machine.scheduler import Request, Scheduler, user_name
+from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
+    Request,
+    Scheduler,
+    SchedulerError,
+    user_name,
+)
 from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
 
@@ -127,8 +133,17 @@ class LoadLeveler(Scheduler):
         return {job: states[job] for job in ids if job in states}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Return None: only administrators can read the history."""
-        return None
+        """Return that LoadLeveler has no such job if llq says so of this id.
+
+        Only administrators can read the history.
+        """
+        try:
+            listed = {name: code for name, code, _ in _queue(job)}
+        except SchedulerError:
+            return None
+        if job in listed:
+            return _state(listed[job])
+        return None if listed else NO_SUCH_JOB
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs."""
@@ -177,10 +192,14 @@ def _continued(statement: str) -> list[str]:
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 
-def _queue() -> list[tuple[str, str, str]]:
-    """Return id, state and name of every job; jobs of the kit have one job step, number 0."""
-    fields = ("%id", "%st", "%jn")
-    output = ask_scheduler("llq", "-u", user_name(), "-r", *fields, unavailable=_UNAVAILABLE)
+def _queue(*ids: str) -> list[tuple[str, str, str]]:
+    """Return id, state and name of these jobs, or of every job of this user.
+
+    Jobs of the kit have one job step, number 0.
+    """
+    which = ids or ("-u", user_name())
+    form = ("-r", "%id", "%st", "%jn")
+    output = ask_scheduler("llq", *which, *form, unavailable=_UNAVAILABLE)
     rows = [match.groups() for line in output.splitlines() if (match := _ROW.fullmatch(line))]
     if not rows and _NO_JOBS not in output:
         raise unreadable("llq", "a list of jobs", output)

@@ -18,7 +18,7 @@ from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import Use, states_of, text_of
 from proofmark.machine.on_all import one_by_one, ssh_to
 from proofmark.machine.outcome import NodeError
-from proofmark.machine.scheduler import Request, Scheduler
+from proofmark.machine.scheduler import NO_SUCH_JOB, Request, Scheduler
 from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.survey.listed import ListedNode
@@ -97,6 +97,9 @@ _UNAVAILABLE = (
     "ailed in sending/receiving",
 )
 
+_FULL = re.compile(r"job (limit|threshold) (is )?reached|too many jobs", re.IGNORECASE)
+"""Messages of bsub at a limit of the jobs that a user, a queue or the cluster may have."""
+
 _NOT_FOUND = 255
 """The exit code of bjobs and bkill if a job is unknown or has ended."""
 
@@ -128,7 +131,7 @@ HOST_STATES = {
     "closed_EGO": Use.OUT,  # not given to LSF
     "closed_LIM": Use.OUT,  # its daemon of load does not answer
     "closed_Lock": Use.OUT,
-    "closed_Wind": Use.OUT,  # outside of its hours
+    "closed_Wind": Use.PROMISED,  # until its hours begin
     "unavail": Use.OUT,
     "unlicensed": Use.OUT,
     "unreach": Use.OUT,
@@ -203,7 +206,12 @@ class Lsf(Scheduler):
         Esub programs of the site may print lines before ``Job <123> is submitted …``.
         """
         text = script.read_text(encoding="utf-8")
-        output = ask_scheduler("bsub", text=text, unavailable=_UNAVAILABLE)
+        output = ask_scheduler(
+            "bsub",
+            text=text,
+            unavailable=_UNAVAILABLE,
+            limit=lambda code, message: bool(_FULL.search(message)),
+        )
         return submitted_id("bsub", output, r"Job <([0-9]+)>.*")
 
     def find(self, name: str) -> str:
@@ -217,8 +225,13 @@ class Lsf(Scheduler):
         return {job["JOBID"]: _state(job) for job in jobs if job["JOBID"] in ids}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Return None: `states` already lists ended jobs."""
-        return None
+        """Return that LSF has no such job if bjobs says so of this id; `states` lists the others.
+
+        The record of such a job has an ``ERROR`` in place of its fields.
+        """
+        records = _records("jobid", "-a", job)
+        unknown = any(each.get("JOBID") == job and "ERROR" in each for each in records)
+        return NO_SUCH_JOB if unknown else None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Kill the jobs; a job that has ended is no error."""
@@ -253,7 +266,12 @@ def _whole_nodes(request: Request) -> dict[str, str]:
 
 
 def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
-    """Return the jobs that bjobs lists; a job that LSF has no record of has an ``ERROR``."""
+    """Return the jobs that bjobs lists."""
+    return [job for job in _records(fields, *options) if "ERROR" not in job]
+
+
+def _records(fields: str, *options: str) -> list[dict[str, str]]:
+    """Return the records of bjobs; that of a job which LSF does not have has an ``ERROR``."""
     command = ("bjobs", "-json", "-o", fields, *options)
     output = ask_scheduler(*command, unavailable=_UNAVAILABLE, success=(0, _NOT_FOUND))
     if not output.strip():
@@ -263,7 +281,7 @@ def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
         return [
             {key: str(value) for key, value in job.items()}
             for job in records
-            if str(job.get("JOBID", "")).isdecimal() and "ERROR" not in job
+            if str(job.get("JOBID", "")).isdecimal()
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise unreadable("bjobs", "JSON of jobs", output) from None

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from socket import getfqdn, gethostname
 from typing import Any
 
 from proofmark.common.host_names import same_host
+from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import Use, status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.pbs_output import (
+    EXITS,
+    FIRST_NODE_DIED,
     Entries,
     Vnode,
     active_reservations,
     entries,
     host_of,
+    joined,
     node_states,
     vnode_of,
 )
-from proofmark.machine.scheduler import DrainingScheduler, NodeStatus, Request, user_name
+from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
+    DrainingScheduler,
+    NodeStatus,
+    Request,
+    SchedulerError,
+    user_name,
+)
 from proofmark.machine.scheduler_commands import (
     as_argument,
     ask_scheduler,
@@ -62,16 +73,18 @@ _UNAVAILABLE = ("annot connect to", "onnection refused", "ommunication failure",
 
 _ID = r"\s*([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9_.-]+)\s*"
 
-_UNKNOWN_JOB = 153
+_UNKNOWN_JOB, _FINISHED_JOB = 15001 % 256, 15139 % 256
+"""Exit codes: those of PBS commands are the last byte of an error of ``pbs_error.h``."""
 
-_FINISHED_JOB = 35
+_LIMITS = (15046 % 256, 15142 % 256, 15143 % 256)
+"""Exit codes of qsub: PBSE_MAXQUED, PBSE_ENTLIMCT, PBSE_ENTLIMRESC: too many jobs are queued."""
 
 _STATES = {
     "B": State.RUNNING,  # of an array
     "E": State.RUNNING,  # ends
     "F": State.ENDED_UNKNOWN,  # or the state of its exit status
     "H": State.HELD,
-    "M": State.VANISHED,  # moved to another server
+    "M": State.UNREACHABLE,  # moved to another server, which has it now
     "Q": State.WAITING,
     "R": State.RUNNING,
     "S": State.SUSPENDED,
@@ -82,23 +95,8 @@ _STATES = {
 }
 """PBS Professional Reference Guide, "Job States"."""
 
-_EXITS = {
-    -1: State.NODE_FAILED,  # not started, before its files were staged
-    -2: State.NODE_FAILED,  # not started, after its files were staged
-    -3: State.NODE_FAILED,  # not started, to be retried
-    -4: State.NODE_FAILED,  # aborted when its node's daemon started
-    -5: State.NODE_FAILED,
-    -6: State.NODE_FAILED,
-    -24: State.KILLED,  # used too many processors
-    -25: State.KILLED,
-    -26: State.KILLED,  # virtual memory
-    -27: State.KILLED,  # memory
-    -28: State.TIME_LIMIT,  # of processor time
-    -29: State.TIME_LIMIT,
-}
-"""PBS Professional Administrator's Guide, "Job Exit Codes"."""
-
-_TERMINATED, _LIMIT = 91, 93  # substates of F
+_TERMINATED = 91
+"""The substate of a job that was deleted. 93 is that of any exit status but 0 (``job.h``)."""
 
 TIMEOUT_S = 60
 
@@ -164,7 +162,11 @@ class Pbs(DrainingScheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
         selection = ("-l", self.host_list(request))
-        output = ask_scheduler("qsub", *selection, str(script), unavailable=_UNAVAILABLE)
+        output = ask_scheduler(
+            *("qsub", *selection, str(script)),
+            unavailable=_UNAVAILABLE,
+            limit=lambda code, message: code in _LIMITS,
+        )
         return submitted_id("qsub", output, _ID)
 
     def find(self, name: str) -> str:
@@ -174,17 +176,28 @@ class Pbs(DrainingScheduler):
         )
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Return the state of each job, by one qstat, which also lists ended jobs."""
-        codes = (0, _UNKNOWN_JOB, _FINISHED_JOB)
-        output = ask_scheduler(
-            *("qstat", "-x", "-f", "-F", "json", *ids), unavailable=_UNAVAILABLE, success=codes
-        )
-        jobs = _entries("qstat", output, "Jobs") if output.strip() else {}
-        return {job: _state(fields) for job, fields in jobs.items() if job in ids}
+        """Return the state of each job, by one qstat; of those that it lacks, by the history.
+
+        Only a server with ``job_history_enable`` has a history; it is off by default. Without it
+        ``qstat -x`` lists no job, also none that waits or runs, and its exit code is 0.
+        """
+        found = _qstat(*ids)
+        if missing := [job for job in ids if job not in found]:
+            found |= _qstat("-x", *missing)
+        found = {job: fields for job, fields in found.items() if job in ids}
+        queues = {str(job.get("queue", "")) for job in found.values() if _waits(job)} - {""}
+        stopped = _stopped(sorted(queues)) if queues else {}
+        return {job: _state(fields, stopped) for job, fields in found.items()}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Return None: `states` already reads the history, if the server keeps one."""
-        return None
+        """Return that PBS has no such job if qstat says so of this id."""
+        try:
+            found = _qstat(job, success=(0,))
+        except SchedulerError as error:
+            if error.code == _FINISHED_JOB:
+                return JobStatus(State.ENDED_UNKNOWN, "only the history has it")
+            return NO_SUCH_JOB if error.code == _UNKNOWN_JOB else None
+        return _state(found[job], {}) if job in found else None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Delete the jobs; a job that has ended is no error."""
@@ -193,16 +206,21 @@ class Pbs(DrainingScheduler):
         )
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return the state of each node, by one pbsnodes."""
-        output = ask_scheduler("pbsnodes", "-a", "-F", "json", unavailable=_UNAVAILABLE)
-        nodes = _entries("pbsnodes", output, "nodes")
+        """Return the state of each node, by one pbsnodes; see `_whole`."""
+
+        def ask(*options: str) -> Entries:
+            output = ask_scheduler("pbsnodes", "-a", *options, unavailable=_UNAVAILABLE)
+            return _entries("pbsnodes", output, "nodes")
+
+        nodes = _whole(ask("-F", "json"), names, lambda: ask("-v", "-F", "json"))
         return {name: _node(nodes[name]) for name in names if "state" in nodes.get(name, {})}
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
         """Return the status of each node: its states, its jobs and its comment."""
         found: Entries = {}
         for names in _parts(nodes):
-            found |= _nodes(_pbsnodes("-v", "-F", "json", *names))
+            found |= _nodes(_pbsnodes("-F", "json", *names))
+        found = _whole(found, nodes, lambda: _nodes(_pbsnodes("-a", "-v", "-F", "json")))
         return {
             node: _status(found[node])
             if "state" in found.get(node, {})
@@ -215,7 +233,14 @@ class Pbs(DrainingScheduler):
         return active_reservations(ask_tool("pbs_rstat", "-F", timeout_s=TIMEOUT_S))
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
-        """Set the nodes offline, with `reason` as their comment."""
+        """Set the nodes offline, with `reason` as their comment; all of them, or none.
+
+        pbsnodes fails at an unknown name, and changes the other nodes.
+        """
+        unknown = [node for node, status in self.node_status(nodes).items() if not status.listed]
+        if unknown:
+            found = f"pbsnodes does not list {folded(unknown)}; no node was changed"
+            raise NodeError(Outcome.UNEXPECTED, found)
         for names in _parts(nodes):
             _pbsnodes("-o", "-C", reason, *names)
 
@@ -247,17 +272,50 @@ class Pbs(DrainingScheduler):
         return f"{found}; accepted: a list with {user}@{here}, or root on {host}"
 
 
-def _state(fields: Mapping[str, Any]) -> JobStatus:
+def _qstat(
+    *words: str, success: Collection[int] = (0, _UNKNOWN_JOB, _FINISHED_JOB)
+) -> dict[str, dict[str, Any]]:
+    """Return the attributes of the jobs that a qstat lists; it prints nothing if it has none."""
+    command = ("qstat", "-f", "-F", "json", *words)
+    output = ask_scheduler(*command, unavailable=_UNAVAILABLE, success=success)
+    return _entries("qstat", output, "Jobs") if output.strip() else {}
+
+
+def _waits(fields: Mapping[str, Any]) -> bool:
+    return fields.get("job_state") == "Q"
+
+
+def _stopped(queues: Sequence[str]) -> dict[str, str]:
+    """Return why no job of a queue starts, by queue; PBS gives the jobs that reason later."""
+    command = ("qstat", "-Q", "-f", "-F", "json", *queues)
+    try:
+        known = _entries("qstat", ask_scheduler(*command, unavailable=_UNAVAILABLE), "Queue")
+    except SchedulerError:
+        return {}  # the queue of a reservation that has ended, or of another server
+    return {
+        queue: f"the queue {queue} is stopped"
+        for queue, fields in known.items()
+        if str(fields.get("started", "")).lower() == "false"
+    }
+
+
+def _state(fields: Mapping[str, Any], stopped: Mapping[str, str]) -> JobStatus:
+    """Return the state of a job; `stopped` are the queues that start no job, with the reason."""
     letter, comment = str(fields.get("job_state", "")), str(fields.get("comment", ""))
     state = _STATES.get(letter, State.UNKNOWN)
-    code, substate = fields.get("Exit_status"), fields.get("substate")
+    code = fields.get("Exit_status")
     if state is State.ENDED_UNKNOWN and isinstance(code, int) and code < 0:
-        state, comment = _EXITS.get(code, State.KILLED), f"exit status {code}; {comment}"
-    elif state is State.ENDED_UNKNOWN and substate == _LIMIT:
-        state = State.TIME_LIMIT
-    elif state is State.ENDED_UNKNOWN and substate == _TERMINATED:
+        state, meaning = EXITS.get(code, (State.KILLED, ""))
+        if code == FIRST_NODE_DIED:
+            meaning = f"{meaning}: {str(fields.get('exec_host', '')).partition('/')[0]}"
+        comment = "; ".join(filter(None, (f"exit status {code}", meaning, comment)))
+    elif state is State.ENDED_UNKNOWN and fields.get("substate") == _TERMINATED:
         state = State.CANCELLED
-    elif letter == "Q" and comment.startswith(("Can Never Run", "Not Running: Node")):
+    elif state is State.ENDED_UNKNOWN and code:
+        comment = f"exit status {code}; {comment}"
+    elif _waits(fields) and (why := stopped.get(str(fields.get("queue", "")), "")):
+        state, comment = State.UNAVAILABLE, why
+    elif _waits(fields) and comment.startswith("Can Never Run"):
         state = State.UNAVAILABLE
     return JobStatus(state, " ".join(filter(None, (letter, comment))))
 
@@ -271,10 +329,36 @@ def _comment(fields: Mapping[str, Any]) -> str:
 
 
 def _status(fields: Mapping[str, Any]) -> NodeStatus:
-    """Return the status of a vnode. A host can be busy by a job of another of its vnodes."""
+    """Return the status of a host."""
     states = node_states(fields)
-    idle = not fields.get("jobs") and Use.OCCUPIED not in states.values()
+    busy = {Use.OCCUPIED, Use.UNKNOWN} & set(states.values())
+    idle = not (fields.get("jobs") or busy)
     return status_of(states, _comment(fields), idle=idle)
+
+
+_VARIOUS = "<various>"
+"""The value of an attribute of a host that its virtual nodes do not share (pbsnodes(8))."""
+
+
+def _whole(found: Entries, names: Sequence[str], ask: Callable[[], Entries]) -> Entries:
+    """Return `found` with the states, jobs and comments of all virtual nodes of each host.
+
+    Args:
+        found: the hosts, as pbsnodes lists them without ``-v``.
+        names: the nodes of interest.
+        ask: returns all virtual nodes; it is called if some of `names` differ.
+    """
+    differ = {
+        name
+        for name in names
+        if _VARIOUS in (fields := found.get(name, {})).values() or _VARIOUS in _comment(fields)
+    }
+    if not differ:
+        return found
+    parts: dict[str, list[Mapping[str, Any]]] = {}
+    for name, fields in ask().items():
+        parts.setdefault(vnode_of(name, fields)[0], []).append(fields)
+    return found | {name: joined(parts[name]) for name in differ & parts.keys()}
 
 
 def _entries(program: str, text: str, key: str) -> Entries:

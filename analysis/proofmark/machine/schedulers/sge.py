@@ -14,6 +14,7 @@ from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import states_of, text_of
 from proofmark.machine.on_all import one_by_one
 from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
     Request,
     Scheduler,
     SchedulerError,
@@ -69,6 +70,12 @@ def _host(host: ElementTree.Element) -> ListedNode:
 
 
 _UNAVAILABLE = ("nable to send message", "nable to contact", "commlib error", "got no connection")
+
+_NO_JOB = "do not exist"
+"""A part of the message of ``qstat -j`` if qmaster has no such job."""
+
+_FULL = re.compile(r"only \d+ jobs are allowed per (user|cluster)")
+"""The message of qsub at the limits max_u_jobs and max_jobs (`man sge_conf`)."""
 
 _STATES = (
     ("E", State.HELD),  # Eqw: its start failed; an administrator must clear it
@@ -141,7 +148,11 @@ class GridEngine(Scheduler):
         """Submit `script`."""
         instances = ("-q", self.host_list(request))
         command = ("qsub", "-terse", *instances, str(script))
-        output = ask_scheduler(*command, unavailable=_UNAVAILABLE)
+        output = ask_scheduler(
+            *command,
+            unavailable=_UNAVAILABLE,
+            limit=lambda code, message: bool(_FULL.search(message)),
+        )
         return submitted_id("qsub", output, r"\s*([0-9]+)\s*")
 
     def find(self, name: str) -> str:
@@ -161,18 +172,18 @@ class GridEngine(Scheduler):
             known = ask_scheduler("qstat", "-j", job, unavailable=_UNAVAILABLE)
             runs = any(line.startswith("usage") for line in known.splitlines())
             return JobStatus(State.RUNNING if runs else State.WAITING, "only qstat -j lists it")
-        except SchedulerError:
-            pass  # "Following jobs do not exist"
+        except SchedulerError as error:
+            unknown = _NO_JOB in str(error)
         try:
             output = ask_scheduler("qacct", "-j", job, unavailable=_UNAVAILABLE)
         except (SchedulerUnavailable, SchedulerError, BadInput):
-            return None
+            output = ""
         fields = dict(
             line.split(None, 1) for line in output.splitlines() if len(line.split(None, 1)) == 2
         )
         failed = fields.get("failed", "").strip()
         if not failed:
-            return None
+            return NO_SUCH_JOB if unknown else None
         number, *_ = failed.split()
         if failed != "0" and fields.get("deleted_by", "NONE").strip() not in ("NONE", "unknown"):
             return JobStatus(State.CANCELLED, f"by {fields['deleted_by'].strip()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
@@ -10,13 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
-from proofmark.common.errors import BadInput
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.node_states import Use, status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
     NodeStatus,
     Request,
     ReservingScheduler,
@@ -25,7 +27,12 @@ from proofmark.machine.scheduler import (
     user_name,
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
-from proofmark.machine.slurm_jobs import status_of_job
+from proofmark.machine.slurm_jobs import (
+    cluster_of,
+    of_cluster,
+    queue_options,
+    status_of_job,
+)
 from proofmark.machine.slurm_listing import SlurmNodes
 from proofmark.machine.slurm_states import node_states, read_reasons
 from proofmark.runs.job_state import JobStatus
@@ -39,9 +46,16 @@ _UNAVAILABLE = (
 )
 
 
+_POLICY = re.compile(r"\b(?:Assoc|QOS)\w+")
+_UNNAMED = "job submit limit"
+"""A part of the message of sbatch for all limits of accounting, before the one that is reached."""
+
 _ID = r"\s*([0-9]+)(?:;\S*)?\s*"
 
 _FIELDS = "--format=%i|%T|%r"
+
+_NO_JOB = "Invalid job id"
+"""A part of the message of squeue if slurmctld has no such job, or has forgotten it."""
 
 TIMEOUT_S = 60
 
@@ -68,7 +82,14 @@ class Slurm(ReservingScheduler):
         """Return the directives, ``#SBATCH OPTION``.
 
         Before Slurm 22.05 srun requests the CPUs of a task of the job for each rank.
+
+        Raises:
+            BadInput: the options of the queue name several clusters.
         """
+        cluster = cluster_of(request.queue)
+        if "," in cluster or cluster == "all":
+            found = f"--clusters={cluster}"
+            raise bad_input("partition", "queue.options", found, "one cluster, that of the nodes")
         lines = [f"#SBATCH {option}" for option in _options(request)]
         return lines if request.queue.exclusive else [*lines, "unset SLURM_CPUS_PER_TASK"]
 
@@ -93,49 +114,54 @@ class Slurm(ReservingScheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        output = ask_scheduler("sbatch", "--parsable", str(script), unavailable=_UNAVAILABLE)
+        command = ("sbatch", "--parsable", str(script))
+        output = ask_scheduler(*command, unavailable=_UNAVAILABLE, limit=_is_limit)
         return submitted_id("sbatch", output, _ID)
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
-        command = _squeue("--format=%i", f"--name={name}")
+        command = self._squeue("--format=%i", f"--name={name}")
         return job_id("squeue", ask_scheduler(*command, unavailable=_UNAVAILABLE), _ID)
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one squeue, which lists ended jobs until MinJobAge."""
         # Without --jobs: squeue fails if one of the ids is unknown.
-        found = _listed(*_squeue(_FIELDS, "--states=all"))
+        found = _listed(*self._squeue(_FIELDS, "--states=all"))
         return {job: found[job] for job in ids if job in found}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Return the state by a squeue for this job alone, else by sacct; None if both fail."""
-        alone = ("squeue", "--noheader", "--all", "--states=all", f"--jobs={job}", _FIELDS)
+        """Return the state by a squeue for this job alone, else by sacct."""
+        options = ("--noheader", "--all", "--states=all", f"--jobs={job}", _FIELDS)
+        forgotten = False
         try:
-            if status := _listed(*alone).get(job):
+            if status := _listed(*self._command("squeue", *options)).get(job):
                 return status
-        except SchedulerError:
-            pass  # "Invalid job id specified": slurmctld has forgotten it
+        except SchedulerError as error:
+            forgotten = _NO_JOB in str(error)
         options = ("--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State")
         try:
-            words = ask_scheduler("sacct", *options).split()
+            words = ask_scheduler(*self._command("sacct", *options)).split()
         except (SchedulerError, SchedulerUnavailable, BadInput):
-            return None  # the site has no accounting
-        return status_of_job(words[0], "") if words else None
+            words = []  # the site has no accounting
+        if words:
+            return status_of_job(words[0], "")
+        return NO_SUCH_JOB if forgotten else None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; a job that has ended is no error."""
-        ask_scheduler("scancel", "--quiet", *ids, unavailable=_UNAVAILABLE)
+        command = self._command("scancel", "--quiet", *ids)
+        ask_scheduler(*command, unavailable=_UNAVAILABLE)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return the state of each node, by one sinfo, and the reasons by another."""
         asked = set(names)
-        printed = ask_scheduler(*_by_node(names, "--format=%N|%T"), unavailable=_UNAVAILABLE)
+        printed = ask_scheduler(*self._by_node(names, "--format=%N|%T"), unavailable=_UNAVAILABLE)
         rows = (line.split("|") for line in printed.splitlines() if "|" in line)
         shown = {row[0]: row[1].strip() for row in rows if row[0] in asked}
         mark = secrets.token_hex(8)  # no reason has this word at the start of a line
         form = f"--format={mark} %N %E"
         reasons = read_reasons(
-            ask_scheduler(*_by_node(names, form), unavailable=_UNAVAILABLE), mark
+            ask_scheduler(*self._by_node(names, form), unavailable=_UNAVAILABLE), mark
         )
         return {
             node: text_of(node_states(state), state, one_line(reasons.get(node, "")))
@@ -147,9 +173,9 @@ class Slurm(ReservingScheduler):
 
         A reason is any text. It is read by a call of its own, so that no part of it is a state.
         """
-        flags = _flags(nodes)
+        flags = self._flags(nodes)
         mark = secrets.token_hex(8)  # no reason has this word at the start of a line
-        reasons = read_reasons(_sinfo(nodes, f"--format={mark} %N %E"), mark)
+        reasons = read_reasons(_ask(*self._by_node(nodes, f"--format={mark} %N %E")), mark)
         return {
             node: status_of(flags[node], reasons[node])
             if node in flags and node in reasons
@@ -159,17 +185,17 @@ class Slurm(ReservingScheduler):
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
         """Drain the nodes with `reason`."""
-        _scontrol("update", f"NodeName={folded(nodes)}", "State=DRAIN", f"Reason={reason}")
+        self._scontrol("update", f"NodeName={folded(nodes)}", "State=DRAIN", f"Reason={reason}")
 
     def resume(self, nodes: Sequence[str]) -> None:
         """Resume the nodes, and wait until their daemons answer, at most `ANSWER_S`.
 
         Slurm takes a node for silent until the first answer after its resume.
         """
-        _scontrol("update", f"NodeName={folded(nodes)}", "State=RESUME")
+        self._scontrol("update", f"NodeName={folded(nodes)}", "State=RESUME")
         end = monotonic() + ANSWER_S
         with suppress(NodeError):  # they are resumed
-            while any("NOT_RESPONDING" in flags for flags in _flags(nodes).values()):
+            while any("NOT_RESPONDING" in flags for flags in self._flags(nodes).values()):
                 if monotonic() > end:
                     break
                 sleep(0.5)
@@ -180,7 +206,7 @@ class Slurm(ReservingScheduler):
         Raises:
             NodeError: UNEXPECTED: slurmctld refuses, or the names of nodes cannot be read.
         """
-        text = _scontrol("--oneliner", "show", "reservation")
+        text = self._scontrol("--oneliner", "show", "reservation")
         found: dict[str, list[str]] = {}
         for line in text.splitlines():
             words = (word.partition("=") for word in reversed(line.split()))
@@ -203,16 +229,16 @@ class Slurm(ReservingScheduler):
         """
         names = f"Nodes={folded(nodes)}"
         if name in self.reservations():
-            _scontrol("update", f"ReservationName={name}", names)
+            self._scontrol("update", f"ReservationName={name}", names)
             return
         window = ("StartTime=now", "Duration=infinite")
         flags = "Flags=IGNORE_JOBS,OVERLAP"
         create = ("create", "reservation", f"ReservationName={name}")
-        _scontrol(*create, names, f"Users={user}", *window, flags)
+        self._scontrol(*create, names, f"Users={user}", *window, flags)
 
     def delete_reservation(self, name: str) -> None:
         """Delete the reservation `name`."""
-        _scontrol("delete", f"ReservationName={name}")
+        self._scontrol("delete", f"ReservationName={name}")
 
     def missing_permission(self, node: str) -> str:
         """Return why this user may not drain `node`; empty if the user may. It changes nothing.
@@ -223,7 +249,7 @@ class Slurm(ReservingScheduler):
         settings = dict(
             (key.strip(), value.strip())
             for key, equals, value in (
-                line.partition("=") for line in _scontrol("show", "config").splitlines()
+                line.partition("=") for line in self._scontrol("show", "config").splitlines()
             )
             if equals
         )
@@ -236,6 +262,41 @@ class Slurm(ReservingScheduler):
         level = _admin_level(user)
         return "" if level in OPERATORS else f"{user} has the admin level {level!r}; {accepted}"
 
+    def _command(self, program: str, *arguments: str) -> list[str]:
+        """Return a command for the cluster of the queue, which need not be that of this host."""
+        return [*of_cluster(self.queue, program), *arguments]
+
+    def _squeue(self, form: str, *options: str) -> list[str]:
+        """Return a squeue for the jobs of this user, also those in partitions that are hidden."""
+        own = ("--noheader", "--all", f"--user={os.getuid()}")
+        return self._command("squeue", *own, *options, form)
+
+    def _by_node(self, nodes: Sequence[str], form: str) -> list[str]:
+        """Return a sinfo for nodes, also those in partitions that are hidden from this user."""
+        which = ("--noheader", "--all", "--Node", f"--nodes={folded(nodes)}")
+        return self._command("sinfo", *which, form)
+
+    def _flags(self, nodes: Sequence[str]) -> dict[str, dict[str, Use]]:
+        """Return the states of each node that sinfo lists, without a text that somebody typed."""
+        # The longest list of state flags has about 200 characters.
+        form = f"--Format=NodeList:{_NAME_WIDTH},StateComplete:512"
+        rows = (line.split() for line in _ask(*self._by_node(nodes, form)).splitlines())
+        return {row[0]: node_states("+".join(row[1:])) for row in rows if row}
+
+    def _scontrol(self, *arguments: str) -> str:
+        return _ask(*self._command("scontrol", *arguments))
+
+
+def _is_limit(code: int, message: str) -> bool:
+    """Return whether sbatch refuses because of the number of submitted jobs.
+
+    It prints the name of the limit (``AssocMaxSubmitJobLimit``, ``QOSMaxSubmitJobPerUserLimit``).
+    Those of the size of a job are final.
+    """
+    if named := _POLICY.findall(message):
+        return any("Submit" in name for name in named)
+    return _UNNAMED in message
+
 
 def _options(request: Request) -> list[str]:
     queue = request.queue
@@ -246,15 +307,12 @@ def _options(request: Request) -> list[str]:
         "time": request.clock,
         "output": shlex.quote(f"{request.log}"),
         "open-mode": "append",
-        "partition": queue.name,
-        "account": queue.account,
-        "reservation": queue.reservation,
     }
     options = [f"--{name}={value}" for name, value in values.items() if value]
     options += ["--no-requeue"]  # a job that is run again is a new attempt, which the kit starts
     options += _resources(request)
     options += ["--no-kill"] if request.independent and len(request.nodes) > 1 else []
-    return [*options, *queue.options]
+    return [*options, *queue_options(queue)]
 
 
 def _resources(request: Request) -> list[str]:
@@ -264,11 +322,6 @@ def _resources(request: Request) -> list[str]:
         return ["--exclusive", "--mem=0"]
     memory = f"{queue.memory_per_node // 2**20}M" if queue.memory_per_node else "0"
     return ["--ntasks-per-node=1", f"--cpus-per-task={request.cpus}", f"--mem={memory}"]
-
-
-def _squeue(form: str, *options: str) -> list[str]:
-    """Return a squeue for the jobs of this user, also those in partitions that are hidden."""
-    return ["squeue", "--noheader", "--all", f"--user={os.getuid()}", *options, form]
 
 
 def _listed(*command: str) -> dict[str, JobStatus]:
@@ -284,23 +337,6 @@ def _listed(*command: str) -> dict[str, JobStatus]:
     return {job: status_of_job(name, reason) for job, name, reason in rows}
 
 
-def _by_node(nodes: Sequence[str], form: str) -> list[str]:
-    """Return a sinfo for nodes, also those in partitions that are hidden from this user."""
-    return ["sinfo", "--noheader", "--all", "--Node", f"--nodes={folded(nodes)}", form]
-
-
-def _sinfo(nodes: Sequence[str], form: str) -> str:
-    return _ask(*_by_node(nodes, form))
-
-
-def _flags(nodes: Sequence[str]) -> dict[str, dict[str, Use]]:
-    """Return the states of each node that sinfo lists, without any text that somebody typed."""
-    # The longest list of state flags has about 200 characters.
-    printed = _sinfo(nodes, f"--Format=NodeList:{_NAME_WIDTH},StateComplete:512")
-    rows = (line.split() for line in printed.splitlines())
-    return {row[0]: node_states("+".join(row[1:])) for row in rows if row}
-
-
 def _admin_level(user: str) -> str:
     """Return the admin level of `user`; empty if the user is not in the accounting database.
 
@@ -314,10 +350,6 @@ def _admin_level(user: str) -> str:
     except NodeError as error:
         shown = f"`sacctmgr {' '.join(query)}` shows the admin level on a host of Slurm"
         raise NodeError(Outcome.UNKNOWN, f"{error.text}; {shown}") from None
-
-
-def _scontrol(*arguments: str) -> str:
-    return _ask("scontrol", *arguments)
 
 
 def _ask(*command: str) -> str:

@@ -123,7 +123,7 @@ class ScratchTarget:
         A mount stops no job. So it is made if the scheduler does not tell its reservations.
         """
         partition = self.site.partition
-        chosen = scheduler(partition.scheduler)
+        chosen = scheduler(partition.scheduler, partition.queue)
         if not isinstance(chosen, DrainingScheduler):
             return {}
         kept = kept_for_others(chosen, self.names, partition.queue.reservation)

@@ -7,11 +7,13 @@ constraint, and the node is not drained.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
 from proofmark.machine.bmc.bmc_model import AttributeSpec, FirmwareState, Host
 from proofmark.machine.controller_tools import ask_tool
+from proofmark.machine.slurm_jobs import of_cluster, queue_options
 from proofmark.site.firmware import Settings
 
 _WIDTH = 1024
@@ -26,13 +28,14 @@ class KnlGeneric(BackEnd):
     reads_current_values = True
 
     def __init__(self, context: BackEndContext) -> None:
-        self._timeout_s = context.firmware.timeout_s
+        self._timeout_s, self._queue = context.firmware.timeout_s, context.queue
 
     def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Return the active and the available features."""
         # Not the output of scontrol: the reason of a drain can have words such as ActiveFeatures=x.
         form = f"--Format=Features:{_WIDTH},Features_Act:{_WIDTH}"
-        line = self._run("sinfo", "--noheader", "--all", "--Node", f"--nodes={host.node}", form)
+        which = ("--noheader", "--all", "--Node", f"--nodes={host.node}")
+        line = self._run(*of_cluster(self._queue, "sinfo"), *which, form)
         available, active = _features(line[:_WIDTH]), _features(line[_WIDTH : 2 * _WIDTH])
         offers = {name: AttributeSpec(values=(True,)) for name in available}
         return FirmwareState(only(dict.fromkeys(active, True), wanted), offers=offers)
@@ -46,11 +49,17 @@ class KnlGeneric(BackEnd):
         """Do nothing: Slurm sets the mode when the job starts."""
 
     def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
-        """Submit an empty job whose constraint is the features of `wanted`."""
+        """Submit an empty job to the queue, whose constraint is the features of `wanted`.
+
+        Of an option that is given twice sbatch takes the last.
+        """
         constraint = "&".join(wanted)
-        submission = ["sbatch", "--parsable", "--exclusive", "--time=5", "--output=/dev/null"]
+        own = ["--exclusive", "--time=5", "--output=/dev/null"]
         name = ["--job-name=proofmark-mode", f"--nodelist={host.node}"]
-        self._run(*submission, *name, f"--constraint={constraint}", "--wrap=:")
+        where = queue_options(self._queue)
+        words = [word for line in where for word in shlex.split(line, comments=True)]
+        request = [*own, *name, f"--constraint={constraint}", "--wrap=:"]
+        self._run("sbatch", "--parsable", *words, *request)
 
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
         """Return the active features."""
