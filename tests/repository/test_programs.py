@@ -55,7 +55,7 @@ HOME = "common/home.sh"
 """It runs on the controller only."""
 NO_PROGRAMS = {
     *("adopt", "baseline", "cases", "claims", "contract", "explain", "export", "fabric"),
-    *("a", "add", "commit", "fetch", "x"),
+    *("a", "add", "commit", "fetch", "ticks", "x"),
     *("arch", "cache", "external", "ior", "local", "lock", "other", "sources"),
     *(
         "gate",
