@@ -63,9 +63,7 @@ class OpenPbs:
             (self.home / name).mkdir()
             (self.home / name).chmod(mode)
         # pbs_habitat makes the data service and the queue.
-        (self.home / "pbs_environment").write_text(
-            f"PATH={self.prefix}/bin:/usr/local/bin:/usr/bin:/bin\n"
-        )
+        (self.home / "pbs_environment").write_text("PATH=/bin:/usr/bin\n")
         for name in ("sched_config", "dedicated", "holidays", "resource_group"):
             target = "dedicated_time" if name == "dedicated" else name
             shutil.copy(self.prefix / f"etc/pbs_{name}", self.home / "sched_priv" / target)
@@ -150,6 +148,10 @@ class OpenPbs:
             'sed "s|^PBS_HOME=.*|PBS_HOME=$home|" ../pbs.conf >pbs.conf',
             "cp ../pbs_environment pbs_environment && rm -f mom_priv/mom.lock",
             f"printf '$clienthost {HEAD}\\n$usecp *:/ /\\n' >mom_priv/config",
+            # As pbs_postinstall does, in the mounts of this node: a job is a login shell.
+            "mkdir -p profile.d && cp -R /etc/profile.d/. profile.d",
+            f"echo 'PATH=$PATH:{self.prefix}/bin' >profile.d/pbs.sh",
+            "mount --bind profile.d /etc/profile.d",
             f'PBS_CONF_FILE="$home/pbs.conf" exec {exe}/sbin/pbs_mom -N',
         )
         return "{ " + " && ".join(steps) + "; }"
