@@ -187,7 +187,7 @@ def test_a_change_that_unlocks_an_attribute_is_accepted() -> None:
 def test_values_get_the_types_of_the_registry() -> None:
     kinds = {"i": "Integer", "b": "Boolean", "e": "Enumeration"}
     offers = {name: AttributeSpec(kind=kind) for name, kind in kinds.items()}
-    given = {"i": "72", "b": "true", "e": 25, "unknown": "72"}
+    given: dict[str, Any] = {"i": "72", "b": "true", "e": 25, "unknown": "72"}
     assert typed(given, offers) == {"i": 72, "b": True, "e": "25", "unknown": "72"}
     assert typed({"i": "many"}, offers) == {"i": "many"}
     assert typed({"i": "72"}, None) == {"i": "72"}
