@@ -69,8 +69,14 @@ def _back_end(site: Site) -> None:
 
 
 def _bmc_addresses(site: Site) -> None:
-    if firmware := site.partition.firmware:
-        hosts_of(site, firmware)
+    firmware = site.partition.firmware
+    if firmware is None:
+        return
+    try:
+        BACK_ENDS.get(firmware.back_end)
+    except BadInput:
+        return  # `_back_end` reports it
+    hosts_of(site, firmware)
 
 
 def _authorities(site: Site) -> None:

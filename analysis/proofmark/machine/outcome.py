@@ -71,11 +71,12 @@ class NodeError(OutsideError):
 
     Attributes:
         text: one printable line of at most `LONGEST_TEXT` characters.
+        refused: whether the other side answered that it has not executed the request.
     """
 
-    def __init__(self, outcome: Outcome, text: str) -> None:
+    def __init__(self, outcome: Outcome, text: str, *, refused: bool = False) -> None:
         line = one_line(text)
         if len(line) > LONGEST_TEXT:
             line = f"{line[: LONGEST_TEXT - 1]}…"
-        self.outcome, self.text = outcome, line
+        self.outcome, self.text, self.refused = outcome, line, refused
         super().__init__(f"{outcome}: {line}")

@@ -67,6 +67,11 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
         "partition.environment: found 'lokal', did you mean 'local'?; accepted: a64fx",
         "tachyon2",
     ),
+    "one-system-of-two-nodes": (
+        add(f"{REDFISH}bmc: blade}}\n"),
+        "partition.firmware.bmc: found the BMC blade for ",
+        "a system for each node",
+    ),
     "folder-of-no-environment": (
         {"environment: .*": "environment: common"},
         "partition.environment: found 'common'; accepted: a64fx",

@@ -77,10 +77,6 @@ class Response:
     retry_after: float = 0.0
 
 
-class StatusError(NodeError):
-    """The BMC answered, and the status is not accepted: the request was not executed."""
-
-
 class ConnectionPool:
     """The connections to the BMCs of a site.
 
@@ -183,8 +179,8 @@ class RedfishConnection:
         connection failed, but not after the time limit of the operation.
 
         Raises:
-            StatusError: the status of the response is not in `accept`.
-            NodeError: there is no response, or the BMC is busy.
+            NodeError: there is no response, the BMC is busy, or its status is not in `accept`; only
+                then the error is `refused`.
         """
         body = None if content is None else serialized(content)
         for left in reversed(range(self._settings.max_attempts)):
@@ -258,7 +254,8 @@ class RedfishConnection:
         if status not in accept:
             message = self._settings.credentials.hide(messages_of(body) + self._hint(headers))
             outcome = Outcome.DENIED if status in (401, 403) else Outcome.UNEXPECTED
-            raise StatusError(outcome, f"{method} {path}: {status}: {message}")
+            text = f"{method} {path}: {status}: {message}"
+            raise NodeError(outcome, text, refused=True)
         return Response(
             status,
             headers.get("etag", ""),

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from proofmark.common.errors import nearest
-from proofmark.machine.bmc.client import RedfishConnection, StatusError
+from proofmark.machine.bmc.client import RedfishConnection
 from proofmark.machine.bmc.json_body import Part
 from proofmark.machine.bmc.tasks import Waits, await_task, monitor_of
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
@@ -97,21 +97,24 @@ def restart(bmc: RedfishConnection, system: str, way: ResetWay, waits: Waits) ->
     A reset type that the BMC refuses is followed by the next one that it lists.
 
     Raises:
-        StatusError: the BMC refused each reset type, and the host is as before.
-        NodeError: there was no answer, or the host did not switch off or on in time.
+        NodeError: the BMC refused each reset type (`refused`), there was no answer, or the host did
+            not switch off or on in time.
     """
     if way.kinds:
         try:
             _first_accepted(bmc, way.target, way.kinds, waits)
-        except StatusError as error:
+        except NodeError as error:
             tried = f"tried {', '.join(way.kinds)}; firmware.reset_type names another one"
-            raise StatusError(error.outcome, f"{error.text} ({tried})") from None
+            text = f"{error.text} ({tried})" if error.refused else error.text
+            raise NodeError(error.outcome, text, refused=error.refused) from None
         return
-    refusal: StatusError | None = None
+    refusal: NodeError | None = None
     for kind in way.off:
         try:
             _first_accepted(bmc, way.target, (kind,), waits)
-        except StatusError as error:
+        except NodeError as error:
+            if not error.refused:
+                raise
             refusal = error
             continue
         refusal = None
@@ -135,7 +138,7 @@ def switch_on(bmc: RedfishConnection, way: ResetWay, waits: Waits) -> None:
         try:
             _first_accepted(bmc, way.target, way.on, waits)
         except NodeError as error:
-            repeated = isinstance(error, StatusError) or error.outcome in TEMPORARY
+            repeated = error.refused or error.outcome in TEMPORARY
             if not repeated or time.monotonic() > end:
                 text = f"the host is off and was not switched on: {error.text}"
                 raise NodeError(Outcome.NO_RETURN, text) from None
@@ -150,15 +153,16 @@ def _first_accepted(
     """Send the first of `kinds` that the BMC accepts, and that its task does not fail.
 
     Raises:
-        StatusError: it refuses the last one.
+        NodeError: it refuses the last one, or there was no answer.
     """
     for number, kind in enumerate(kinds, 1):
         try:
             response = bmc.request("POST", target, {"ResetType": kind}, accept=(200, 202, 204))
             if monitor := monitor_of(response):
                 _await_reset(bmc, monitor, waits)
-        except StatusError as error:
-            if number == len(kinds) or error.outcome is Outcome.DENIED:
+        except NodeError as error:
+            last = number == len(kinds) or error.outcome is Outcome.DENIED
+            if last or not error.refused:
                 raise
         else:
             return
@@ -170,7 +174,7 @@ def _await_reset(bmc: RedfishConnection, monitor: str, waits: Waits) -> None:
         await_task(bmc, monitor, waits, lambda: False)
     except NodeError as error:
         if error.outcome is Outcome.NOT_APPLIED:
-            raise StatusError(Outcome.UNEXPECTED, error.text) from None
+            raise NodeError(Outcome.UNEXPECTED, error.text, refused=True) from None
 
 
 def _is_off(bmc: RedfishConnection, system: str, waits: Waits) -> bool:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from proofmark.machine.bmc.client import RedfishConnection, Response, StatusError, messages_of
+from proofmark.machine.bmc.client import RedfishConnection, Response, messages_of
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
 
 ACCEPTED = 202
@@ -60,9 +60,9 @@ def await_task(
         state, said, pause = "", "", 0.0
         try:
             response = bmc.request("GET", monitor, accept=(ACCEPTED, *ENDED))
-        except StatusError as error:
-            raise NodeError(Outcome.NOT_APPLIED, f"the task failed: {error.text}") from None
         except NodeError as error:
+            if error.refused:
+                raise NodeError(Outcome.NOT_APPLIED, f"the task failed: {error.text}") from None
             if error.outcome not in TEMPORARY:
                 raise
             said = error.text

@@ -23,7 +23,6 @@ from proofmark.machine.bmc.bmc_model import (
     to_change,
     typed,
 )
-from proofmark.machine.bmc.client import StatusError
 from proofmark.machine.modes.refusals import refuse_foreign, refuse_replaced, serials_of
 from proofmark.machine.modes.target_mode import TargetMode
 from proofmark.machine.modes.verification import Observation, read_observation
@@ -284,7 +283,7 @@ class ModeTransition:
         except NodeError as error:
             task = self.back_end.outstanding(host)
             refused = error.outcome in (Outcome.REFUSED, Outcome.DENIED, Outcome.FOREIGN_PENDING)
-            if task or refused or isinstance(error, StatusError):
+            if task or refused or error.refused:
                 journal.result("stage", task=task)
             raise  # without a result the BMC may still execute it
         journal.result("stage")
@@ -325,7 +324,7 @@ class ModeTransition:
             # Without a response the BMC may have executed the request: the wait below shows it.
             if error.outcome not in (Outcome.NO_ANSWER, Outcome.UNREACHABLE):
                 journal.result("reset", void=True)
-                if isinstance(error, StatusError):
+                if error.refused:
                     self._withdraw(host, target, state.current, journal)
                 raise
         else:

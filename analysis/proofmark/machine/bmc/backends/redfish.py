@@ -35,7 +35,6 @@ from proofmark.machine.bmc.client import (
     ConnectionSettings,
     RedfishConnection,
     Response,
-    StatusError,
 )
 from proofmark.machine.bmc.config_jobs import ConfigJobs
 from proofmark.machine.bmc.etags import Etags, conditions
@@ -287,7 +286,7 @@ class Redfish(BackEnd):
         problem = (
             f"status {response.status} to each form of its ETag; nothing was changed meanwhile"
         )
-        raise StatusError(Outcome.UNEXPECTED, f"{path}: {problem}")
+        raise NodeError(Outcome.UNEXPECTED, f"{path}: {problem}", refused=True)
 
     def _new_etags(self, bmc: RedfishConnection, state: FirmwareState, wanted: Settings) -> Etags:
         """Return the present ETags of the settings, if no other client has changed them.
