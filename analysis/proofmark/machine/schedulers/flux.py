@@ -17,7 +17,13 @@ from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import hostlist, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.flux_listing import FluxNodes
-from proofmark.machine.scheduler import Request, Scheduler, SchedulerError, SchedulerUnavailable
+from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
+    Request,
+    Scheduler,
+    SchedulerError,
+    SchedulerUnavailable,
+)
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
 
@@ -128,10 +134,7 @@ class Flux(Scheduler):
             return _listed(_jobs(_FIELDS, job)).get(job)
         except SchedulerError as error:
             # flux jobs: "JobID f123 unknown". Flux has removed it, or lost it in a restart.
-            unknown = any(word in str(error) for word in ("unknown", "No such file"))
-            return (
-                JobStatus(State.VANISHED, "the scheduler no longer lists it") if unknown else None
-            )
+            return NO_SUCH_JOB if f"JobID {job} unknown" in str(error) else None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; one that has ended, or that Flux does not know any more, is no error."""
