@@ -36,7 +36,7 @@ class FluxNodes(NodeListing):
             words = _HOSTS.findall(",".join(execution["nodelist"]))
             hosts = [host for word in words for host in unfold([word])]
             of_host = dict(zip(hosts, (kinds[rank] for rank in sorted(kinds)), strict=True))
-        except (TypeError, ValueError, LookupError) as error:
+        except (AttributeError, TypeError, ValueError, LookupError) as error:
             raise no_listing(self.source, f"not R of RFC 20: {error!r}") from None
         queues = _queues(ask)
         return [

@@ -149,6 +149,7 @@ class TestLsf:
 
 
 BROKEN: Mapping[str, Callable[[str], Mapping[str, str]]] = {
+    "flux": lambda text: {"flux resource R --states=all": text},
     "slurm": lambda text: {NODE: text},
     "pbs": lambda text: {"pbsnodes -a -F json": text},
     "sge": lambda text: {"qconf -sel": "n1\n", "qhost -q -xml": text},

@@ -134,13 +134,13 @@ class Slurm(ReservingScheduler):
         options = ("--noheader", "--all", "--states=all", f"--jobs={job}", _FIELDS)
         forgotten = False
         try:
-            if status := _listed(*self._command("squeue", *options)).get(job):
+            if status := _listed(*self._in_clusters("squeue", *options)).get(job):
                 return status
         except SchedulerError as error:
             forgotten = _NO_JOB in str(error)
         options = ("--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State")
         try:
-            words = ask_scheduler(*self._command("sacct", *options)).split()
+            words = ask_scheduler(*self._in_clusters("sacct", *options)).split()
         except (SchedulerError, SchedulerUnavailable, BadInput):
             words = []  # the site has no accounting
         if words:
@@ -149,7 +149,7 @@ class Slurm(ReservingScheduler):
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; a job that has ended is no error."""
-        command = self._command("scancel", "--quiet", *ids)
+        command = self._in_clusters("scancel", "--quiet", *ids)
         ask_scheduler(*command, unavailable=_UNAVAILABLE)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
@@ -262,19 +262,19 @@ class Slurm(ReservingScheduler):
         level = _admin_level(user)
         return "" if level in OPERATORS else f"{user} has the admin level {level!r}; {accepted}"
 
-    def _command(self, program: str, *arguments: str) -> list[str]:
+    def _in_clusters(self, program: str, *arguments: str) -> list[str]:
         """Return a command for the cluster of the queue, which need not be that of this host."""
         return [*of_cluster(self.queue, program), *arguments]
 
     def _squeue(self, form: str, *options: str) -> list[str]:
         """Return a squeue for the jobs of this user, also those in partitions that are hidden."""
         own = ("--noheader", "--all", f"--user={os.getuid()}")
-        return self._command("squeue", *own, *options, form)
+        return self._in_clusters("squeue", *own, *options, form)
 
     def _by_node(self, nodes: Sequence[str], form: str) -> list[str]:
         """Return a sinfo for nodes, also those in partitions that are hidden from this user."""
         which = ("--noheader", "--all", "--Node", f"--nodes={folded(nodes)}")
-        return self._command("sinfo", *which, form)
+        return self._in_clusters("sinfo", *which, form)
 
     def _flags(self, nodes: Sequence[str]) -> dict[str, dict[str, Use]]:
         """Return the states of each node that sinfo lists, without a text that somebody typed."""
@@ -284,7 +284,7 @@ class Slurm(ReservingScheduler):
         return {row[0]: node_states("+".join(row[1:])) for row in rows if row}
 
     def _scontrol(self, *arguments: str) -> str:
-        return _ask(*self._command("scontrol", *arguments))
+        return _ask(*self._in_clusters("scontrol", *arguments))
 
 
 def _is_limit(code: int, message: str) -> bool:
