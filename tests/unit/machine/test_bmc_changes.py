@@ -72,6 +72,7 @@ class TestResets:
         assert outcome(site.rollout().restore())[0] == "OK"
         assert (site.settings("n1"), site.slurm.drained) == (BEFORE, {})
 
+    @pytest.mark.fault("bmc-no-reset")
     @pytest.mark.parametrize(
         ("fault", "facts", "said"),
         [
@@ -131,6 +132,7 @@ class TestTasks:
         assert outcome(site.rollout().restore())[0] == "OK"
         assert (site.settings("n1"), machine(site).pending) == (BEFORE, {})
 
+    @pytest.mark.fault("bmc-task-fails")
     def test_the_message_of_a_task_that_fails(self, make_site: MakeSite) -> None:
         site = make_site("task-fails")
         result, text = enter(site)
@@ -150,6 +152,7 @@ class TestTasks:
 
 
 class TestProof:
+    @pytest.mark.fault("bmc-values-before-boot")
     def test_values_before_the_boot_prove_nothing(self, make_site: MakeSite) -> None:
         site = make_site("early-stuck")
         limits: dict[str, Any] = {"reset_timeout_s": 0.2}
