@@ -80,7 +80,7 @@ show)
     [ "$2" = config ] || { echo "what? $*" >&2; exit 1; }
     echo "Configuration data as of 2026-11-01T08:00:00"
     echo "AccountingStorageType   = accounting_storage/none"
-    echo "SlurmUser               = slurm(64030)" ;;
+    echo "SlurmUser               = $(id -un)($(id -u))" ;;
 create) echo "$3 $4 $5 Flags=IGNORE_JOBS,OVERLAP State=ACTIVE" >>"$folder.reservations" ;;
 delete)
     sed -i "/^$2 /d" "$folder.reservations" ;;
