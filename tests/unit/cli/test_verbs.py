@@ -115,7 +115,8 @@ def problems(row: Row, code: int, printed: str, names: dict[str, str]) -> list[s
         if seen[0] in "+!":
             good = Path(seen[1:]).exists() == (seen[0] == "+")
         elif is_content:
-            good = bool(re.search(pattern, Path(path).read_text(), re.MULTILINE))
+            content = Path(path).read_text() if Path(path).exists() else ""
+            good = bool(re.search(pattern, content, re.MULTILINE))
         else:
             good = bool(re.search(seen, printed, re.MULTILINE))
         found += [] if good else [f"not seen: {seen}"]
