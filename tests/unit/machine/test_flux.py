@@ -66,6 +66,7 @@ def test_an_instance_that_starts_or_stops_is_asked_again(
         (ENDED, "f23|CD|16|", False),
         (UNKNOWN, "", False),
         ("flux-cancel: ERROR: ƒ23: guests can only cancel their own jobs", "f23|R|16|", True),
+        ("flux-cancel: ERROR: ƒ23: guests can only cancel their own jobs", "f9|R|16|", True),
     ],
 )
 def test_only_a_job_that_still_runs_cannot_be_cancelled(

@@ -143,7 +143,7 @@ class Flux(Scheduler):
                 ask_scheduler("flux", "cancel", job, unavailable=_UNAVAILABLE)
             except SchedulerError:
                 status = self.ended(job)
-                if status is not None and status.state in _ACTIVE:
+                if status is None or status.state in _ACTIVE:
                     raise
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
@@ -183,7 +183,7 @@ class Flux(Scheduler):
 
 
 def _drain_reasons() -> dict[str, str]:
-    """Return ``drained`` and the reason of each drained node; nothing if Flux does not tell them.
+    """Return ``drained`` and the reason of each drained node; nothing if Flux does not list them.
 
     A reason is any text; it is the last field.
     """
