@@ -70,6 +70,8 @@ LSF = {
 }
 CONFLICTS = {"-hostfile": ("-m", "-n", "-R", "-ext", "-nnodes"), "-alloc_flags": ("-x", "-n")}
 """Command reference of LSF, bsub: "Conflicting options"."""
+FLUX_ENDED = ("CD", "F", "CA", "TO")
+"""flux-jobs(1), JOB STATUS: the abbreviations of inactive jobs."""
 FLUX_BATCH = {
     "--job-name": r"\S+",
     "--nodes": r"[1-9]\d*",
@@ -308,8 +310,10 @@ def flux(verb: str, *arguments: str) -> int:
     if verb == "jobs" and arguments[:2] == ("--no-header", "--count=0"):
         return flux_jobs(*arguments[2:])
     if verb == "cancel" and len(arguments) == 1:
-        if jobs().get(arguments[0], {}).get("status_abbrev") in (None, "CD", "F", "CA", "TO"):
-            print(f"flux-cancel: ERROR: {arguments[0]}: job is inactive", file=sys.stderr)
+        job = jobs().get(arguments[0])
+        if job is None or job["status_abbrev"] in FLUX_ENDED:
+            why = "unknown job id" if job is None else "job is inactive"
+            print(f"flux-cancel: ERROR: {arguments[0]}: {why}", file=sys.stderr)
             return 1
         return 0
     listed = "list --no-header --states=free,allocated,down --format={state}|{nodelist}"
@@ -338,11 +342,12 @@ def flux_batch(text: str) -> int:
 
 def flux_jobs(*arguments: str) -> int:
     form, rest = arguments[0].removeprefix("--format="), arguments[1:]
-    ended = ("CD", "F", "CA", "TO")
+    if len(rest) == 1 and not rest[0].startswith("-") and rest[0] not in jobs():
+        print(f"JobID {rest[0]} unknown", file=sys.stderr)
+        return 1
     for job, fields in jobs().items():
-        if rest == ("-a",) or (
-            rest == (f"--name={fields['name']}",) and fields["status_abbrev"] not in ended
-        ):
+        active = fields["status_abbrev"] not in FLUX_ENDED
+        if rest in (("-a",), (job,)) or (rest == (f"--name={fields['name']}",) and active):
             line = form
             values = {"urgency": 16, "exception.type": "", "id.f58plain": job, **fields}
             for key, value in values.items():

@@ -514,7 +514,7 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         ("pjsub", pjm_job("EXT", PC="20"), "lost a node: EXT PJM code 20", False),
         ("pjsub", pjm_job("ERR"), "held: ERR, given up after 0 s", True),
         ("loadleveler", None, "vanished: the scheduler no longer lists it", False),
-        ("flux", None, "the scheduler does not answer: it does not say whether it has", False),
+        ("flux", None, "vanished: the scheduler no longer lists it", False),
         ("pjsub", None, "the scheduler does not answer: it does not say whether it has", False),
     ],
 )
