@@ -20,6 +20,7 @@ from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.unread import unread_lines
 from proofmark.site.run_variables import MPIS_OF_LAUNCHER, doubtful
+from proofmark.site.tried import untried
 from proofmark.software.provider import check_provider
 
 
@@ -65,9 +66,11 @@ RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
 
 
 def doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:
-    """Yield a warning for each run-time variable that is not known, or of another MPI."""
+    """Yield a warning for each back end that never ran, and for each doubtful run-time variable."""
     launch = site.partition.launch
     name = site.partition_name
+    for key, back_end in untried(site.partition).items():
+        yield f"warning: {name}: partition.{key}: {back_end!r} never ran with the real thing"
     yield from (f"warning: {name}: partition.launch: {each}" for each in launch.doubts())
     for name, case in benchmarks.cases.items():
         for each in doubtful(case.environment, MPIS_OF_LAUNCHER.get(launch.launcher, ())):

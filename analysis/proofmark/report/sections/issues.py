@@ -19,6 +19,8 @@ from proofmark.report.sections.figure_tables import figure_cell, median_text, ve
 from proofmark.report.sections.output_links import output_links
 from proofmark.report.words import count
 from proofmark.runs.progress import StepState
+from proofmark.site.partition import Partition
+from proofmark.site.tried import untried
 
 NOT_RUN = {
     "waiting": N_("never started"),
@@ -65,8 +67,17 @@ def observations(run_data: RunData) -> Iterator[Section]:
         *_disturbances(run_data),
         *_no_provenance(run_data),
     ]
+    if text := never_ran(run_data.site.partition):
+        blocks.append(Block(paragraphs=(text,)))
     if blocks:
         yield Section("observations", _("Observations"), tuple(blocks))
+
+
+def never_ran(partition: Partition) -> str:
+    """Return which back ends of `partition` never ran with the real thing; empty if all did."""
+    names = ", ".join(f"{key}: {name}" for key, name in untried(partition).items())
+    text = _("Parts of the kit that never ran with the real thing: {names}")
+    return text.format(names=names) if names else ""
 
 
 def _failures(run_data: RunData) -> Iterator[Block]:

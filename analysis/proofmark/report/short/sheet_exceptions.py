@@ -11,6 +11,7 @@ from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.records.columns import EMULATED
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import disagreements
+from proofmark.report.sections.issues import never_ran
 from proofmark.report.sections.next_steps import other_next_steps
 from proofmark.report.sections.remedies import of_node
 from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
@@ -86,6 +87,8 @@ def _stand_ins(run_data: RunData) -> Iterator[Row]:
     virtual = [facts.hostname for facts in run_data.facts if facts.virtual]
     if virtual:
         yield NOTE, _("Virtual nodes: another machine decides on their speed"), folded(virtual)
+    if text := never_ran(partition):
+        yield NOTE, text, ""
     if assumed := run_data.run.plan.assumed:
         text = _("Facts of the hardware without a source: {keys}")
         yield NOTE, text.format(keys=", ".join(assumed)), ""
