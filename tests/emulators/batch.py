@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""Emulates commands of PBS Pro, LoadLeveler, LSF, Flux and pjsub, with their output formats.
+"""Emulates commands of PBS Pro and Flux, with their output formats.
 
-The program is called by the name of a command. In the folder ``FAKE_BATCH`` the file ``jobs.json``
-contains the jobs of the queue, and ``refuse`` a message with which each command fails. Each call is
-appended to ``calls``. An option, directive or value that the real command does not accept causes
-its usage message, exit code 2.
+The program is called by the name of a command; frame.py says which files it reads. An option,
+directive or value that the real command does not accept causes its usage message, exit code 2.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import sys
 from pathlib import Path
 
-FOLDER = Path(os.environ["FAKE_BATCH"])
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.emulators.frame import FOLDER, jobs, run
+
 CLOCK = r"\d\d+:[0-5]\d:[0-5]\d"
 PBS_LINE = 4095
 """qsub of PBS Pro 14 to 19 reads this number of characters of a line."""
@@ -31,45 +30,6 @@ PBS = {
     "-q": r"\w+(@\w+)?",
     "-A": r"\S+",
 }
-LOADLEVELER = {
-    "job_name": r"\S+",
-    "job_type": r"serial|parallel|bluegene",
-    "task_geometry": r"\{\(\d+(,\d+)*\)( \(\d+(,\d+)*\))*\}",
-    "network.MPI": r"(sn_single|sn_all|en\d|ml\d),(shared|not_shared),(ip|us|IP|US)",
-    "rset": r"rset_(mcm_affinity|consumable_cpus|user_defined)",
-    "mcm_affinity_options": r"mcm_(distribute|accumulate),mcm_mem_(none|pref|req),"
-    r"mcm_sni_(none|pref|req)",
-    "task_affinity": r"(cpu|core)\(\d+\)",
-    "resources": r"ConsumableCpus\(\d+\)( ConsumableMemory\(\d+ (kb|mb|gb)\))?",
-    "requirements": r'\(Machine == \{"[\w.-]+"( "[\w.-]+")*\}\)',
-    "node_usage": r"shared|not_shared|slice_not_shared",
-    "wall_clock_limit": CLOCK,
-    "output": r"/\S.*",
-    "error": r"/\S.*",
-    "restart": r"yes|no",
-    "class": r"\w+",
-    "account_no": r"\S+",
-    "ll_res_id": r"\S+",
-    "queue": "",
-}
-PARALLEL = ("task_geometry", "network.MPI")
-"""Keywords that a serial job must not have."""
-LSF = {
-    "-J": r"[A-Za-z]\S*",
-    "-W": r"\d+",
-    "-o": r"/\S+|'/[^']+'",
-    "-q": r"\w+",
-    "-P": r"\S+",
-    "-U": r"\S+",
-    "-hostfile": r"/\S+|'/[^']+'",
-    "-nnodes": r"[1-9]\d*",
-    "-alloc_flags": r"\w+|'[\w ]+'",
-    "-m": r'"[\w.-]+( [\w.-]+)*"',
-    "-x": "",
-    "-rn": "",
-}
-CONFLICTS = {"-hostfile": ("-m", "-n", "-R", "-ext", "-nnodes"), "-alloc_flags": ("-x", "-n")}
-"""Command reference of LSF, bsub: "Conflicting options"."""
 FLUX_ENDED = ("CD", "F", "CA", "TO")
 """flux-jobs(1), JOB STATUS: the abbreviations of inactive jobs."""
 FLUX_BATCH = {
@@ -86,26 +46,11 @@ FLUX_BATCH = {
     "--queue": r"\w+",
     "--bank": r"\S+",
 }
-PJM = {
-    "-N": r"[A-Za-z]\S{0,62}",
-    "-L": r'"node=[1-9]\d*(:noncont|:mesh|:torus)?(,elapse=\d+:\d\d:\d\d)?(,rscgrp=[\w-]+)?"',
-    "--mpi": r'"(max-proc-per-node|proc)=[1-9]\d*"',
-    "-o": r"/\S+|'/[^']+'",
-    "-g": r"\w+",
-    "-j": "",
-    "--norestart": "",
-}
 
 
 def usage(command: str, words: str) -> int:
     print(f"usage: {command}: {words}", file=sys.stderr)
     return 2
-
-
-def jobs() -> dict[str, dict[str, object]]:
-    path = FOLDER / "jobs.json"
-    queue: dict[str, dict[str, object]] = json.loads(path.read_text()) if path.exists() else {}
-    return queue
 
 
 def first_invalid(lines: list[str], accepted: dict[str, str]) -> str:
@@ -202,108 +147,6 @@ def pbsnodes(*arguments: str) -> int:
     return 0
 
 
-def llsubmit(script: str) -> int:
-    text = re.sub(r" \\\n# +", " ", Path(script).read_text())  # continued statements
-    lines = [line.removeprefix("# @ ") for line in text.splitlines()[1:]]
-    directives = lines[: lines.index("queue") + 1]
-    invalid = first_invalid(directives, LOADLEVELER)
-    if "job_type = serial" in directives:
-        invalid = invalid or next((line for line in directives if line.startswith(PARALLEL)), "")
-    if invalid:
-        print(f"llsubmit: 2512-051 This job has not been submitted: {invalid}", file=sys.stderr)
-        return 1
-    print("INFO: Project: pr00ab")
-    print('llsubmit: The job "srv24ib.840220" has been submitted.')
-    return 0
-
-
-def llq(*arguments: str) -> int:
-    if arguments[-4:] != ("-r", "%id", "%st", "%jn"):
-        return usage("llq", " ".join(arguments))
-    asked = arguments[:-4]
-    listed = {job: fields for job, fields in jobs().items() if asked[0] == "-u" or job in asked}
-    for job, fields in listed.items():
-        print(f"{job}.0!{fields['state']}!{fields['name']}")
-    if not listed:
-        print("llq: There is currently no job status to report.")
-    return 0
-
-
-def llcancel(*ids: str) -> int:
-    for job in ids:
-        print(f'llcancel: Cancel command has been sent to the central manager for "{job}".')
-    return 0
-
-
-def llstatus(*arguments: str) -> int:
-    if arguments != ("-r", "%n", "%sta"):
-        return usage("llstatus", " ".join(arguments))
-    print("p595-01.kisti!Idle\np595-02.kisti!Run\np595-03.kisti!Down")
-    return 0
-
-
-def bsub(*arguments: str) -> int:
-    if arguments:
-        return usage("bsub", " ".join(arguments))  # without < the directives are not read
-    lines = [line for line in sys.stdin.read().splitlines() if line.startswith("#BSUB")]
-    options = [line.removeprefix("#BSUB ") for line in lines]
-    flags = [option.split()[0] for option in options]
-    invalid = first_invalid(options, LSF)
-    for flag in flags:
-        invalid = invalid or next((each for each in CONFLICTS.get(flag, ()) if each in flags), "")
-    if invalid:
-        print(f"{invalid}: Illegal option. Job not submitted.", file=sys.stderr)
-        return 255
-    print("Job <771> is submitted to queue <normal>.")
-    return 0
-
-
-def bjobs(*arguments: str) -> int:
-    if arguments[:2] != ("-json", "-o") or len(arguments) < 3:
-        return usage("bjobs", " ".join(arguments))
-    keys, rest = arguments[2].split(), list(arguments[3:])
-    known = {"jobid", "stat", "job_name", "exit_reason", "pend_reason"}
-    if not set(keys) <= known:
-        return usage("bjobs", arguments[2])
-    shown = {job: fields for job, fields in jobs().items() if fields["STAT"] != "DONE"}
-    if rest[:1] == ["-a"]:
-        shown, rest = jobs(), rest[1:]
-    if rest[:1] == ["-J"]:
-        shown = {job: fields for job, fields in shown.items() if fields["JOB_NAME"] == rest[1]}
-        rest = []
-        if not shown:
-            print("Job is not found", file=sys.stderr)
-            return 255
-    asked = rest or list(shown)
-    records = [
-        {key.upper(): {"JOBID": job, **shown[job]}.get(key.upper(), "") for key in keys}
-        if job in shown
-        else {"JOBID": job, "ERROR": f"Job <{job}> is not found"}
-        for job in asked
-    ]
-    print(json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": records}))
-    return 255 if set(asked) - shown.keys() else 0
-
-
-def bkill(*ids: str) -> int:
-    for job in ids:
-        if job not in jobs():
-            print(f"Job <{job}>: No matching job found", file=sys.stderr)
-    return 255 if set(ids) - set(jobs()) else 0
-
-
-def bhosts(*arguments: str) -> int:
-    if arguments != ("-X", "-w"):
-        return usage("bhosts", " ".join(arguments))
-    print("HOST_NAME STATUS JL/U MAX NJOBS RUN SSUSP USUSP RSV")
-    for name, status, used in (
-        *(("n1", "ok", 0), ("n2", "ok", 4), ("n3", "closed_Excl", 4)),
-        *(("n4", "closed_Adm", 0), ("n5", "unavail", 0)),
-    ):
-        print(f"{name} {status} - 4 {used} {used} 0 0 0")
-    return 0
-
-
 def flux(verb: str, *arguments: str) -> int:
     if verb == "batch" and len(arguments) == 1:
         return flux_batch(Path(arguments[0]).read_text())
@@ -356,47 +199,6 @@ def flux_jobs(*arguments: str) -> int:
     return 0
 
 
-def pjsub(script: str) -> int:
-    lines = Path(script).read_text().splitlines()
-    directives = [line.removeprefix("#PJM ") for line in lines if line.startswith("#PJM")]
-    if invalid := first_invalid(directives, PJM):
-        print(f"[ERR.] PJM 0008 pjsub Invalid option: {invalid}", file=sys.stderr)
-        return 1
-    print("[INFO] PJM 0000 pjsub Job 9714 submitted.")
-    return 0
-
-
-def pjstat(*arguments: str) -> int:
-    if arguments[:3] != ("-v", "--data", "--choose=jid,jnam,st,pc,ermsg"):
-        return usage("pjstat", " ".join(arguments))
-    print("H,JOB_ID,JOB_NAME,ST,PC,REASON")
-    for job, row in jobs().items():
-        ended = row["ST"] in ("EXT", "CCL", "RJT")
-        if arguments[3:] == (("-H", "day=30", job) if ended else ()):
-            print(
-                f",{job},{row.get('name')},{row['ST']},{row.get('PC', '-')},{row.get('why', '-')}"
-            )
-    return 0
-
-
-def pjdel(job: str) -> int:
-    if job not in jobs():
-        print(f"[ERR.] PJM 0122 pjdel Job {job} not found.", file=sys.stderr)
-        return 1
-    print(f"[INFO] PJM 0100 pjdel Accepted job {job}.")
-    return 0
-
-
-def main() -> int:
-    command = Path(sys.argv[0]).name
-    with (FOLDER / "calls").open("a") as calls:
-        calls.write(" ".join([command, *sys.argv[1:]]) + "\n")
-    if (FOLDER / "refuse").exists():
-        print((FOLDER / "refuse").read_text(), file=sys.stderr)
-        return 1
-    code: int = globals()[command](*sys.argv[1:])
-    return code
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    commands = (qsub, qstat, qselect, qdel, pbsnodes, flux)
+    sys.exit(run({command.__name__: command for command in commands}))

@@ -33,12 +33,13 @@ from proofmark.machine.slurm_jobs import status_of_job
 from proofmark.runs.job_state import State
 from proofmark.site.execution import Queue
 
-EMULATOR = ROOT / "tests/emulators/batch.py"
-COMMANDS = (
-    *("qsub", "qstat", "qselect", "qdel", "pbsnodes"),
-    *("llsubmit", "llq", "llcancel", "llstatus"),
-    *("bsub", "bjobs", "bkill", "bhosts", "flux", "pjsub", "pjstat", "pjdel"),
-)
+COMMANDS = {
+    "batch": ("qsub", "qstat", "qselect", "qdel", "pbsnodes", "flux"),
+    "loadleveler": ("llsubmit", "llq", "llcancel", "llstatus"),
+    "lsf": ("bsub", "bjobs", "bkill", "bhosts"),
+    "pjsub": ("pjsub", "pjstat", "pjdel"),
+}
+"""The commands of each program in tests/emulators."""
 JOB = "p1a2b3c-00-0001"
 pbs, loadleveler = scheduler("pbs"), scheduler("loadleveler")
 lsf, flux, pjsub = scheduler("lsf"), scheduler("flux"), scheduler("pjsub")
@@ -47,8 +48,9 @@ lsf, flux, pjsub = scheduler("lsf"), scheduler("flux"), scheduler("pjsub")
 @pytest.fixture
 def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the emulated commands first in PATH; return the folder of their files."""
-    for name in COMMANDS:
-        (tmp_path / name).symlink_to(EMULATOR)
+    for emulator, commands in COMMANDS.items():
+        for name in commands:
+            (tmp_path / name).symlink_to(ROOT / f"tests/emulators/{emulator}.py")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_BATCH", str(tmp_path))
     return tmp_path
@@ -265,13 +267,13 @@ def test_an_unknown_option_is_refused(batch: Path) -> None:
     with pytest.raises(SchedulerError, match="usage: qsub: -Z 1"):
         pbs.submit(script(batch, pbs, requested), requested)
     requested = request(options=["colour = red"])
-    with pytest.raises(SchedulerError, match="has not been submitted: colour = red"):
+    with pytest.raises(SchedulerError, match="llsubmit: colour = red"):
         loadleveler.submit(script(batch, loadleveler, requested), requested)
     requested = request(options=["-Z 1"])
-    with pytest.raises(SchedulerError, match="-Z 1: Illegal option"):
+    with pytest.raises(SchedulerError, match="illegal option -- Z"):
         lsf.submit(script(batch, lsf, requested), requested)
     requested = request(options=["-n 4"])
-    with pytest.raises(SchedulerError, match="-n 4: Illegal option"):
+    with pytest.raises(SchedulerError, match="cannot be used with -n"):
         lsf.submit(script(batch, lsf, requested), requested)
     requested = request(options=["--colour=red"])
     with pytest.raises(SchedulerError, match="unrecognized arguments: --colour=red"):
@@ -363,7 +365,8 @@ def test_states_of_lsf(batch: Path, fields: dict[str, Any], state: State) -> Non
     set_queue(batch, **{"771": fields})
     statuses = lsf.states(["771", "99"])  # an unknown job is no error
     assert {job: status.state for job, status in statuses.items()} == {"771": state}
-    assert lsf.find(JOB) == ("" if fields["STAT"] == "DONE" else "771")
+    ended = fields["STAT"] in ("DONE", "EXIT", "BORED")
+    assert lsf.find(JOB) == ("" if ended else "771")
 
 
 def flux_job(status: str, **fields: Any) -> dict[str, Any]:
@@ -728,8 +731,6 @@ def test_states_of_nodes(batch: Path) -> None:
     (batch / "nodes.json").write_text(json.dumps({"nodes": nodes}))
     expected = {"n1": "idle", "n2": "busy", "n3": "down offline,down DIMM"}
     assert pbs.nodes(["n1", "n2", "n3", "n4"]) == expected
-    states = loadleveler.nodes(["p595-01", "p595-02", "p595-03"])
-    assert states == {"p595-01": "idle", "p595-02": "busy", "p595-03": "down Down"}
     assert lsf.nodes(["n1", "n2", "n3", "n4", "n5", "n6"]) == {
         **{"n1": "idle", "n2": "busy", "n3": "busy"},
         **{"n4": "down closed_Adm", "n5": "down unavail"},
