@@ -731,6 +731,10 @@ def test_states_of_nodes(batch: Path) -> None:
     (batch / "nodes.json").write_text(json.dumps({"nodes": nodes}))
     expected = {"n1": "idle", "n2": "busy", "n3": "down offline,down DIMM"}
     assert pbs.nodes(["n1", "n2", "n3", "n4"]) == expected
+    assert loadleveler.nodes([f"p595-0{number}" for number in range(1, 8)]) == {
+        **{"p595-01": "idle", "p595-02": "busy", "p595-03": "down Down", "p595-04": "busy"},
+        **{"p595-05": "down Drained", "p595-06": "down Draining"},
+    }
     assert lsf.nodes(["n1", "n2", "n3", "n4", "n5", "n6"]) == {
         **{"n1": "idle", "n2": "busy", "n3": "busy"},
         **{"n4": "down closed_Adm", "n5": "down unavail"},

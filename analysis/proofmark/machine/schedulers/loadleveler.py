@@ -61,17 +61,14 @@ _STATES = {
 NODE_STATES = {
     "Busy": Use.OCCUPIED,  # all its job slots are used
     "Idle": Use.IN_SERVICE,
-    "Run": Use.OCCUPIED,
+    **dict.fromkeys(("Run", "Running"), Use.OCCUPIED),
     "Down": Use.OUT,
-    "Drain": Use.OUT,
-    "Draind": Use.OUT,
-    "Drned": Use.OUT,
-    "Drning": Use.OUT,
+    **dict.fromkeys(("Drain", "Draind", "Drained", "Draining", "Drned", "Drning"), Use.OUT),
     "Flush": Use.OUT,  # its jobs are vacated, and none starts
-    "None": Use.OUT,  # it has no startd
-    "Suspnd": Use.OUT,
+    "None": Use.OUT,  # no job can run there
+    **dict.fromkeys(("Suspend", "Suspnd"), Use.OUT),
 }
-"""LoadLeveler: Using and Administering, llstatus: the states of the startd."""
+"""LoadLeveler: Using and Administering, "The startd daemon"; also the short forms of llstatus."""
 
 
 class LoadLeveler(Scheduler):
@@ -150,8 +147,11 @@ class LoadLeveler(Scheduler):
         ask_scheduler("llcancel", *ids, unavailable=_UNAVAILABLE)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return the state of each node, by one llstatus."""
-        output = ask_scheduler("llstatus", "-r", "%n", "%sta", unavailable=_UNAVAILABLE)
+        """Return the state of each node: that of its startd, by one llstatus.
+
+        ``%sta`` would be its availability, 1 or 0.
+        """
+        output = ask_scheduler("llstatus", "-r", "%n", "%sts", unavailable=_UNAVAILABLE)
         states = dict(line.split("!", 1) for line in output.splitlines() if line.count("!") == 1)
         listed = HostTable.of(states)
         known = {name: states.get(listed.find(name) or name, "") for name in names}
