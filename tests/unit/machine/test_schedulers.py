@@ -339,6 +339,21 @@ def test_states_of_loadleveler(batch: Path, codes: str, state: State) -> None:
         assert loadleveler.find(JOB) == "srv24ib.840220"
 
 
+def test_llq_shortens_the_host_name_of_an_id(batch: Path) -> None:
+    """llsubmit prints the name of the host with its domain, llq without it."""
+    (batch / "domain").write_text(".example.org")
+    requested = request()
+    job = loadleveler.submit(script(batch, loadleveler, requested), requested)
+    assert job == "srv24ib.example.org.840220"
+    set_queue(batch, **{"srv24ib.840220": {"state": "R", "name": JOB}})
+    assert loadleveler.states([job])[job].state is State.RUNNING
+    found = loadleveler.ended(job)
+    assert found is not None and found.state is State.RUNNING
+    set_queue(batch, **{"srv24ib.840221": {"state": "R", "name": JOB}})
+    assert loadleveler.states([job]) == {}
+    assert loadleveler.ended(job) == NO_SUCH_JOB
+
+
 def lsf_job(state: str, **fields: Any) -> dict[str, Any]:
     return {"STAT": state, "JOB_NAME": JOB, **fields}
 

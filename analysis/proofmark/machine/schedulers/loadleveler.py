@@ -126,8 +126,8 @@ class LoadLeveler(Scheduler):
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one llq for all jobs of this user."""
-        states = {job: _state(code) for job, code, _ in _queue()}
-        return {job: states[job] for job in ids if job in states}
+        states = {_key(job): _state(code) for job, code, _ in _queue()}
+        return {job: states[_key(job)] for job in ids if _key(job) in states}
 
     def ended(self, job: str) -> JobStatus | None:
         """Return that LoadLeveler has no such job if llq says so of this id.
@@ -135,11 +135,11 @@ class LoadLeveler(Scheduler):
         Only administrators can read the history.
         """
         try:
-            listed = {name: code for name, code, _ in _queue(job)}
+            listed = {_key(name): code for name, code, _ in _queue(job)}
         except SchedulerError:
             return None
-        if job in listed:
-            return _state(listed[job])
+        if _key(job) in listed:
+            return _state(listed[_key(job)])
         return None if listed else NO_SUCH_JOB
 
     def cancel(self, ids: Sequence[str]) -> None:
@@ -204,6 +204,12 @@ def _queue(*ids: str) -> list[tuple[str, str, str]]:
     if not rows and _NO_JOBS not in output:
         raise unreadable("llq", "a list of jobs", output)
     return [(step.removesuffix(".0"), code, name) for step, code, name in rows]
+
+
+def _key(job: str) -> tuple[str, str]:
+    """Return short host name and number of a job: llsubmit prints the long name, llq the short."""
+    host, _, number = job.rpartition(".")
+    return host.partition(".")[0], number
 
 
 def _state(code: str) -> JobStatus:
