@@ -340,7 +340,7 @@ def test_states_of_loadleveler(batch: Path, codes: str, state: State) -> None:
 
 
 def test_llq_shortens_the_host_name_of_an_id(batch: Path) -> None:
-    """llsubmit prints the name of the host with its domain, llq without it."""
+    """The name of the host has its domain in llsubmit, and none in llq."""
     (batch / "domain").write_text(".example.org")
     requested = request()
     job = loadleveler.submit(script(batch, loadleveler, requested), requested)
@@ -445,6 +445,33 @@ def test_states_of_pjsub(batch: Path, fields: dict[str, Any], state: State) -> N
     assert fields.get("why", "").strip('"') in status.reason
     pjsub.cancel(["9714", "99"])  # an unknown job is no error
     assert pjsub.ended("99") is None
+
+
+@pytest.mark.parametrize("code", ["16", "21", "26", "28", "29", "100", "180"])
+def test_ends_by_the_system_of_pjsub_are_no_ends_of_the_script(batch: Path, code: str) -> None:
+    set_queue(batch, **{"9714": pjm_job("EXT", PC=code)})
+    status = pjsub.ended("9714")
+    assert status is not None and status.state.final
+    assert status.reason == f"EXT PJM code {code}"
+
+
+def test_pjstat_cuts_the_names_of_jobs(batch: Path) -> None:
+    """The table has the first 10 characters; the names of a run begin alike."""
+    jobs = {"1": {"ST": "RUN", "name": f"{JOB[:-1]}9"}, "2": {"ST": "QUE", "name": JOB}}
+    set_queue(batch, **jobs)
+    assert len(JOB) > 10
+    assert (pjsub.find(JOB), pjsub.find(f"{JOB[:-1]}8")) == ("2", "")
+
+
+def test_a_silent_manager_of_pjsub_is_asked_again(batch: Path) -> None:
+    requested = request(all_nodes=1)
+    for words in ("PJM 0090 pjsub PJM daemon is not present.", "PJM 0091 pjsub Internal error: 7."):
+        (batch / "refuse").write_text(f"[ERR.] {words}")
+        with pytest.raises(SchedulerUnavailable, match="pjsub"):
+            pjsub.submit(script(batch, pjsub, requested), requested)
+    (batch / "refuse").write_text("[ERR.] PJM 0290 pjstat PJM daemon is not present.")
+    with pytest.raises(SchedulerUnavailable):
+        pjsub.states(["1"])
 
 
 def test_a_job_of_pjsub_continues_on_its_first_node(tmp_path: Path) -> None:
@@ -596,6 +623,7 @@ REFUSED = {
     "pbs": "qsub: would exceed queue's per-user limit",
     "sge": "Unable to run job: job rejected: {}.",
     "lsf": "{} Job not submitted.",
+    "pjsub": "[ERR.] PJM {}",
 }
 
 
@@ -615,17 +643,19 @@ REFUSED = {
         ("lsf", 255, "User's job limit reached.", True),
         ("lsf", 255, "Pending job threshold reached.", True),
         ("lsf", 255, "Bad queue name.", False),
+        ("pjsub", 1, "0072 pjsub Job exceeded the accept limit: ru-accept.", True),
+        ("pjsub", 1, "0057 pjsub node=32 is greater than the upper limit (24).", False),
     ],
 )
 def test_a_submit_limit_is_no_final_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int, words: str, later: bool
 ) -> None:
-    program = {"slurm": "sbatch", "lsf": "bsub"}.get(name, "qsub")
+    program = {"slurm": "sbatch", "lsf": "bsub", "pjsub": "pjsub"}.get(name, "qsub")
     (tmp_path / "message").write_text(REFUSED[name].format(words))
     (tmp_path / program).write_text(f'#!/bin/sh\ncat "{tmp_path}/message" >&2\nexit {code}\n')
     (tmp_path / program).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    module, requested = scheduler(name), request()
+    module, requested = scheduler(name), request(all_nodes=1)
     with pytest.raises(SchedulerError) as raised:
         module.submit(script(tmp_path, module, requested), requested)
     assert isinstance(raised.value, SubmitLimitReached) == later

@@ -1,8 +1,7 @@
 """Technical Computing Suite of Fujitsu (V4): pjsub, pjstat, pjdel.
 
-After the Fugaku User's Guide of RIKEN R-CCS, version 1.49 ("Job execution"): pjsubCommandOptions,
-DisplayingJobStatus and CheckingAbnormalEndOfJob; the form of ``pjstat --data`` after
-``fujitsu_tcs.rb`` of RIKEN's Open Composer, which quotes outputs. Never tried on a real one.
+After its manuals, which RIKEN publishes: Job Operation Software, Command Reference (J2UL-2549) and
+End-user's Guide (J2UL-2534). Never tried on a real one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,14 @@ from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, un
 from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus, State
 
-_UNAVAILABLE = ("annot connect", "nable to connect", "onnection refused", "timed out")
+_UNAVAILABLE = ("PJM 0090", "PJM 0091", "PJM 0190", "PJM 0191", "PJM 0290", "PJM 0291")
+"""Messages of pjsub, pjdel and pjstat: the manager does not answer now; "Retry the command"."""
+
+_ACCEPT_LIMIT = "PJM 0072"
+"""Message of pjsub: the upper limit on the number of accepted jobs has been reached."""
+
+_NAME_WIDTH = 10
+"""The characters of a job's name that pjstat prints."""
 
 _ID = r".*PJM 0000 pjsub Job ([0-9]+) submitted\."
 
@@ -35,14 +41,22 @@ _STATES = {
 """The column ST of pjstat."""
 
 _CODES = {
-    **dict.fromkeys(("2", "3"), State.REFUSED),
-    **dict.fromkeys(("1", "7", "8"), State.CANCELLED),  # by pjdel, a deadline, the site
+    **dict.fromkeys(("2", "3", "29"), State.REFUSED),
+    **dict.fromkeys(
+        ("1", "6", "7", "8"), State.CANCELLED
+    ),  # by pjdel, a step, a deadline, the site
     **dict.fromkeys(("12", "13", "23"), State.KILLED),  # memory, disk, OOM killer
     **dict.fromkeys(("9", "20", "22"), State.NODE_FAILED),  # nodes rebuilt, down, interconnect
+    **dict.fromkeys(
+        ("21", "25", "26", "27", "28"), State.NODE_FAILED
+    ),  # before or after the script
+    **dict.fromkeys(("140", "160", "180"), State.NODE_FAILED),  # internal: nodes, Tofu, storage
+    **dict.fromkeys(("30", "100", "120"), State.KILLED),  # internal: suspension, manager, scheduler
     "11": State.TIME_LIMIT,
+    "16": State.FAILED,  # its folder or its output file cannot be reached
     "18": State.PREEMPTED,  # by another job or a deadline, after its guaranteed time
 }
-"""CheckingAbnormalEndOfJob: the PJM codes of jobs that did not end by themselves."""
+"""Command Reference, pjstat, PC: the PJM codes of jobs that did not end by themselves."""
 
 _REACH = 'reach=$(command -v pjrsh) || reach="ssh -o BatchMode=yes -o ConnectTimeout=30"'
 """How a process starts on another node of the job: pjrsh, which not every site has, else ssh."""
@@ -94,13 +108,25 @@ class Pjsub(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        output = ask_scheduler("pjsub", str(script), unavailable=_UNAVAILABLE)
+        output = ask_scheduler(
+            "pjsub",
+            str(script),
+            unavailable=_UNAVAILABLE,
+            limit=lambda code, message: _ACCEPT_LIMIT in message,
+        )
         return submitted_id("pjsub", output, _ID)
 
     def find(self, name: str) -> str:
-        """Return the id of the job `name`; empty if there is none."""
-        rows = _listed(_pjstat()).items()
-        return next((job for job, row in rows if row.get("JOB_NAME") == name), "")
+        """Return the id of the job `name`; empty if there is none.
+
+        pjstat cuts names, and those of a run begin alike: the whole name is read by ``-s``.
+        """
+        for job, row in _listed(_pjstat()).items():
+            shown = row.get("JOB_NAME", "").strip()
+            cut = len(shown) == _NAME_WIDTH and name.startswith(shown)
+            if shown == name or (cut and _whole_name(job) == name):
+                return job
+        return ""
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one pjstat, which lists no ended job."""
@@ -147,6 +173,14 @@ def _move(request: Request) -> list[str]:
 def _pjstat(*options: str) -> str:
     fields = "--choose=jid,jnam,st,pc,ermsg"
     return ask_scheduler("pjstat", "-v", "--data", fields, *options, unavailable=_UNAVAILABLE)
+
+
+def _whole_name(job: str) -> str:
+    """Return the name of a job from its statistics; empty if it is no longer listed."""
+    form = ("-s", "--data", "--choose=jid,jnam")
+    output = ask_scheduler("pjstat", *form, job, unavailable=_UNAVAILABLE)
+    rows = [line.split(",") for line in output.splitlines()]
+    return next((row[2].strip() for row in rows if len(row) > 2 and row[1].strip() == job), "")
 
 
 def _listed(output: str) -> dict[str, dict[str, str]]:
