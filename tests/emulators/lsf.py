@@ -10,8 +10,9 @@ The sources, by the names that the comments use:
 - SEEN: output of a real LSF that a public client or issue quotes; the comment names it.
 
 Files of the folder set what the administrator sets: ``queues`` (default: normal), ``threshold``
-(the number of submissions that MAX_PEND_JOBS refuses), ``sub_try_interval`` (seconds),
-``consistent_exit_code`` (LSB_BJOBS_CONSISTENT_EXIT_CODE=Y) and ``hosts.json``.
+(the number of submissions that MAX_PEND_JOBS refuses), ``sub_try_interval`` (seconds), ``denied``
+(the jobs are of another user), ``consistent_exit_code`` (LSB_BJOBS_CONSISTENT_EXIT_CODE=Y) and
+``hosts.json``.
 A job has STAT, JOB_NAME and, if it ended, ``ended_s``: the seconds since then.
 """
 
@@ -243,11 +244,12 @@ def bkill(*ids: str) -> int:
     failed = False
     for job in ids:
         state = jobs().get(job, {}).get("STAT")
-        if state in UNFINISHED:
+        if state in UNFINISHED and not (FOLDER / "denied").exists():
             print(f"Job <{job}> is being terminated")
             continue
         failed = True
-        why = "Job has already finished" if state else "No matching job found"  # OL lsb.err.c
+        why = "User permission denied" if state in UNFINISHED else "Job has already finished"
+        why = why if state else "No matching job found"  # OL lsb.err.c
         print(f"Job <{job}>: {why}", file=sys.stderr)
     return 255 if failed else 0
 

@@ -384,6 +384,33 @@ def test_states_of_lsf(batch: Path, fields: dict[str, Any], state: State) -> Non
     assert lsf.find(JOB) == ("" if ended else "771")
 
 
+def test_a_full_queue_of_lsf_does_not_keep_bsub_waiting(batch: Path) -> None:
+    """By default bsub tries again each minute, for ever; the kit would stop it after a minute."""
+    (batch / "threshold").write_text("1")
+    requested = request()
+    with pytest.raises(SubmitLimitReached, match="Pending job threshold reached"):
+        lsf.submit(script(batch, lsf, requested), requested)
+
+
+def test_a_kill_that_lsf_refuses_is_an_error(batch: Path) -> None:
+    """The exit code 255 of bkill is that of an ended job, and that of a missing permission."""
+    set_queue(batch, **{"771": lsf_job("RUN"), "772": lsf_job("EXIT"), "773": lsf_job("DONE")})
+    lsf.cancel(["772", "773", "774"])
+    lsf.cancel(["771"])
+    (batch / "denied").touch()
+    with pytest.raises(SchedulerError, match="User permission denied"):
+        lsf.cancel(["772", "771"])
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_an_ended_job_of_lsf_is_forgotten_after_an_hour(batch: Path, consistent: bool) -> None:
+    if consistent:  # LSB_BJOBS_CONSISTENT_EXIT_CODE
+        (batch / "consistent_exit_code").touch()
+    set_queue(batch, **{"1": lsf_job("DONE", ended_s=3500), "2": lsf_job("DONE", ended_s=3700)})
+    assert set(lsf.states(["1", "2", "3"])) == {"1"}
+    assert (lsf.ended("1"), lsf.ended("2")) == (None, NO_SUCH_JOB)
+
+
 def flux_job(status: str, **fields: Any) -> dict[str, Any]:
     return {"status_abbrev": status, "name": JOB, **fields}
 
@@ -640,8 +667,7 @@ REFUSED = {
         ("pbs", 170, "", False),
         ("sge", 1, "only 5 jobs are allowed per user (current job count: 5)", True),
         ("sge", 1, 'project "x" does not exist', False),
-        ("lsf", 255, "User's job limit reached.", True),
-        ("lsf", 255, "Pending job threshold reached.", True),
+        ("lsf", 255, "User <u1>: Pending job threshold reached.", True),
         ("lsf", 255, "Bad queue name.", False),
         ("pjsub", 1, "0072 pjsub Job exceeded the accept limit: ru-accept.", True),
         ("pjsub", 1, "0057 pjsub node=32 is greater than the upper limit (24).", False),

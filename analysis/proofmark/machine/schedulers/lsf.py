@@ -18,7 +18,7 @@ from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import Use, states_of, text_of
 from proofmark.machine.on_all import one_by_one, ssh_to
 from proofmark.machine.outcome import NodeError
-from proofmark.machine.scheduler import NO_SUCH_JOB, Request, Scheduler
+from proofmark.machine.scheduler import NO_SUCH_JOB, Request, Scheduler, SchedulerError
 from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.survey.listed import ListedNode
@@ -97,11 +97,14 @@ _UNAVAILABLE = (
     "ailed in sending/receiving",
 )
 
-_FULL = re.compile(r"job (limit|threshold) (is )?reached|too many jobs", re.IGNORECASE)
-"""Messages of bsub at a limit of the jobs that a user, a queue or the cluster may have."""
+_FULL = "Pending job threshold reached"
+"""The message of bsub at MAX_PEND_JOBS of the user, of a group or of the cluster.
 
-_NOT_FOUND = 255
-"""The exit code of bjobs and bkill if a job is unknown or has ended."""
+Seen at several sites. bsub tries again for ever, each minute, if LSB_NTRIES does not limit it.
+"""
+
+_FAILED = 255
+"""The exit code of bjobs if a job is unknown, of bkill and of bsub for each failure."""
 
 MAX_ASKED_HOSTS = 512
 """The default of LSB_MAX_ASKED_HOSTS_NUMBER: the hosts that ``bsub -m`` accepts."""
@@ -120,6 +123,8 @@ _STATES = {
     "ZOMBI": State.NODE_FAILED,
 }
 """Command reference, bjobs: job states."""
+
+_ENDED = ("DONE", "EXIT")
 
 HOST_STATES = {
     "ok": Use.IN_SERVICE,
@@ -210,7 +215,7 @@ class Lsf(Scheduler):
             "bsub",
             text=text,
             unavailable=_UNAVAILABLE,
-            limit=lambda code, message: bool(_FULL.search(message)),
+            limit=lambda code, message: _FULL in message,
         )
         return submitted_id("bsub", output, r"Job <([0-9]+)>.*")
 
@@ -234,8 +239,14 @@ class Lsf(Scheduler):
         return NO_SUCH_JOB if unknown else None
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Kill the jobs; a job that has ended is no error."""
-        ask_scheduler("bkill", *ids, unavailable=_UNAVAILABLE, success=(0, _NOT_FOUND))
+        """Kill the jobs; one that has ended, or that LSF does not know any more, is no error."""
+        for job in ids:  # bkill has one exit code for all failures
+            try:
+                ask_scheduler("bkill", job, unavailable=_UNAVAILABLE)
+            except SchedulerError:
+                listed = _bjobs("jobid stat", "-a", job)
+                if any(each.get("STAT") not in _ENDED for each in listed):
+                    raise
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return the state of each node, by one bhosts."""
@@ -273,7 +284,7 @@ def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
 def _records(fields: str, *options: str) -> list[dict[str, str]]:
     """Return the records of bjobs; that of a job which LSF does not have has an ``ERROR``."""
     command = ("bjobs", "-json", "-o", fields, *options)
-    output = ask_scheduler(*command, unavailable=_UNAVAILABLE, success=(0, _NOT_FOUND))
+    output = ask_scheduler(*command, unavailable=_UNAVAILABLE, success=(0, _FAILED))
     if not output.strip():
         return []
     try:
