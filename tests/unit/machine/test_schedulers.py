@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.emulators.lsf import embedded_words, read_options
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
@@ -382,6 +383,26 @@ def test_states_of_lsf(batch: Path, fields: dict[str, Any], state: State) -> Non
     assert {job: status.state for job, status in statuses.items()} == {"771": state}
     ended = fields["STAT"] in ("DONE", "EXIT", "BORED")
     assert lsf.find(JOB) == ("" if ended else "771")
+
+
+@pytest.mark.parametrize("folder", ["/runs/a b", "/runs/it's", "/runs/it's a", '/runs/"x" y', "/a"])
+def test_bsub_reads_each_path_whole(folder: str) -> None:
+    """Bsub has its own quotes: the emulator splits its lines as OpenLava does."""
+    requested = replace(request(), log=Path(folder) / "messages")
+    options, rest, wrong = read_options(embedded_words("\n".join(lsf.header(requested))))
+    assert (options["-o"], rest, wrong) == (f"{folder}/messages", [], "")
+    assert options["-hostfile"] == str(requested.host_file)
+
+
+@pytest.mark.parametrize("folder", ['/runs/it\'s "x"', "/runs/a  b", "/runs/a\tb"])
+def test_a_path_that_bsub_cannot_read_is_refused(folder: str) -> None:
+    with pytest.raises(BadInput, match="which no line of #BSUB can have"):
+        lsf.header(replace(request(), log=Path(folder) / "messages"))
+
+
+def test_the_time_limit_of_lsf_is_that_of_the_node() -> None:
+    """Without a host the limit is divided by the CPU factor of the node (bsub -W)."""
+    assert "#BSUB -W 62/n7" in lsf.header(request("n7", "n8"))
 
 
 def test_a_full_queue_of_lsf_does_not_keep_bsub_waiting(batch: Path) -> None:

@@ -7,7 +7,6 @@ a real LSF.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -181,8 +180,10 @@ class Lsf(Scheduler):
         queue = request.queue
         options = {
             "-J": request.name,
-            "-W": str(-(-request.seconds // 60)),  # minutes
-            "-o": shlex.quote(f"{request.log}"),  # is appended, with standard error
+            # Minutes on this host: without it LSF counts those of the submission host, and divides
+            # them by the CPU factor of the node.
+            "-W": f"{-(-request.seconds // 60)}/{request.nodes[0]}",
+            "-o": _word(f"{request.log}"),  # is appended, with standard error
             "-q": queue.name,
             "-P": queue.account,
             "-U": queue.reservation,
@@ -257,11 +258,30 @@ class Lsf(Scheduler):
         return {name: states[name] for name in names if name in states}
 
 
+def _word(text: str) -> str:
+    """Return a value for a ``#BSUB`` line, in quotes if bsub could split it.
+
+    bsub does not read the line as a shell does: a value in quotes ends at the next quote of the
+    same kind, without an escape, and its blanks in a row become one.
+
+    Raises:
+        BadInput: no quotes can keep it whole.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_@%+=:,./-]+", text):
+        return text
+    mark = next((each for each in "\"'" if each not in text), "")
+    if not mark or " ".join(text.split()) != text:
+        found = f"{text!r}, which no line of #BSUB can have"
+        accepted = "one kind of quotes, and single blanks between words"
+        raise bad_input("partition", "scheduler", found, accepted)
+    return f"{mark}{text}{mark}"
+
+
 def _slots(request: Request) -> dict[str, str]:
     if request.queue.memory_per_node:
         found = "a value, and LSF takes no memory with a host file"
         raise bad_input("partition", "queue.memory_per_node", found, "no value")
-    return {"-hostfile": shlex.quote(f"{request.host_file}")}
+    return {"-hostfile": _word(f"{request.host_file}")}
 
 
 def _whole_nodes(request: Request) -> dict[str, str]:
@@ -271,7 +291,7 @@ def _whole_nodes(request: Request) -> dict[str, str]:
         raise bad_input("partition", "nodes_per_job", found, accepted)
     return {
         "-nnodes": str(len(request.nodes)),
-        "-alloc_flags": shlex.quote(request.queue.alloc_flags),
+        "-alloc_flags": _word(request.queue.alloc_flags),
         "-m": f'"{" ".join(request.nodes)}"',
     }
 
