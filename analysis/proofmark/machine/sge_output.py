@@ -10,12 +10,12 @@ from proofmark.machine.node_states import Use
 
 QUEUE_STATES = {
     "A": Use.PROMISED,  # its suspend threshold is reached
-    "C": Use.OUT,  # suspended by its calendar
-    "D": Use.OUT,  # disabled by its calendar
+    "C": Use.PROMISED,  # suspended by its calendar, until its hours begin
+    "D": Use.PROMISED,  # disabled by its calendar, likewise
     "E": Use.OUT,  # a job could not be started there
     "P": Use.OCCUPIED,  # Univa: preempted
     "S": Use.OCCUPIED,  # suspended by the jobs of another queue
-    "a": Use.OUT,  # its load threshold is reached, or its host does not report a load
+    "a": Use.OCCUPIED,  # its load threshold is reached; a host that does not answer is "au"
     "c": Use.OUT,  # its configuration is ambiguous
     "d": Use.OUT,
     "o": Use.OUT,  # an orphan: it is no longer configured

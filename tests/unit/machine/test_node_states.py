@@ -209,16 +209,20 @@ QUEUES = """<?xml version='1.0'?>
   <Queue-List><name>all.q@n7</name><slots_used>0</slots_used></Queue-List>
   <Queue-List><name>old.q@n7</name><slots_used>0</slots_used><state>d</state></Queue-List>
   <Queue-List><name>all.q@n8</name><slots_used>0</slots_used><state>o</state></Queue-List>
+  <Queue-List><name>all.q@n9</name><slots_used>4</slots_used><state>a</state></Queue-List>
+  <Queue-List><name>all.q@n10</name><slots_used>0</slots_used><state>D</state></Queue-List>
+  <Queue-List><name>all.q@n11</name><slots_used>0</slots_used><state>Dd</state></Queue-List>
 </queue_info><job_info></job_info></job_info>
 """
 
 
 def test_states_of_grid_engine_nodes(commands: Path) -> None:
     write(commands, "qstat", QUEUES)
-    nodes = sge.GridEngine().nodes([f"n{number}" for number in range(1, 10)])
+    """A load alarm and a calendar end by themselves; qmod, an error and a silent host do not."""
+    nodes = sge.GridEngine().nodes([f"n{number}" for number in range(1, 13)])
     assert {node: text.split()[0] for node, text in nodes.items()} == {
-        **{"n1": "idle", "n2": "busy", "n3": "down", "n4": "down", "n5": "down", "n6": "down"},
-        **{"n7": "idle", "n8": "down"},
+        **{"n1": "idle", "n2": "busy", "n3": "down", "n4": "busy", "n5": "down", "n6": "down"},
+        **{"n7": "idle", "n8": "down", "n9": "busy", "n10": "busy", "n11": "down"},
     }
 
 

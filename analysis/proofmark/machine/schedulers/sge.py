@@ -74,8 +74,8 @@ _UNAVAILABLE = ("nable to send message", "nable to contact", "commlib error", "g
 _NO_JOB = "do not exist"
 """A part of the message of ``qstat -j`` if qmaster has no such job."""
 
-_FULL = re.compile(r"only \d+ jobs are allowed per (user|cluster)")
-"""The message of qsub at the limits max_u_jobs and max_jobs (`man sge_conf`)."""
+_TRY_LATER = 25
+"""The exit code of qsub at the limits max_u_jobs and max_jobs: qsub(1), EXIT STATUS."""
 
 _STATES = (
     ("E", State.HELD),  # Eqw: its start failed; an administrator must clear it
@@ -151,7 +151,7 @@ class GridEngine(Scheduler):
         output = ask_scheduler(
             *command,
             unavailable=_UNAVAILABLE,
-            limit=lambda code, message: bool(_FULL.search(message)),
+            limit=lambda code, message: code == _TRY_LATER,
         )
         return submitted_id("qsub", output, r"\s*([0-9]+)\s*")
 
