@@ -11,6 +11,7 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
 
     `command` is for the node ``"$node"``. The script and its arguments are appended as one quoted
     text, which the shell on the node splits again. The local node, ``$HOST``, needs no `command`.
+    A scheduler sends its signal to this shell, too, whichever it is: ``$SIGNALS`` of job.sh.
     """
     quote = r"s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/"
     return [
@@ -18,7 +19,7 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
         "text=sh",
         f'for word; do text="$text $(printf "%s\\n" "$word" | sed "{quote}")"; done',
         "pids=",
-        "trap 'kill $pids 2>/dev/null' TERM",
+        "trap 'kill $pids 2>/dev/null' ${SIGNALS:-TERM}",
         f"for node in {shlex.join(nodes)}; do",
         # As same_host of hosts.sh: an address, or a name in another domain, is another node.
         'if [ "$node" = "$HOST" ] || [ "${node%%.*}" = "$HOST" ] || [ "$node" = "${HOST%%.*}" ]',

@@ -89,10 +89,6 @@ class Scheduler(ABC):
         isolates_jobs: whether two jobs never run on the same node at the same time.
         stop_command: the program that ends a job; empty if jobs are child processes.
         listing: lists its nodes; None if they cannot be listed.
-        stop_signals: the signals that it sends to the processes of a job before SIGKILL, for a
-            cancel and at the time limit. The scripts end in the same way after each of them.
-        ignored_signals: the signals that a process of `fan_out` ignores. A shell can neither trap
-            nor reset them.
         own_launcher: the launcher of the scheduler's own MPI, which the probe of programs does not
             recognize; empty if there is none.
         replaced_launchers: the launcher that starts ranks in its jobs, by the launcher of the MPI
@@ -104,8 +100,6 @@ class Scheduler(ABC):
     isolates_jobs: ClassVar[bool]
     stop_command: ClassVar[str]
     listing: ClassVar[type[NodeListing] | None] = None
-    stop_signals: ClassVar[tuple[str, ...]] = ("TERM",)
-    ignored_signals: ClassVar[tuple[str, ...]] = ()
     own_launcher: ClassVar[str] = ""
     replaced_launchers: ClassVar[Mapping[str, str]] = {}
 

@@ -14,7 +14,6 @@ from tests.fixtures.kit import Kit, end, execution, make_kit, snapshot, steps_of
 from tests.processes import running
 
 from proofmark.machine.on_all import one_by_one
-from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.runs.nodes import probed_nodes
 from proofmark.runs.run import Run
@@ -23,14 +22,13 @@ SLOW = 'echo "size $1"; [ "$1" != 2 ] || [ -e "$GO" ] || sleep 100; echo "rate 1
 """The program of three steps; the step of size 2 waits for the file $GO."""
 
 STOP_SIGNALS = [
-    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU),
-    *{
-        signal.Signals[f"SIG{word}"]
-        for name in SCHEDULERS.names()
-        for word in SCHEDULERS.get(name).stop_signals
-    }
-    - {signal.SIGTERM, signal.SIGINT, signal.SIGHUP},
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP),
+    signal.SIGALRM,  # Flux at a time limit
+    signal.SIGUSR1,  # Grid Engine with a soft limit: queue_conf(5), s_rt
+    signal.SIGUSR2,  # LSF at a time limit, ten minutes before it kills: Command Reference, bsub -W
+    signal.SIGXCPU,  # pjsub at a time limit, 10 s before it kills: End-user's Guide, 2.3.2.5
 ]
+"""What schedulers send to the processes of a job before they kill them."""
 
 
 @pytest.fixture

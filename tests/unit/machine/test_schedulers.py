@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 from tests.emulators.lsf import embedded_words, read_options
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import make_kit, until
 from tests.folders import ROOT
+from tests.processes import running
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
@@ -42,6 +44,7 @@ COMMANDS = {
 }
 """The commands of each program in tests/emulators."""
 JOB = "p1a2b3c-00-0001"
+LOOP = "for each in $(seq 600); do sleep 0.1; done"
 pbs, loadleveler = scheduler("pbs"), scheduler("loadleveler")
 lsf, flux, pjsub = scheduler("lsf"), scheduler("flux"), scheduler("pjsub")
 
@@ -869,6 +872,22 @@ def test_one_by_one_runs_on_every_node_and_fails_if_one_node_fails(tmp_path: Pat
     assert done.returncode == 3
     seen = sorted((tmp_path / "seen").read_text().splitlines())
     assert seen == ["n1|sh|/x y/run.sh|it's|$HOME", "n3|sh|/x y/run.sh|it's|$HOME"]
+
+
+@pytest.mark.parametrize("word", ["TERM", "USR2", "XCPU"])
+def test_each_stop_signal_ends_the_processes_of_one_by_one(tmp_path: Path, word: str) -> None:
+    """LSF and pjsub send their own signals to all processes of a job, also to this shell."""
+    trap = f"trap 'echo >{tmp_path}/stopped; exit 1' TERM"
+    (tmp_path / "ssh").write_text(f"#!/bin/sh\n{trap}\necho >{tmp_path}/started\n{LOOP}\n")
+    (tmp_path / "ssh").chmod(0o755)
+    lines = ["SIGNALS='TERM USR2 XCPU'", *loadleveler.fan_out(request("n1")), "on_all x"]
+    (tmp_path / "try").write_text("\n".join(lines))
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with running(subprocess.Popen(["dash", str(tmp_path / "try")], env=environment)) as process:
+        until((tmp_path / "started").exists)
+        process.send_signal(signal.Signals[f"SIG{word}"])
+        process.wait(60)
+        until((tmp_path / "stopped").exists)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ trap 'code=$?; echo "$code" >"$NOTES/exit.new" && mv "$NOTES/exit.new" "$NOTES/e
 
 STEP=
 STOPPED=
-# Schedulers send other signals than SIGTERM, too: Flux SIGALRM at a time limit, LSF SIGUSR2.
+# What schedulers send before SIGKILL, at a time limit or for a cancel, to all processes of a job: Flux
+# SIGALRM and SIGHUP, LSF SIGUSR2 and SIGINT, pjsub SIGXCPU, Grid Engine SIGUSR1, all of them SIGTERM.
 SIGNALS='INT TERM HUP ALRM USR1 USR2 XCPU'
 # shellcheck disable=SC2086 # one word a signal
 trap 'STOPPED=yes; [ -z "$STEP" ] || kill -TERM "$STEP" 2>/dev/null' $SIGNALS

@@ -71,8 +71,6 @@ class Flux(Scheduler):
     isolates_jobs = True
     stop_command = "flux"
     listing = FluxNodes
-    stop_signals = ("ALRM", "HUP", "TERM")
-    ignored_signals = ("PIPE",)
     replaced_launchers: ClassVar[Mapping[str, str]] = {"hydra": "flux"}  # flux run speaks PMI-1
 
     def header(self, request: Request) -> list[str]:
