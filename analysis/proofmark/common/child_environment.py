@@ -34,6 +34,8 @@ _OF_SCHEDULERS = re.compile(
     "|SCRONTAB|PBS|QSUB|QSTAT|QSELECT|QDEL|SGE|LSF|LSB|BSUB|BJOBS|BKILL|LOADL|FLUX|PJM)_.*"
 )
 """The variables that the commands of schedulers read, and those that they set in a job."""
+_ASK_ONCE = {"LSB_NTRIES": "1"}
+"""LSF: its commands do not try again themselves. bsub would do so for ever at a limit of jobs."""
 _FOR_ANY_USER = re.compile(
     "PATH|TERM|LANG|LANGUAGE|LC_.*|TZ|COLUMNS|LINES|NO_COLOR|SOURCE_DATE_EPOCH|PROOFMARK_.*"
     f"|{_SERVERS}"
@@ -67,12 +69,13 @@ def of_schedulers(environment: Mapping[str, str]) -> dict[str, str]:
     find the server: ``SBATCH_*``, ``SCANCEL_STATE`` or ``PBS_DPREFIX`` would be options that
     nobody gave. Each command gets the same, so that all of them ask the same server.
     """
-    return {
+    kept = {
         name: value
         for name, value in of_jobs(environment).items()
         if name != "VIRTUAL_ENV"
         and (re.fullmatch(_SERVERS, name) or not _OF_SCHEDULERS.fullmatch(name))
     }
+    return kept | _ASK_ONCE
 
 
 def of_another_user(environment: Mapping[str, str]) -> dict[str, str]:

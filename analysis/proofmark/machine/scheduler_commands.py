@@ -21,9 +21,6 @@ from proofmark.machine.scheduler import (
 _TIMEOUT_S = 60
 """Longer than the timeouts of the clients of Slurm and PBS."""
 
-_PATIENCE = {"LSB_NTRIES": "1"}
-"""The commands of LSF do not try again themselves: bsub would do so for ever at a limit of jobs."""
-
 
 def ask_scheduler(
     *command: str,
@@ -53,7 +50,7 @@ def ask_scheduler(
             command,
             text=text,
             timeout_s=_TIMEOUT_S,
-            environment=of_schedulers(os.environ) | _PATIENCE,
+            environment=of_schedulers(os.environ),
             new_session=True,  # Ctrl-C must not interrupt the command
         )
     except FileNotFoundError:
