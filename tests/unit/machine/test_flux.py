@@ -11,10 +11,10 @@ import pytest
 from tests.fixtures.kit import make_kit
 
 from proofmark.jobs.step_programs import launcher_of_step
-from proofmark.machine.flux_listing import FluxNodes
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.preflight import _version
 from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
+from proofmark.machine.schedulers.flux import FluxNodes
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.survey.listed import ListedNode
 
