@@ -284,6 +284,27 @@ class TestSrun:
         assert "--overcommit" in self.options(launch([(0, (0,)), (0, (0,))]))
         assert "--overcommit" not in self.options(launch(ALIKE))
 
+    @pytest.mark.parametrize(
+        ("cpus", "overcommit"),
+        [("1(x3)", "1"), ("1,2(x2)", "1"), ("2(x3)", ""), ("272(x3)", ""), ("", "")],
+    )
+    def test_srun_starts_more_ranks_than_slurm_counts_cpus(
+        self, tmp_path: Path, cpus: str, overcommit: str
+    ) -> None:
+        """Slurm may count cores: it refuses two ranks on the two hardware threads of one."""
+        (tmp_path / "srun").write_text('#!/bin/sh\necho "$SLURM_OVERCOMMIT"\n')
+        (tmp_path / "srun").chmod(0o755)
+        for ranks in (ALIKE, UNEVEN):
+            done = subprocess.run(
+                ["dash", "-c", f"HERE=.\n{text('srun', launch(ranks))}"],
+                cwd=tmp_path,
+                env={"PATH": f"{tmp_path}:{SAFE_PATH}", "SLURM_JOB_CPUS_PER_NODE": cpus},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert done.stdout == f"{overcommit}\n"
+
 
 class TestPoe:
     def test_the_variables_and_the_list_of_hosts(self) -> None:

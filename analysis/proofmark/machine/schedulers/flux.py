@@ -210,12 +210,14 @@ class Flux(Scheduler):
     def unfit(self) -> str:
         """Return why this Flux is too old; its version is that of its commands."""
         printed = ask_scheduler("flux", "--version")
-        version = re.search(r"(\d+)\.(\d+)", printed)
+        # Other lines have the versions of libraries, and an address. A suffix is a candidate (-rc1)
+        # or a number of commits (-35-gabc): git describe.
+        version = re.search(r"^commands:\s*v?(\d+)\.(\d+)", printed, re.MULTILINE)
         if version is None:
             raise SchedulerError(f"flux --version: no version: {one_line(printed[:200])!r}")
         if (int(version[1]), int(version[2])) >= NEEDED:
             return ""
-        return f"flux-core {version[0]} is older than {NEEDED[0]}.{NEEDED[1]}"
+        return f"flux-core {version[1]}.{version[2]} is older than {NEEDED[0]}.{NEEDED[1]}"
 
 
 def _drain_reasons() -> dict[str, str]:
