@@ -307,8 +307,9 @@ def test_init_writes_a_site_and_the_play_measures_it(
     assert made.partition.scheduler == "flux"
     assert list(made.hosts) == instance.cluster.names
     assert main(["init", "--diff", str(folder), "--from-node", "knl0001"]) == 0
-    # A disturbed machine decides the exit code; each step has an undisturbed figure or a reason.
-    played = play.play("acceptance.yml", "-i", str(folder), "-l", "knl", "-e", "suite=quick")
+    # Other work on this machine changes the verdict, and so the exit code: it is not compared.
+    words = ("-e", "suite=quick", "-e", "repeats=1")
+    played = play.play("acceptance.yml", "-i", str(folder), "-l", "knl", *words)
     coverage = play.verdict()["coverage"]
     assert coverage["measured"] == coverage["expected"] > 0, played.output
     assert (coverage["missing"], coverage["stopped"]) == ([], [])

@@ -61,7 +61,7 @@ class Flux:
         first = f"local-uri={self.uri}"
         self.cluster.service(
             "flux",
-            f"{{ home={self.home}/$NODE; mkdir -p $home/state $home/run; export HOME=/root;"
+            f"{{ home={self.home}/$NODE; mkdir -p $home/state $home/run; export HOME=$home;"
             f" [ $NODE != {hosts[0]} ] || set -- -S{first};"
             f" exec {shlex.quote(str(self.program))} broker --config-path={self.home}"
             ' -Sbroker.rc2_none=1 -Sstatedir=$home/state "$@"; }',
