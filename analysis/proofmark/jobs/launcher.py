@@ -147,9 +147,12 @@ class Launcher(ABC):
     Attributes:
         starts_children: whether the ranks on the node of the launcher are its child processes;
             False if a daemon starts them.
+        takes_a_core: whether a command that runs keeps a core of each of its nodes from commands
+            that are started at the same time: they wait if there are more of them than cores.
     """
 
     starts_children: ClassVar[bool] = True
+    takes_a_core: ClassVar[bool] = False
 
     @abstractmethod
     def lines(self, launch: Launch) -> list[str]:

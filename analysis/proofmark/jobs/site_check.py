@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from proofmark.common.errors import BadInput, InputError
 from proofmark.jobs.job_request import BatchQueue, request
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.scheduler import SCHEDULERS, scheduler
-from proofmark.plan.plan import Job, Plan
+from proofmark.plan.plan import Job, Plan, Step
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 
@@ -30,7 +31,12 @@ def job_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
 def site_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
     """Return the mistakes of `job_mistakes` that do not depend on the number of nodes of a job."""
     jobs = [job for plan in plans for group in plan.groups for job in group.jobs]
-    return [*_operating_system(site), *_launcher(site, jobs), *_cpus(site)]
+    return [
+        *_operating_system(site),
+        *_launcher(site, jobs),
+        *_at_once(site, jobs),
+        *_cpus(site),
+    ]
 
 
 def _operating_system(site: Site) -> Iterator[InputError]:
@@ -57,6 +63,45 @@ def _launcher(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
         found = f"{named or 'nothing'!r}, {why}; {most.case} has {most.ranks} ranks"
         accepted = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
         yield InputError("", "partition.launch.launcher", found, accepted)
+
+
+def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
+    """Yield a mistake if commands of a step that run at the same time would wait for each other.
+
+    The MPI is not known yet: without a named launcher it may be the one of the scheduler.
+    """
+    named = site.partition.launch.launcher
+    names = [named] if named else scheduler(site.partition.scheduler).replaced_launchers.values()
+    waiting = [
+        name for name in names if name in LAUNCHERS.names() and LAUNCHERS.get(name).takes_a_core
+    ]
+    steps = [step for job in jobs for step in job.steps if step.launch == "mpi"]
+    most = max(steps, key=_commands_at_once, default=None)
+    if not waiting or most is None or _commands_at_once(most) == 1:
+        return
+    machines, _ = machines_of(site)
+    cores = machines(site.partition.current_mode).symbols["cores"]
+    if _commands_at_once(most) > cores:
+        found = (
+            f"{named!r}: {most.case} starts {_commands_at_once(most)} commands on a node at the "
+            f"same time, and {waiting[0]} starts one on each of its {cores} cores"
+        )
+        accepted = ", ".join(
+            name
+            for name in LAUNCHERS.names()
+            if name != "plain" and not LAUNCHERS.get(name).takes_a_core
+        )
+        yield InputError("", "partition.launch.launcher", found, accepted)
+
+
+def _commands_at_once(step: Step) -> int:
+    """Return the most commands of the launcher that `step` starts at the same time on a node."""
+    of_node = Counter[int]()
+    for copy in range(step.copies):
+        of_node.update({rank.node for rank in step.cpus[copy :: step.copies]})
+    load = step.load
+    beside = load is not None and load.place == "same-nodes" and load.step.launch == "mpi"
+    return max(of_node.values(), default=step.copies) + beside
 
 
 def _cpus(site: Site) -> Iterator[InputError]:

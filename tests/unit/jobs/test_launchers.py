@@ -82,7 +82,7 @@ def test_every_launcher_writes_posix_sh(name: str, tmp_path: Path) -> None:
         path.write_text(f"#!/bin/sh\nHERE=.\n{script}\n")
         subprocess.run(["dash", "-n", path], check=True)
         assert "export NAME='it'\"'\"'s'" in script
-        assert command(script)[-2:] == ["/opt/a b/program", "x y"]
+        assert shlex.join(["/opt/a b/program", "x y"]) in script
     subprocess.run(["shellcheck", "--severity=warning", *tmp_path.iterdir()], check=True)
 
 
@@ -284,6 +284,27 @@ class TestSrun:
         assert "--overcommit" in self.options(launch([(0, (0,)), (0, (0,))]))
         assert "--overcommit" not in self.options(launch(ALIKE))
 
+    @pytest.mark.parametrize(
+        ("cpus", "overcommit"),
+        [("1(x3)", "1"), ("1,2(x2)", "1"), ("2(x3)", ""), ("272(x3)", ""), ("", "")],
+    )
+    def test_srun_starts_more_ranks_than_slurm_counts_cpus(
+        self, tmp_path: Path, cpus: str, overcommit: str
+    ) -> None:
+        """Slurm may count cores: it refuses two ranks on the two hardware threads of one."""
+        (tmp_path / "srun").write_text('#!/bin/sh\necho "$SLURM_OVERCOMMIT"\n')
+        (tmp_path / "srun").chmod(0o755)
+        for ranks in (ALIKE, UNEVEN):
+            done = subprocess.run(
+                ["dash", "-c", f"HERE=.\n{text('srun', launch(ranks))}"],
+                cwd=tmp_path,
+                env={"PATH": f"{tmp_path}:{SAFE_PATH}", "SLURM_JOB_CPUS_PER_NODE": cpus},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert done.stdout == f"{overcommit}\n"
+
 
 class TestPoe:
     def test_the_variables_and_the_list_of_hosts(self) -> None:
@@ -370,9 +391,14 @@ class TestEmulated:
         assert "hostname: @PEER@;" in text("jsrun", pair)
 
     def test_copies_share_the_nodes(self) -> None:
-        words = command(text("flux", launch([(0, (0,)), (0, (4,))], concurrent=True)))
-        assert "--ntasks=2" in words
-        assert not {"--exclusive", "--tasks-per-node=2"} & {*words}
+        """Each command requests one core, whether its ranks are as many on each node or not."""
+        for concurrent in (True, False):
+            words = command(text("flux", launch(ALIKE, concurrent=concurrent)))
+            assert {"--nodes=3", "--cores=3", "--tasks-per-node=2"} <= {*words}
+            assert "--exclusive" not in words
+        script = text("flux", launch(UNEVEN))
+        assert "--nodes=2" in script and "--ntasks=2" in script
+        assert "--exclusive" not in script
 
     def test_the_site_chooses_the_pmi(self) -> None:
         words = command(text("flux", launch(ALIKE, settings=LaunchSettings(mpi="pmix"))))

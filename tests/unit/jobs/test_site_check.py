@@ -81,6 +81,36 @@ def test_ranks_without_a_launcher_are_refused(kit: Kit) -> None:
     assert mistakes(kit, site(kit, launch=LaunchSettings())) == []
 
 
+@pytest.mark.parametrize(
+    ("copies", "load", "launcher", "refused"),
+    [
+        (4, "", "flux", 0),
+        (5, "", "flux", 5),
+        (5, "", "", 5),  # flux run may start the ranks
+        (5, "", "hydra", 0),
+        (3, "mpi", "flux", 0),
+        (4, "mpi", "flux", 5),
+    ],
+)
+def test_copies_that_would_wait_for_each_other_are_refused(
+    kit: Kit, copies: int, load: str, launcher: str, refused: int
+) -> None:
+    """Flux counts the cores of a node, 4 here; ranks and copies may use its hardware threads."""
+    sweep = {"size": 1, "nodes": 2, "ranks": 2 * copies, "placement": "close"}
+    suite: dict[str, Any] = {"sweep": sweep}
+    if load:
+        kit.case("load", launch=load, suites={}, sweep={"size": 1})
+        suite["load"] = {"case": "load", "place": "same-nodes", "sweep": {"size": 1}}
+    kit.case(launch="mpi", copies=copies, sweep={}, suites={"quick": suite})
+    chosen = site(kit, scheduler="flux", launch=LaunchSettings(launcher=launcher))
+    # A core of this plan is a hardware thread of the site.
+    found = [f"{each}" for each in job_mistakes(chosen, [kit.plan(cores=8, site=chosen)])]
+    assert len(found) == (refused > 0)
+    if refused:
+        assert f"partition.launch.launcher: found {launcher!r}: fake starts {refused}" in found[0]
+        assert "4 cores; accepted: hydra, jsrun, openmpi" in found[0]
+
+
 @pytest.mark.fault("mpi-without-launcher")
 def test_scripts_are_not_written_if_ranks_have_no_launcher(kit: Kit) -> None:
     """The probe of the programs did not recognize the MPI."""

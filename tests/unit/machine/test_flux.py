@@ -11,10 +11,10 @@ import pytest
 from tests.fixtures.kit import make_kit
 
 from proofmark.jobs.step_programs import launcher_of_step
-from proofmark.machine.flux_listing import FluxNodes
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.preflight import _version
 from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
+from proofmark.machine.schedulers.flux import FluxNodes
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.survey.listed import ListedNode
 
@@ -100,7 +100,13 @@ def test_a_drained_node_has_its_reason(answers: Answer, reasons: str) -> None:
         ("commands:    0.88.0\nlibflux-core: 0.88.0", ""),
         ("commands:    0.61.0", ""),
         ("commands:    1.0.0", ""),
+        ("commands:    \t\t0.61.0-rc1\nlibflux-core:\t\t0.61.0-rc1", ""),
+        ("commands:    \t\t0.61.2-35-gabc1234", ""),
+        ("commands:    \t\tv0.101.0", ""),
         ("commands:    0.60.0", "TOO_OLD"),
+        ("commands:    0.60.0-61-g0abc\nbuild-options:\t+hwloc.api==2.8.0", "TOO_OLD"),
+        ("commands:    abc1234\nbuild-options:\t+hwloc.api==2.8.0+zmq==4.3.4", "NO_ANSWER"),
+        ("FLUX_URI:  ssh://10.77.0.1/run/1.2\nbroker: 0.88.0", "NO_ANSWER"),
         ("nothing", "NO_ANSWER"),
     ],
 )

@@ -1,12 +1,13 @@
 """Flux's flux run: hosts in the order of the ranks, a list of CPUs per rank.
 
-After flux-run(1) and flux-shell-options(7) of flux-core. Some of the options were tried on
-flux-core 0.88.0, with programs without MPI.
+After flux-run(1), flux-shell-options(7) and the source of flux-core (shell/rcalc.c); tried with
+flux-core 0.88.0 and MPICH.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 
 from proofmark.common.nodesets import hostlist
 from proofmark.jobs.launcher import Launch, Launcher
@@ -16,28 +17,31 @@ class Flux(Launcher):
     """Flux's flux run."""
 
     starts_children = False
+    takes_a_core = True
 
     def lines(self, launch: Launch) -> list[str]:
         """Return the lines with the node and the CPUs of each rank (--taskmap, cpu-affinity).
 
-        ``cpu-affinity=map`` is one list for all nodes; if the nodes differ, the wrapper binds.
-        ``--tasks-per-node`` requests whole nodes, so that ranks may share cores; it needs the same
-        number of ranks on each node. Copies that run at the same time cannot have whole nodes: they
-        request a core for each rank. Flux counts cores, not hardware threads: with more ranks than
-        cores, copies run one after the other (INVALID), and ranks that are uneven do not start.
+        ``cpu-affinity=map`` is one list for all nodes; if the nodes differ, the wrapper binds. The
+        command requests one core of each node, and binds its ranks to any: Flux counts cores, not
+        hardware threads, and a program, its copies and its load share the nodes of the job.
+
+        No option requests unequal numbers of ranks without a core for each. ``--dry-run`` prints
+        the request, in which their total replaces the one rank of each core (flux-core 0.77).
         """
-        counts = {len(ranks) for _, ranks in launch.by_host}
-        hosts = [host for host, _ in launch.by_host]
-        named = hostlist(hosts) if launch.regular else ",".join(hosts)
-        options = [f"--nodes={len(hosts)}", f"--requires=host:{named}"]
-        if launch.concurrent:
-            options.append(f"--ntasks={len(launch.cpus)}")
-        elif len(counts) == 1:
-            options.append(f"--tasks-per-node={counts.pop()}")
+        counts = Counter[str]()
+        for host, ranks in launch.by_host:
+            counts[host] += len(ranks)
+        named = hostlist(counts) if launch.regular else ",".join(counts)
+        options = [f"--nodes={len(counts)}", f"--requires=host:{named}"]
+        alike = len(set(counts.values())) == 1
+        if alike:
+            options.append(f"--cores={len(counts)}")
+            options.append(f"--tasks-per-node={max(counts.values())}")
         else:
-            options += [f"--ntasks={len(launch.cpus)}", "--exclusive"]
+            options.append(f"--ntasks={len(counts)}")
         before: list[str] = []
-        if len(hosts) > 1 and not launch.regular:
+        if len(counts) > 1 and not launch.regular:
             names = [host for host, ranks in launch.by_host for _ in ranks]
             before = [launch.hostfile(names)]
             options.append("--taskmap=hostfile:hostfile")
@@ -47,8 +51,14 @@ class Flux(Launcher):
         if launch.settings.mpi:
             options.append(f"--setopt=pmi={launch.settings.mpi}")
         options.append("--setopt=exit-on-error")
-        return [
-            *launch.exports(launch.unpinned() | launch.yielding()),
-            *before,
-            f"exec flux run {shlex.join(options)} {launch.ranked(bind=not local)}",
-        ]
+        command = f"{shlex.join(options)} {launch.ranked(bind=not local)}"
+        start = [f"exec flux run {command}"]
+        if not alike:
+            total = f's/"count": {{"per_slot": 1}}/"count": {{"total": {len(launch.cpus)}}}/'
+            # The request has all variables of this shell: it is in no file. A quotation mark in it
+            # has a backslash, so that the words are found only where Flux wrote them.
+            start = [
+                f"JOBID=$(flux run --dry-run {command} | sed '{total}' | flux job submit) || exit",
+                'exec flux job attach "$JOBID"',
+            ]
+        return [*launch.exports(launch.unpinned() | launch.yielding()), *before, *start]

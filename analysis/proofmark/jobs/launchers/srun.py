@@ -19,6 +19,10 @@ class Srun(Launcher):
         ``map_cpu`` and ``mask_cpu`` are one list for all nodes; if the nodes differ, the wrapper
         binds. A site whose Slurm has no task/affinity needs ``binding: wrapper``: srun ignores the
         masks there. See srun(1).
+
+        If the CPUs of Slurm are the cores of a node (``CPUs=`` of slurm.conf), it refuses a rank
+        for each hardware thread unless they are overcommitted. Nothing else is: Slurm may confine
+        the ranks to fewer cores then.
         """
         settings = launch.unpinned() | launch.yielding()
         if launch.mpi == "intel" and launch.settings.pmi_library:
@@ -28,7 +32,11 @@ class Srun(Launcher):
         if launch.settings.mpi:
             options.append(f"--mpi={launch.settings.mpi}")
         options.append(f"--ntasks={len(launch.cpus)}")
-        before: list[str] = []
+        most = max((len(ranks) for _, ranks in launch.by_host), default=1)
+        before = [
+            "COUNTED=${SLURM_JOB_CPUS_PER_NODE%%[!0-9]*}",  # of the first nodes: 8(x2),4
+            f'[ "${{COUNTED:-{most}}}" -ge {most} ] || export SLURM_OVERCOMMIT=1',
+        ]
         if launch.regular:
             (hosts,) = fold(launch.hosts)
             per_node = len(launch.by_host[0][1])
@@ -37,7 +45,7 @@ class Srun(Launcher):
             options += [f"--ntasks-per-node={per_node}"]
         else:
             names = [host for host, ranks in launch.by_host for _ in ranks]
-            before = [launch.hostfile(names), 'export SLURM_HOSTFILE="$PWD/hostfile"']
+            before += [launch.hostfile(names), 'export SLURM_HOSTFILE="$PWD/hostfile"']
             # The file has the nodes. Slurm 24.11 refuses a number of nodes beside it.
             before.append("unset SLURM_NNODES SLURM_JOB_NUM_NODES")
             options.append("--distribution=arbitrary")

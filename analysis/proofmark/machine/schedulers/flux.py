@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from proofmark.common.errors import bad_input
+from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import hostlist, unfold
 from proofmark.common.text import one_line
-from proofmark.machine.flux_listing import FluxNodes
+from proofmark.machine.listing import Ask, NodeListing, no_listing
+from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     Request,
@@ -26,6 +28,7 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
+from proofmark.site.survey.listed import ListedNode
 
 _UNAVAILABLE = (
     "nable to connect to Flux",
@@ -61,7 +64,40 @@ _ACTIVE = (State.WAITING, State.HELD, State.RUNNING, State.UNKNOWN)
 
 _ID = r"\s*([fƒ][0-9A-Za-z]+)\s*"
 
+_HOSTS = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+"""The parts of a list of hosts: a node set would sort them."""
+
 _FIELDS = "{id.f58plain}|{status_abbrev}|{urgency}|{exception.type}"
+
+
+class FluxNodes(NodeListing):
+    """Flux (flux-core 0.61 and later)."""
+
+    program = "flux"
+    source = "flux resource R"
+    groups_are_queues = True
+
+    def nodes(self, ask: Ask) -> list[ListedNode]:
+        """Return all nodes. Those with the same numbers of cores and GPUs are alike.
+
+        The output is R of RFC 20: hosts in the order of their ranks, and the children of ranks.
+        """
+        printed = ask("flux", "resource", "R", "--states=all")
+        try:
+            execution = parse_json(printed.encode())["execution"]
+            kinds: dict[int, tuple[str, ...]] = {}
+            for entry in execution["R_lite"]:
+                kinds |= dict.fromkeys(_numbers(entry["rank"]), _kind(entry["children"]))
+            words = _HOSTS.findall(",".join(execution["nodelist"]))
+            hosts = [host for word in words for host in unfold([word])]
+            of_host = dict(zip(hosts, (kinds[rank] for rank in sorted(kinds)), strict=True))
+        except (AttributeError, TypeError, ValueError, LookupError) as error:
+            raise no_listing(self.source, f"not R of RFC 20: {error!r}") from None
+        queues = _queues(ask)
+        return [
+            ListedNode(name=host, kind=kind, groups=tuple(queues.get(host, ())))
+            for host, kind in of_host.items()
+        ]
 
 
 class Flux(Scheduler):
@@ -172,12 +208,14 @@ class Flux(Scheduler):
     def unfit(self) -> str:
         """Return why this Flux is too old; its version is that of its commands."""
         printed = ask_scheduler("flux", "--version")
-        version = re.search(r"(\d+)\.(\d+)", printed)
+        # Other lines have the versions of libraries, and an address. A suffix is a candidate (-rc1)
+        # or a number of commits (-35-gabc): git describe.
+        version = re.search(r"^commands:\s*v?(\d+)\.(\d+)", printed, re.MULTILINE)
         if version is None:
             raise SchedulerError(f"flux --version: no version: {one_line(printed[:200])!r}")
         if (int(version[1]), int(version[2])) >= NEEDED:
             return ""
-        return f"flux-core {version[0]} is older than {NEEDED[0]}.{NEEDED[1]}"
+        return f"flux-core {version[1]}.{version[2]} is older than {NEEDED[0]}.{NEEDED[1]}"
 
 
 def _drain_reasons() -> dict[str, str]:
@@ -217,3 +255,23 @@ def _state(status: str, urgency: str, exception: str) -> JobStatus:
     if state is State.WAITING and urgency == "0":
         state = State.HELD  # flux-submit(1), --urgency
     return JobStatus(state, " ".join(filter(None, (status, exception))))
+
+
+def _kind(children: dict[str, str]) -> tuple[str, ...]:
+    return tuple(f"{name}s={len(_numbers(ids))}" for name, ids in sorted(children.items()))
+
+
+def _numbers(ids: str) -> list[int]:
+    return [int(name[1:]) for name in unfold([f"n[{ids}]"])]
+
+
+def _queues(ask: Ask) -> dict[str, list[str]]:
+    """Return the queues of each node; an instance needs none."""
+    queues: dict[str, list[str]] = {}
+    form = "--format={queue}|{nodelist}"
+    with suppress(NodeError, ValueError):
+        printed = ask("flux", "resource", "list", "--no-header", "--states=all", form)
+        for names, _, nodes in (line.partition("|") for line in printed.splitlines()):
+            for host in unfold([nodes]) if nodes else ():
+                queues.setdefault(host, []).extend(name for name in names.split(",") if name)
+    return queues
