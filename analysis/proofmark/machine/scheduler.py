@@ -93,6 +93,8 @@ class Scheduler(ABC):
             cancel and at the time limit. The scripts end in the same way after each of them.
         ignored_signals: the signals that a process of `fan_out` ignores. A shell can neither trap
             nor reset them.
+        starts_when_stopped: whether `fan_out` still starts processes in a job that was cancelled,
+            or has reached its time limit. If not, a process stays on each node and probes it then.
         own_launcher: the launcher of the scheduler's own MPI, which the probe of programs does not
             recognize; empty if there is none.
         replaced_launchers: the launcher that starts ranks in its jobs, by the launcher of the MPI
@@ -106,6 +108,7 @@ class Scheduler(ABC):
     listing: ClassVar[type[NodeListing] | None] = None
     stop_signals: ClassVar[tuple[str, ...]] = ("TERM",)
     ignored_signals: ClassVar[tuple[str, ...]] = ()
+    starts_when_stopped: ClassVar[bool] = True
     own_launcher: ClassVar[str] = ""
     replaced_launchers: ClassVar[Mapping[str, str]] = {}
 
