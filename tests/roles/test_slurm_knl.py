@@ -41,7 +41,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
         syscfg.write_text(SYSCFG)
         syscfg.chmod(0o755)
         conf = folder / "knl_generic.conf"
-        conf.write_text(f"SyscfgPath={syscfg}\nSystemType=Intel\nSyscfgTimeout=10000\n")
+        conf.write_text(f"SyscfgPath={syscfg}\nSystemType=Intel\nSyscfgTimeout=10000\nForce=1\n")
         settings = {
             "NodeFeaturesPlugins": "node_features/knl_generic",
             "RebootProgram": "/bin/false",
