@@ -13,6 +13,7 @@ from proofmark.machine.scheduler import (
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    is_closed,
     is_down,
 )
 from proofmark.runs.job_state import JobStatus, State
@@ -90,7 +91,8 @@ class AskedScheduler:
         except (SchedulerUnavailable, SchedulerError):
             return {}
         own = self._reservation
-        opened = {node for node, state in states.items() if is_down(state) != is_down(state, own)}
+        closed = {node for node, state in states.items() if is_closed(state)}
+        opened = {node for node in closed if not is_closed(states[node], own)}
         return {node: "idle" if node in opened else state for node, state in states.items()}
 
     def by_id(self, job: str) -> JobStatus:

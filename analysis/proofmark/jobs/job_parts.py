@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proofmark.common.nodesets import folded
-from proofmark.machine.scheduler import is_down
+from proofmark.machine.scheduler import is_closed, is_down
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import Submission
 from proofmark.runs.run import Run
@@ -61,7 +61,7 @@ class JobSupply:
             node: f"{node}: {nodes.get(node) or NOT_SELECTED}"
             for job in jobs
             for node in job.nodes
-            if is_down(nodes.get(node, ""), own) or (only and node not in only)
+            if is_closed(nodes.get(node, ""), own) or (only and node not in only)
         }
         found = {job.id: "; ".join(waits[n] for n in job.nodes if n in waits) for job in jobs}
         return {job: text for job, text in found.items() if text}
@@ -92,7 +92,8 @@ def divided(run: Run, job: Job, submission: Submission) -> tuple[Job, Job | None
 def without_down_nodes(job: Job, nodes: Mapping[str, str]) -> tuple[Job, str]:
     """Return `job` without its nodes that are down, and these with the reasons as text.
 
-    The text is empty if the job keeps all nodes: none is down, all are, or a step needs several.
+    The text is empty if the job keeps all nodes: none is down, all are, or a step needs several. A
+    reserved node stays: the job waits for it.
 
     Args:
         job: the job.
@@ -109,6 +110,6 @@ def without_down_nodes(job: Job, nodes: Mapping[str, str]) -> tuple[Job, str]:
 
 
 def order(job: Job, nodes: Mapping[str, str]) -> int:
-    """Return the sort key of a pending job: 2 if a node is down, 1 if one is busy, else 0."""
+    """Return the sort key of a pending job: 2 if a node is closed, 1 if one is busy, else 0."""
     states = {nodes.get(node, "idle") for node in job.nodes}
-    return 2 if any(map(is_down, states)) else 1 if "busy" in states else 0
+    return 2 if any(map(is_closed, states)) else 1 if "busy" in states else 0

@@ -70,6 +70,7 @@ def job_texts(
         f"NODES={len(job.nodes)}",
         f"AGAIN={'yes' if manner is Manner.AGAIN else ''}",
         f"FAIL_FAST={'yes' if manner is Manner.FAIL_FAST else ''}",
+        f"STAY={'yes' if len(job.nodes) > 1 and not chosen.starts_when_stopped else ''}",
         f"EXECUTIONS={EXECUTIONS} # of a disturbed step, at most",
         f"WITHOUT={shlex.quote(','.join(_absent(job))) if manner is not Manner.AGAIN else ''}",
         *(chosen.fan_out(request) if len(job.nodes) > 1 else ()),

@@ -13,7 +13,7 @@ from proofmark.machine.scheduler import (
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
-    is_down,
+    is_closed,
     scheduler,
 )
 from proofmark.plan.plan import Job, StabilityTest
@@ -146,7 +146,7 @@ class Rounds:
         except (SchedulerUnavailable, SchedulerError):
             return
         own = self._site.partition.queue.reservation
-        down = {node: state for node, state in states.items() if is_down(state, own)}
+        down = {node: state for node, state in states.items() if is_closed(state, own)}
         seen = Look(now, down, tuple(node for node in self._test.hosts if node not in states))
         self._looks.append(seen)
         add_look(self._run.files, seen)

@@ -20,7 +20,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import NodeStatus, ReservingScheduler
 from proofmark.runs.checks import Check, append_checks
-from proofmark.runs.gates import GateNode, GateState, State
+from proofmark.runs.gates import GateState, State
 
 ANSWER_S = 120.0
 """The time in which the daemon of the scheduler on a node without jobs must answer."""
@@ -132,7 +132,7 @@ class NodeGate:
         resumes: list[str] = []
         for node, status in statuses.items():
             check = decided[node]
-            others = status.out and status.reason not in held[node].reasons
+            others = status.out_by_others(held[node].reasons)
             if others and check.action == "resume":
                 text = f"{NOT_RESUMED} {status.why or NO_REASON}"
                 failed[node] = NodeError(Outcome.HELD, text)
@@ -207,9 +207,11 @@ class NodeGate:
         resumes: list[str] = []
         for node, status in statuses.items():
             before = held[node]
-            if before.out and _is_own(status, before):
+            if status.out_by_others(before.reasons):
+                continue  # it is as before the gate, or another person has drained it
+            if before.out:
                 drains.setdefault(before.reason or NO_REASON, []).append(node)
-            elif not before.out and status.out and status.reason in before.reasons:
+            elif status.out:
                 resumes.append(node)
         for reason, nodes in drains.items():
             for node in nodes:
@@ -262,8 +264,3 @@ def _not_free(status: NodeStatus, drained: str | None, *, take_over: bool) -> st
         reason = status.reason or NO_REASON
         return f"drained by others: {reason}; gate_take_over=true accepts the node"
     return ""
-
-
-def _is_own(status: NodeStatus, before: GateNode) -> bool:
-    """Return whether no other person has drained the node since the gate took it."""
-    return not status.out or status.reason in (before.reason, *before.reasons)

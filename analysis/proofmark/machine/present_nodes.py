@@ -10,7 +10,7 @@ from proofmark.common.progress_lines import say
 from proofmark.machine.scheduler import (
     SchedulerError,
     SchedulerUnavailable,
-    is_down,
+    is_closed,
     scheduler,
 )
 from proofmark.runs.run_names import RunNames
@@ -38,7 +38,7 @@ def present(
         states = asked.nodes(chosen) if chosen else {}
     except (SchedulerUnavailable, SchedulerError, BadInput):
         states = {}
-    waiting = [n for n in chosen if is_down(states.get(n, ""), own) and n not in begun]
+    waiting = [n for n in chosen if is_closed(states.get(n, ""), own) and n not in begun]
     if waiting:
         say(f"{folded(waiting)}: down or drained; the rolling run waits for them")
     return [node for node in chosen if node not in waiting]

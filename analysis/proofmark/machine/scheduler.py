@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -89,6 +89,8 @@ class Scheduler(ABC):
         isolates_jobs: whether two jobs never run on the same node at the same time.
         stop_command: the program that ends a job; empty if jobs are child processes.
         listing: lists its nodes; None if they cannot be listed.
+        starts_when_stopped: whether `fan_out` still starts processes in a job that was cancelled,
+            or has reached its time limit. If not, a process stays on each node and probes it then.
         own_launcher: the launcher of the scheduler's own MPI, which the probe of programs does not
             recognize; empty if there is none.
         replaced_launchers: the launcher that starts ranks in its jobs, by the launcher of the MPI
@@ -100,6 +102,7 @@ class Scheduler(ABC):
     isolates_jobs: ClassVar[bool]
     stop_command: ClassVar[str]
     listing: ClassVar[type[NodeListing] | None] = None
+    starts_when_stopped: ClassVar[bool] = True
     own_launcher: ClassVar[str] = ""
     replaced_launchers: ClassVar[Mapping[str, str]] = {}
 
@@ -181,12 +184,20 @@ _SHOWN = 5
 """The nodes that the reason of a job names."""
 
 
-def is_down(state: str, reservation: str = "") -> bool:
-    """Return whether no job starts on a node with `state`, as `Scheduler.nodes` returns it.
+def is_down(state: str) -> bool:
+    """Return whether a node with `state` (see `Scheduler.nodes`) is out of service.
+
+    No other function decides that. A reserved node is not: its reservation ends.
+    """
+    return state.startswith("down")
+
+
+def is_closed(state: str, reservation: str = "") -> bool:
+    """Return whether a node with `state` starts no job now: it is down, or reserved for others.
 
     `reservation` is that of the job; empty if it has none.
     """
-    return state.startswith(("down",) if reservation else ("down", "reserved"))
+    return is_down(state) or (not reservation and state.startswith("reserved"))
 
 
 def waits_for(status: JobStatus, nodes: Sequence[str], states: Mapping[str, str]) -> JobStatus:
@@ -200,7 +211,7 @@ def waits_for(status: JobStatus, nodes: Sequence[str], states: Mapping[str, str]
         nodes: its nodes.
         states: the states of nodes, as `Scheduler.nodes` returns them.
     """
-    down = [f"{node}: {states[node]}" for node in nodes if states.get(node, "").startswith("down")]
+    down = [f"{node}: {states[node]}" for node in nodes if is_down(states.get(node, ""))]
     if status.state is not State.WAITING or not down:
         return status
     return JobStatus(State.UNAVAILABLE, "; ".join(filter(None, (status.reason, *down[:_SHOWN]))))
@@ -230,6 +241,14 @@ class NodeStatus:
     def why(self) -> str:
         """The reason for which the node is out; without one its state."""
         return self.reason or (f"state {self.state}, no reason is given" if self.state else "")
+
+    def out_by_others(self, own: Collection[str]) -> bool:
+        """Return whether the node is out, and not by a drain with one of the reasons `own`.
+
+        Gates and mode changes decide by this function whose drain it is. They resume no node that
+        is out by others, and replace no reason of others.
+        """
+        return self.out and self.reason not in own
 
 
 class DrainingScheduler(Scheduler):

@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from tests.emulators.vcluster.cluster import HEAD, Cluster, child
@@ -33,6 +33,8 @@ class Slurm:
         partition: the name of the partition.
         hardware: the parameters of ``NodeName=`` that describe a node.
         settings: further parameters of slurm.conf; they override the defaults.
+        lines: further lines of slurm.conf, after the partition.
+        programs: further programs of Slurm that become commands of the cluster.
     """
 
     def __init__(
@@ -42,13 +44,16 @@ class Slurm:
         partition: str = "knl",
         hardware: Mapping[str, object] = KNL,
         settings: Mapping[str, object] | None = None,
+        lines: Sequence[str] = (),
+        programs: Sequence[str] = (),
     ) -> None:
         self.cluster = cluster
         self.folder = cluster.folder / "slurm"
         self.configuration = self.folder / "slurm.conf"
         self._controller: subprocess.Popen[bytes] | None = None
         self._partition, self._hardware = partition, hardware
-        self._settings = settings or {}
+        self._settings, self._lines = settings or {}, lines
+        self._programs = (*COMMANDS, *programs)
 
     def __enter__(self) -> Self:
         """Start the daemons; return when all nodes are idle.
@@ -58,7 +63,7 @@ class Slurm:
         """
         (self.folder / "state").mkdir(parents=True, exist_ok=True)
         self.configuration.write_text(self._text())
-        for name in COMMANDS:
+        for name in self._programs:
             self.cluster.command(name, SLURM_CONF=str(self.configuration))
         self.start_controller()
         configuration = f"SLURM_CONF={shlex.quote(str(self.configuration))}"
@@ -161,4 +166,5 @@ class Slurm:
             f"PartitionName={self._partition} Nodes=ALL Default=YES MaxTime=INFINITE State=UP "
             "OverSubscribe=EXCLUSIVE"
         )
+        lines.extend(self._lines)
         return "\n".join(lines) + "\n"

@@ -212,3 +212,40 @@ def test_a_node_that_cannot_be_probed_is_not_measured(kit: Kit) -> None:
     (run.folder / "probe.sh").write_text("exit 1\n")
     assert finish(run)[0] == 74
     assert ends(run) == [None, None, None]
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox"])
+@pytest.mark.parametrize(
+    ("ended", "other", "probes"), [(False, True, 1), (True, True, 0), (False, False, 0)]
+)
+def test_a_process_that_stays_probes_its_node_when_the_job_is_stopped(
+    kit: Kit, shell: str, ended: bool, other: bool, probes: int
+) -> None:
+    """Not after the end of the job, and not on the node whose job script probes it."""
+    run = kit.run()
+    (kit.folder / "sh").symlink_to("/usr/bin/busybox")
+    notes, begun = job(run) / "attempt-1", kit.folder / "begun"
+    notes.mkdir()
+    if ended:
+        (notes / "finished").touch()
+    # A second signal comes while the node is probed.
+    probe = run.folder / "probe.sh"
+    probe.write_text(f": >{begun}\nsleep 1\n{probe.read_text()}")
+    first = "another" if other else os.uname().nodename
+    program = {"busybox": f"{kit.folder / 'sh'}", "dash": "dash"}[shell]
+    command = [program, str(job(run) / "job.sh"), "--stay", str(notes), first]
+    with running(subprocess.Popen(command)) as process:
+        if other:
+            until(lambda: "sleep" in children(process.pid))
+            process.send_signal(signal.SIGTERM)
+        if probes:
+            until(begun.exists)
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert len(list(notes.glob("*.after"))) == len(list(notes.glob("*.after*"))) == probes
+
+
+def children(process: int) -> str:
+    """Return the command lines of the processes that `process` has started."""
+    found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return " ".join(Path(f"/proc/{child}/cmdline").read_text() for child in found)

@@ -248,10 +248,25 @@ class TestHold:
         failed = held(gate, drained={"n2": "gate 1: slow"})
         assert list(failed) == ["n2"]
         assert scheduler.status["n2"] == drained("gate 1: slow")
-        assert scheduler.calls[-2:] == [
-            "drain n2: gate 1: slow",
-            "reserve n1,n3 for bench",
-        ]
+        assert scheduler.calls[-1] == "reserve n1,n3 for bench"
+        assert not any(call.startswith("drain") for call in scheduler.calls)
+
+    @pytest.mark.parametrize("end", ["release", "conclude"])
+    def test_a_node_that_is_drained_again_with_the_words_of_before_is_of_others(
+        self, made: Made, end: str
+    ) -> None:
+        """Both ends of a gate decide it alike: a health check drains a node with the same words."""
+        gate, scheduler, _ = made(n2=drained("NHC: a fan"))
+        assert held(gate, take_over=True) == {}
+        scheduler.status["n2"] = drained("NHC: a fan")
+        scheduler.calls.clear()
+        if end == "release":
+            assert gate.release() == {}
+        else:
+            failed = gate.conclude([check_of("n2", "resume")])
+            assert texts(failed) == {"n2": "not resumed, drained by others: NHC: a fan"}
+        assert scheduler.status["n2"] == drained("NHC: a fan")
+        assert not any(call.startswith(("drain", "resume")) for call in scheduler.calls)
 
     def test_a_node_that_cannot_be_reserved_is_not_held(self, made: Made) -> None:
         gate, scheduler, _ = made()

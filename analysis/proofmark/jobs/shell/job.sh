@@ -2,6 +2,7 @@
 # sh job.sh                      runs the job
 # sh job.sh --probe WHAT FOLDER  (internal) stores the probe of this node, before or after the steps
 # sh job.sh --network WHEN FOLDER  (internal) stores the counters of the networks of this node
+# sh job.sh --stay FOLDER HOST    (internal) probes this node when the job is stopped, unless it is HOST
 # A job is a loop over step folders. A step that has a result is not run again, so a job that was
 # killed continues where it stopped. With AGAIN=yes it is run again. A step with a colon and a
 # number is run by each node of the job alone, for at most this number of seconds.
@@ -9,11 +10,31 @@
 # 143 the job was stopped.
 cd "$RUN" || exit 74
 read -r HOST </proc/sys/kernel/hostname
+STOPPED=
+# What schedulers send before SIGKILL, at a time limit or for a cancel, to all processes of a job: Flux
+# SIGALRM and SIGHUP, LSF SIGUSR2 and SIGINT, pjsub SIGXCPU, Grid Engine SIGUSR1, all of them SIGTERM.
+SIGNALS='INT TERM HUP ALRM USR1 USR2 XCPU'
+
+if [ "${1-}" = --stay ]; then
+	[ "$HOST" != "$3" ] || exit 0
+	sleep 100000000 &
+	STEP=$!
+	# By SIGKILL: a process that is being started may lose any other signal.
+	# shellcheck disable=SC2086 # one word a signal
+	trap 'kill -KILL "$STEP" 2>/dev/null' $SIGNALS
+	wait "$STEP"
+	[ ! -e "$2/finished" ] || exit 0
+	# shellcheck disable=SC2086
+	trap '' $SIGNALS # also for the probe
+	set -- --probe after "$2"
+fi
 
 if [ "${1-}" = --probe ]; then
 	when=before
 	[ "$2" = facts ] || when=after
-	sh probe.sh "$2" >"$3/$HOST.$when.new" && mv "$3/$HOST.$when.new" "$3/$HOST.$when" && exit
+	# Two processes can probe a node that is stopped: its step, and the job.
+	new=$3/$HOST.$when.$$.new
+	sh probe.sh "$2" >"$new" && mv "$new" "$3/$HOST.$when" && exit
 	exit 74
 fi
 
@@ -31,10 +52,6 @@ mkdir "$NOTES" || exit 74
 trap 'code=$?; echo "$code" >"$NOTES/exit.new" && mv "$NOTES/exit.new" "$NOTES/exit"' EXIT
 
 STEP=
-STOPPED=
-# What schedulers send before SIGKILL, at a time limit or for a cancel, to all processes of a job: Flux
-# SIGALRM and SIGHUP, LSF SIGUSR2 and SIGINT, pjsub SIGXCPU, Grid Engine SIGUSR1, all of them SIGTERM.
-SIGNALS='INT TERM HUP ALRM USR1 USR2 XCPU'
 # shellcheck disable=SC2086 # one word a signal
 trap 'STOPPED=yes; [ -z "$STEP" ] || kill -TERM "$STEP" 2>/dev/null' $SIGNALS
 
@@ -206,6 +223,11 @@ everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe facts "$NOTES" || [ "$NODES$STOPP
 awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 ||
 	[ -n "$STOPPED" ] || exit 65 # no step was started; a stopped job starts none below
 note_busy
+STAYING=
+if [ -n "$STAY" ] && [ -z "$STOPPED" ]; then
+	on_all "$RUN/jobs/$JOB/job.sh" --stay "$NOTES" "$HOST" &
+	STAYING=$!
+fi
 for entry in $STEPS; do
 	[ -z "$STOPPED$ENOUGH" ] || break
 	step=${entry%%:*}
@@ -249,9 +271,11 @@ done
 if [ -n "$STOPPED" ]; then
 	sh "jobs/$JOB/job.sh" --probe after "$NOTES" || exit 74
 	# Without a probe after them the finished steps of the other nodes prove nothing. The scheduler may
-	# start no process any more, or end this one.
+	# end this process. If it starts none any more, those that stay probe the nodes.
 	[ "$NODES" = 1 ] || probe_at_stop
 	exit 143
 fi
 everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe after "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74
 echo "$HOST $(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$NOTES/finished" || exit 74
+[ -z "$STAYING" ] || kill -TERM "$STAYING" 2>/dev/null
+exit 0

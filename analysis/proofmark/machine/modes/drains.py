@@ -207,11 +207,12 @@ class Drains:
             statuses, unknown = self.statuses(left())
             failed |= unknown
             statuses = without_reservation(statuses)
-            out = {node: status.reason for node, status in statuses.items() if status.out}
-            ours = [node for node in out if out[node] in history_of(self.run, node).reasons]
-            for node in out.keys() - set(ours):
-                text = f"not resumed, drained by others: {statuses[node].why or 'no reason'}"
-                held[node] = NodeError(Outcome.HELD, text)
+            out = {node: status for node, status in statuses.items() if status.out}
+            for node, status in out.items():
+                if status.out_by_others(history_of(self.run, node).reasons):
+                    text = f"not resumed, drained by others: {status.why or 'no reason'}"
+                    held[node] = NodeError(Outcome.HELD, text)
+            ours = [node for node in out if node not in held]
             failed |= call_for_nodes(self.scheduler.resume, ours)
         failed |= split(fan_out(left(), end, 1))[1]
         resumed = dict.fromkeys(names, Result(Outcome.OK, changed=True))
@@ -240,7 +241,7 @@ class Drains:
 
 def held_by(status: NodeStatus, history: History) -> str:
     """Return the reason of a drain that is not of this run; empty if there is none."""
-    if not status.out or status.reason in history.reasons:
+    if not status.out_by_others(history.reasons):
         return ""
     # A drain of this run has a reason. Without a reason an administrator drained the node, a reset
     # removed the reason, or the node is in a state in which the scheduler starts no job.

@@ -76,6 +76,7 @@ class Slurm(ReservingScheduler):
     poll_s = 15.0
     listing = SlurmNodes
     isolates_jobs = True
+    starts_when_stopped = False  # "Job/step already completing or completed"
     stop_command = "scancel"
 
     def header(self, request: Request) -> list[str]:

@@ -1,0 +1,88 @@
+"""A real Slurm with accounting: limits of submitted jobs, and the commands of another cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Timer
+
+import pytest
+from tests.emulators.vcluster import Cluster, Slurm
+from tests.emulators.vcluster.slurm_accounting import SETTINGS, missing_programs, start_accounting
+from tests.fixtures.kit import make_kit, until
+from tests.roles.test_slurm import WAITS, Site, ends
+
+from proofmark.judge.judging import judge_run
+from proofmark.machine.scheduler import NO_SUCH_JOB
+from proofmark.machine.schedulers.slurm import Slurm as Scheduler
+from proofmark.runs.job_state import State
+from proofmark.site.execution import Queue
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.soak,
+    pytest.mark.skipif(bool(missing_programs()), reason="no slurmdbd, or no mariadb-server-core"),
+]
+
+NAP = ("sbatch", "--parsable", "--nodelist=knl0002", "--output=/dev/null", "--wrap=sleep 600")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    kit = make_kit(tmp_path)
+    kit.program(WAITS)
+    with Cluster(tmp_path / "cluster", 2, shared=[tmp_path]) as cluster:
+        start_accounting(cluster, cluster.folder / "slurm")
+        programs = ("sacct", "sacctmgr")
+        with Slurm(cluster, settings=SETTINGS, programs=programs) as slurm:
+            slurm.call("sacctmgr", "--immediate", "add", "account", "lab")
+            slurm.call("sacctmgr", "--immediate", "add", "user", "root", "account=lab")
+            monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
+            yield Site(kit, slurm)
+
+
+def test_a_job_waits_while_the_limit_of_submitted_jobs_is_reached(site: Site) -> None:
+    limit = ("sacctmgr", "--immediate", "modify", "user", "root", "set", "MaxSubmitJobs=1")
+    site.slurm.call(*limit)
+    other = site.slurm.call(*NAP).strip()
+    run = site.run(stall_timeout_s=1, queue_timeout_s=90)
+    site.go.touch()
+    leaves = Timer(6, lambda: site.slurm.call("scancel", other))
+    leaves.start()
+    site.execute(run)
+    leaves.join()
+    (history,) = (run.folder / "jobs").rglob("history.jsonl")
+    assert "AssocMaxSubmitJobLimit" in history.read_text()
+    assert ends(run) == ["0", "0", "0"]
+    assert judge_run(run).coverage.stopped == ()
+
+
+def test_all_commands_ask_the_cluster_of_the_queue(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slurm.conf of this host is that of a cluster whose slurmctld does not answer."""
+    elsewhere = site.slurm.folder / "elsewhere" / "slurm.conf"
+    elsewhere.parent.mkdir()
+    text = site.slurm.configuration.read_text()
+    text = text.replace('ClusterName="virtual"', "ClusterName=elsewhere")
+    elsewhere.write_text(f"{text}SlurmctldPort=16817\n")
+    for name in ("sbatch", "squeue", "scancel", "scontrol", "sinfo", "sacct"):
+        site.cluster.command(name, SLURM_CONF=str(elsewhere))
+    scheduler = Scheduler()
+    scheduler.queue = Queue(options=["--clusters=virtual"])
+    assert scheduler.nodes(["knl0001"]) == {"knl0001": "idle"}
+    run = site.run(options=["--clusters=virtual"])
+    site.go.touch()
+    site.execute(run)
+    assert ends(run) == ["0", "0", "0"]
+    job = site.slurm.call(*NAP[:-1], "--clusters=virtual", NAP[-1]).strip().partition(";")[0]
+    until(lambda: scheduler.states([job])[job].state is State.RUNNING)
+    scheduler.drain(["knl0002"], "a fan")
+    status = scheduler.node_status(["knl0002"])["knl0002"]
+    assert (status.out, status.idle, status.reason) == (True, False, "a fan")
+    scheduler.resume(["knl0002"])
+    assert scheduler.reservations() == {}
+    scheduler.cancel([job])
+    until(lambda: scheduler.states([job])[job].state is State.CANCELLED)
+    assert scheduler.ended("999999") == NO_SUCH_JOB
