@@ -137,7 +137,7 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
     assert twin(kit, *sources, "--selector", "ompi", "--run-id", "other") == 0
     runs = [f"{kit.parent / 'runs' / name}" for name in ("model", "other")]
     capsys.readouterr()
-    assert main(["claims", *runs]) == 3, "two selectors are two models"
+    assert main(["verdict", "--claims", *runs]) == 3, "two selectors are two models"
     assert "other: selector: found ompi; accepted: classic" in capsys.readouterr().err
 
 

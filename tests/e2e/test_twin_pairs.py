@@ -76,7 +76,7 @@ def test_pairs_on_a_twin_answer_the_claim_of_their_shares(
     sums = [rates["other-node", pairs, largest] for pairs in range(1, 9)]
     assert sums == pytest.approx([4000.0] * 8, rel=0.02), "the slowest link of the route"
     capsys.readouterr()
-    assert main(["claims", "--json", f"{run.folder}"]) == 0
+    assert main(["verdict", "--claims", "--json", f"{run.folder}"]) == 0
     answers = json.loads(capsys.readouterr().out)
     (shares,) = [
         each for each in answers if (each["claim"], each["systems"]) == ("C3.3", ["tachyon2"])

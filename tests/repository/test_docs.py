@@ -168,7 +168,7 @@ def test_a_replaced_command_is_the_command_of_the_page() -> None:
     ("text", "wrong"),
     [
         ("proofmark rerum runs/latest-local 3", "found the command 'rerum'"),
-        ("proofmark read --argumentz", "no option --argumentz"),
+        ("proofmark adopt --argumentz", "no option --argumentz"),
         ("proofmark rerun runs/latest-local 3 --again", "unrecognized arguments: --again"),
         ("proofmark plan -i inventory/nurion -l kln --suite p2", "no partition of inventory/nu"),
         ("proofmark plan -i inventory/nurion -l knl --suite p9", "no suite p9"),
@@ -202,7 +202,7 @@ def test_the_commands_of_a_page_are_found(tmp_path: Path) -> None:
         "```sh\n"
         "make lint   # checks\n"
         "# a comment\n"
-        "proofmark read 'a # b' \\\n"
+        "proofmark adopt 'a # b' \\\n"
         "  c\n"
         "```\n"
         "```yaml\n"
@@ -213,7 +213,7 @@ def test_the_commands_of_a_page_are_found(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     found = [(each.line, each.text) for each in commands_in(page)]
-    read = (5, "proofmark read 'a # b' c")
+    read = (5, "proofmark adopt 'a # b' c")
     assert found == [(1, "proofmark cases --check"), (3, "make lint"), read, (11, "make test")]
 
 

@@ -54,7 +54,7 @@ IN_STEPS = {
 HOME = "common/home.sh"
 """It runs on the controller only."""
 NO_PROGRAMS = {
-    *("adopt", "baseline", "cases", "claims", "contract", "explain", "export", "fabric"),
+    *("adopt", "baseline", "cases", "contract", "explain", "export"),
     *("a", "add", "commit", "fetch", "ticks", "x"),
     *("arch", "cache", "external", "ior", "local", "lock", "other", "sources"),
     *(
@@ -67,7 +67,6 @@ NO_PROGRAMS = {
         "name",
         "nan",
         "plan",
-        "preview",
         "report",
     ),
     *("sign", "stage", "status", "trend", "tune", "twin", "validate", "verdict", "verify"),

@@ -1,23 +1,31 @@
-"""The command ``adopt``."""
+"""The command ``adopt``: a run from outputs of others, or the figures that a case reads in them."""
 
 from __future__ import annotations
 
+import csv
+import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from proofmark.cases.reader.command_line import Request as Arguments
+from proofmark.cases.reader.engine import program_runs, readings_of
+from proofmark.cases.reader.output_text import output_text
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument
-from proofmark.cli.output import print_line
+from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import read_bytes
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import say
+from proofmark.common.text import csv_cell
 from proofmark.plan.expansion import limit_mistakes
 from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.runs.adopted import Adopted, shown
@@ -28,6 +36,7 @@ from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.inventory import Site, load_site
 
+INVALID = 2
 MOST_LISTED = 10
 """The largest number of files that a message lists; ``inputs/adopted.json`` has all."""
 
@@ -35,7 +44,11 @@ MOST_LISTED = 10
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``proofmark adopt`` to `parser`."""
     parser.add_argument(
-        "source", metavar="FOLDER", type=Path, help="the outputs; nothing is changed there"
+        "sources",
+        metavar="FOLDER",
+        nargs="+",
+        type=Path,
+        help="the outputs; nothing is changed there; with --print: one or more files",
     )
     note = (
         "the outputs of a case: a pattern for paths below FOLDER, where * also matches /; without "
@@ -64,10 +77,29 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--baseline", help="with -i: the accepted runs to compare with, or none")
     site_argument(parser, "the site of the nodes, with its limits (default: none)")
     limit_argument(parser, "with -i: a partition, or hosts of one")
+    note = "print the figures that a case reads in the files; create no run"
+    complete(parser.add_argument("--print", metavar="CASE", help=note), Words.CASE)
+    parser.add_argument(
+        "--format",
+        choices=("table", "csv", "json"),
+        default="table",
+        help="with --print: of the figures",
+    )
+    note = "with --print: the arguments that the program was started with, as '-m 1:4096'"
+    parser.add_argument("--arguments", metavar="WORDS", help=note)
 
 
 def adopt(options: Namespace) -> int:
-    """Create a run from outputs that others produced, or print how it would be created."""
+    """Create a run from outputs that others produced, or print how it would be created.
+
+    With ``--print`` it prints the figures of a case, and its exit code is 2 if one is INVALID.
+    """
+    if options.print is not None:
+        return _print_figures(options)
+    if len(options.sources) > 1:
+        named = ", ".join(map(str, options.sources))
+        raise bad_input("FOLDER", "", named, "one folder; several files with --print CASE")
+    (source,) = options.sources
     benchmarks = kit_benchmarks()
     patterns: dict[str, list[str]] = {}
     for word in options.case:
@@ -83,7 +115,7 @@ def adopt(options: Namespace) -> int:
     if site and (mistakes := limit_mistakes(benchmarks, site)):
         raise BadInput(*mistakes)
     request = Request(
-        folder=options.source,
+        folder=source,
         patterns=patterns,
         rule=None if options.node is None else PathRule(options.node, cases),
         nodes=_nodes(options.nodes),
@@ -94,7 +126,7 @@ def adopt(options: Namespace) -> int:
         labels=tuple(LabelRule(label, cases.values()) for label in options.label),
     )
     if not patterns and not options.accept:
-        with opened(options.source, HEAD) as folder:
+        with opened(source, HEAD) as folder:
             given = [_option("-i", each) for each in options.inventory or ()]
             given += [_option("-l", options.limit)] if options.limit else []
             given += [_option("--nodes", options.nodes)] if options.nodes else []
@@ -107,6 +139,63 @@ def adopt(options: Namespace) -> int:
     for line in _summary(run, adopted):
         print_line(line)
     return 0
+
+
+def _print_figures(options: Namespace) -> int:
+    case = kit_benchmarks().case(options.print)
+    spec = case.reader()
+    arguments = None if options.arguments is None else Arguments(options.arguments.split())
+    several = len(options.sources) > 1
+    rows: list[dict[str, Any]] = []
+    for path in options.sources:
+        try:
+            text = output_text(read_bytes(path.resolve()))
+        except OSError as error:
+            raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
+        runs = program_runs(spec, text, arguments)
+        if any(run.unproven for run in runs):
+            say(
+                f"{path}: the command line is not known, so missing last rows are not found; "
+                "--arguments states it"
+            )
+        for note in dict.fromkeys(note for run in runs for note in run.notes):
+            say(f"{path}: {note}")
+        file = {"file": str(path)} if several else {}
+        rows += [
+            {**file, **reading._asdict()} for reading in readings_of(spec, options.print, runs)
+        ]
+    if options.format == "json":
+        print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
+    elif options.format == "csv":
+        _print_csv(rows)
+    else:
+        _print_figure_table(rows, several=several)
+    return 0 if rows and all(row["valid"] for row in rows) else INVALID
+
+
+def _print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
+    writer = csv.DictWriter(sys.stdout, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        cells = {
+            name: csv_cell(value) if isinstance(value, str) else value
+            for name, value in row.items()
+        }
+        writer.writerow({**cells, "parameters": json.dumps(dict(row["parameters"]))})
+
+
+def _print_figure_table(rows: Sequence[Mapping[str, Any]], *, several: bool) -> None:
+    lines = []
+    for row in rows:
+        parameters = " ".join(f"{key}={value}" for key, value in row["parameters"].items())
+        value = "–" if row["value"] is None else f"{row['value']:g}"
+        word = "" if row["valid"] else f"INVALID: {row['reason']}"
+        names = (row["file"],) if several else ()
+        figure = (row["benchmark"], row["metric"], value, row["unit"], parameters, word)
+        lines.append((*names, *figure))
+    titles = ("benchmark", "metric", "value", "unit", "parameters", "validity")
+    nothing = "the output has no figure of the case"
+    print_table(("file", *titles) if several else titles, lines, nothing)
 
 
 def _site(options: Namespace) -> Site | None:

@@ -35,9 +35,8 @@ GROUPS: Mapping[str, Lines] = {
             "cli.validate_command",
             "check a site, and print the cost of each suite there",
         ),
-        "plan": ("cli.plan_command", "print the steps of an acceptance and their cost"),
-        "preview": (
-            "cli.preview",
+        "plan": (
+            "cli.plan_command",
             "print what a run will start, and how long; write its scripts and inputs",
         ),
         "preflight": (
@@ -72,11 +71,9 @@ GROUPS: Mapping[str, Lines] = {
         "trend": ("cli.trend_command", "write one page with the figures of all runs over time"),
     },
     "judge": {
-        "verdict": ("cli.judge", "judge a run"),
-        "claims": ("cli.judge", "print which claims of the papers hold in runs"),
+        "verdict": ("cli.judge", "judge a run, or print which claims of the papers hold in runs"),
         "compare": ("cli.judge", "compare later runs with the first one"),
-        "adopt": ("cli.adopt", "create a run from outputs that others produced"),
-        "read": ("cli.cases", "read outputs of a case"),
+        "adopt": ("cli.adopt", "create a run from outputs that others produced, or print them"),
         "io500": ("cli.io500_command", "compute the scores of submissions to IO500 again"),
     },
     "keep": {
@@ -99,10 +96,6 @@ GROUPS: Mapping[str, Lines] = {
             "check and print the contract of a site; waive an item of it for a run",
         ),
         "site": ("cli.choose", "choose the site of commands without -i, or print it"),
-        "fabric": (
-            "cli.plan_command",
-            "convert a topology.conf, or the output of ibnetdiscover, to the fabric of a partition",
-        ),
         "gate": (
             "cli.gate",
             "return nodes to service by measurement; print which nodes are held or kept",
@@ -125,6 +118,13 @@ STAGES: Lines = {
     "stage gate-decide": ("cli.gate", "decide which nodes of a run return to service"),
 }
 """The commands of playbooks."""
+RENAMED = {
+    "claims": "verdict --claims",
+    "fabric": "init --fabric",
+    "preview": "plan",
+    "read": "adopt --print",
+}
+"""The commands of 0.1 that are options of others now, for one release."""
 OF_PERSONS = {name: line for lines in GROUPS.values() for name, line in lines.items()}
 COMMANDS: Lines = {**OF_PERSONS, **STAGES}
 """All commands."""
@@ -164,6 +164,8 @@ class _Parser(argparse.ArgumentParser):
         """Name the command that is nearest to one that does not exist."""
         known = [name for name in action.choices or () if name != STAGE]
         if isinstance(action, argparse._SubParsersAction) and value not in (*known, STAGE):
+            if value in RENAMED:
+                self.error(f"found the command {value!r}; accepted: proofmark {RENAMED[value]}")
             hint = nearest(value, known)
             self.error(f"found the command {value!r}{hint}; accepted: {', '.join(known)}")
         super()._check_value(action, value)

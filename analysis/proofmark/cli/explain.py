@@ -83,7 +83,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def explain(options: Namespace) -> int:
     """Print the sections of the explanation of a step."""
-    from proofmark.cli.preview import unwritten  # it imports all plug-ins
+    from proofmark.cli.planned import unwritten  # it imports all plug-ins
 
     run = open_newest(options.folder or take_newest(RUNS))
     found = explain_step(run, options.step, partial(unwritten, run))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command, Words, complete
-from proofmark.cli.output import print_line
+from proofmark.cli.output import print_line, print_text
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
@@ -17,8 +18,10 @@ from proofmark.common.progress_lines import say
 from proofmark.machine.node_report import node_name, node_runner, site_runner, with_rates
 from proofmark.machine.survey import NONE, listed_schedulers, survey
 from proofmark.site.choice import choose_site, chosen_site
+from proofmark.site.fabric_import import fabric_levels, unnamed_adapters
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Site, load_sites
+from proofmark.site.literals import literal_yaml
 from proofmark.site.questions import MARK, comments
 from proofmark.site.survey.differences import compare, site_of_node
 from proofmark.site.survey.environment import environments_in
@@ -30,13 +33,13 @@ DIFFERENT = 1
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``proofmark init`` to `parser`."""
     note = "a new folder, inventory/<site>"
-    complete(parser.add_argument("site", metavar="SITE", type=Path, help=note), Words.SITE)
+    site = parser.add_argument("site", metavar="SITE", nargs="?", type=Path, help=note)
+    complete(site, Words.SITE)
     parser.add_argument(
         "--from-node",
         metavar="NODE",
         action="append",
         type=node_name,
-        required=True,
         help="a node to read, by ssh if it is not this machine; once for each kind of node",
     )
     note = "its nodes are listed (default: the scheduler whose commands are installed)"
@@ -50,10 +53,22 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
     )
+    note = (
+        "print the fabric of a partition from a topology.conf, a topology.yaml or the output of "
+        "ibnetdiscover; write nothing"
+    )
+    parser.add_argument("--fabric", metavar="FILE", type=Path, help=note)
+    note = "with --fabric: names of the levels, the nearest level first"
+    parser.add_argument("--levels", metavar="NAMES", default="", help=note)
 
 
 def init(options: Namespace) -> int:
-    """Write an inventory from what is found, or compare one."""
+    """Write an inventory from what is found, compare one, or print a fabric."""
+    if options.fabric:
+        return _print_fabric(options.fabric, [name for name in options.levels.split(",") if name])
+    if options.site is None or options.from_node is None:
+        missing = "SITE" if options.site is None else "--from-node"
+        raise bad_input("init", "", f"no {missing}", "SITE --from-node NODE, or --fabric FILE")
     return _diff(options) if options.diff else _write(options)
 
 
@@ -111,6 +126,25 @@ def _diff(options: Namespace) -> int:
         print_line(str(difference))
     print_line(f"differences: {len(differences)}")
     return DIFFERENT if differences else 0
+
+
+def _print_fabric(file: Path, names: Sequence[str]) -> int:
+    """Print the ``fabric`` of a partition's facts."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise bad_input(file, "", error.strerror or "unreadable", "a readable file") from None
+    levels = fabric_levels(text, file, names)
+    top = list(levels)[-1]
+    near = [{"name": name, "switches": levels[name]} for name in levels if name != top]
+    if adapters := unnamed_adapters(text):
+        listed = "; ".join(f"{name} ({words})" for name, words in adapters.items())
+        say(f"{file}: adapters that name no host, and are in no level: {listed}")
+    if not near:
+        say(f"{file}: one switch has all nodes; there is no level below {top}")
+    facts = {"fabric": {"levels": near, "top": top, "source": f"{file.name} of the site"}}
+    print_text(literal_yaml(facts).removesuffix("\n"))
+    return 0
 
 
 def _declared_scheduler(sites: list[Site]) -> str:

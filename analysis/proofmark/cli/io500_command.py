@@ -19,7 +19,7 @@ from proofmark.cases.io500 import (
 )
 from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.suite import Benchmarks
-from proofmark.cli.cases import INVALID
+from proofmark.cli.adopt import INVALID
 from proofmark.cli.command import Command
 from proofmark.cli.command_inputs import kit_benchmarks
 from proofmark.cli.output import print_line, print_table

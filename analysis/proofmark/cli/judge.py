@@ -1,15 +1,23 @@
-"""The commands that judge runs: ``verdict``, ``claims`` and ``compare``."""
+"""The commands that judge runs: ``verdict`` and ``compare``."""
 
 from __future__ import annotations
 
 import math
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from proofmark.cli.command import Command, language_argument, run_argument, runs_argument
+from proofmark.cli.command import (
+    Command,
+    Words,
+    complete,
+    language_argument,
+    run_argument,
+    runs_argument,
+)
 from proofmark.cli.evidence import run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
@@ -31,13 +39,25 @@ from proofmark.software.software import software_of
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    note = (
+        "print which claims of the papers hold in RUN and MORE; they are information: exit code 0"
+    )
+    parser.add_argument("--claims", action="store_true", help=note)
+    note = "with --claims: further runs"
+    more = parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
+    complete(more, Words.RUN)
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
     language_argument(parser)
 
 
 def verdict(options: Namespace) -> int:
-    """Judge a run and print the verdict."""
+    """Judge a run and print the verdict, or the claims of the papers."""
+    if options.claims:
+        return _claims([options.folder, *options.more], as_json=options.json)
+    if options.more:
+        named = ", ".join(map(str, (options.folder, *options.more)))
+        raise bad_input("RUN", "", named, "one run; several with --claims")
     with in_language(options.language):
         run = run_to_show(options.folder)
         answer = judge_run(run)
@@ -109,16 +129,10 @@ def _print_expected(answer: Verdict, expected: Counterparts) -> None:
         print_line(f"{what}: {text}")
 
 
-def _claims_arguments(parser: ArgumentParser) -> None:
-    runs_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print the answers as JSON")
-
-
-def claims(options: Namespace) -> int:
-    """Print whether the claims of the papers hold in runs. This is information: exit code 0."""
-    runs = [run_to_show(folder) for folder in options.folders]
+def _claims(folders: Sequence[Path], *, as_json: bool) -> int:
+    runs = [run_to_show(folder) for folder in folders]
     answers = answers_of((run, judge_run(run)) for run in runs)
-    if options.json:
+    if as_json:
         print_json([answer.as_json() for answer in answers])
         return 0
     print_table(
@@ -191,6 +205,5 @@ def _changed_programs(first: Run, later: Run) -> Iterator[str]:
 
 COMMANDS = {
     "verdict": Command(verdict, "verdict runs/latest-local", _verdict_arguments),
-    "claims": Command(claims, "claims runs/latest-local", _claims_arguments),
     "compare": Command(compare, "compare runs/before runs/after", _compare_arguments),
 }

@@ -1,12 +1,14 @@
-"""The commands about a site and its plans: ``plan``, ``validate`` and ``fabric``."""
+"""The command ``plan``."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
@@ -19,12 +21,15 @@ from proofmark.cli.plan_notes import place, plan_notes, prefixes, prefixes_argum
 from proofmark.cli.plan_print import ShownPlan, print_as_json, print_steps, unjudged_lines
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.cli.site import inventory_of, only_nodes
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, NothingToRun, bad_input
+from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.home import expanded
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.judge.foreseen import refusals, unjudged_of
 from proofmark.machine.checkout import refuse_unseen
+from proofmark.machine.node_scripts import run_text
 from proofmark.machine.present_nodes import present
 from proofmark.plan.lacking import refuse_lacking
 from proofmark.plan.rolling import steps_left
@@ -37,10 +42,13 @@ from proofmark.runs.run import Run
 from proofmark.runs.run_names import names_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, NONE, chosen_baseline
-from proofmark.site.fabric_import import fabric_levels, unnamed_adapters
 from proofmark.site.inventory import Site, load_site, load_sites
-from proofmark.site.literals import literal_yaml
 from proofmark.software.provider import check_name, check_provider
+
+DAYS = 1.0
+"""The duration of the suite stability that is shown if none is stated."""
+REACH_S = 60.0
+"""The time in which a node must answer, in seconds."""
 
 
 def _plan_arguments(parser: ArgumentParser) -> None:
@@ -48,7 +56,12 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     prefixes_argument(parser)
     parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
-    parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+    note = "print the plan as JSON; refuse what a run would refuse"
+    parser.add_argument("--json", action="store_true", help=note)
+    note = "a new or empty folder for the scripts of jobs and steps, and the inputs of the programs"
+    complete(parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note), Words.PATH)
+    note = "log in to the nodes, and print which do not answer"
+    parser.add_argument("--reach", action="store_true", help=note)
     note = "print every step; --step prints one step whole"
     parser.add_argument("-v", "--verbose", action="store_true", help=note)
     note = "a step, by id or number: its launch line, environment, inputs and job"
@@ -94,46 +107,7 @@ def plan(options: Namespace) -> int:
         ]
         for site in sites:
             check_name(site.partition.provision_from)
-        found = []
-        for site in sites:
-            made, machines, probe = plan_of(options, benchmarks, site)
-            refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
-            found.append((site, made, machines, probe))
-        if options.json:
-            print_as_json(
-                [
-                    ShownPlan(
-                        made,
-                        site.partition.queue,
-                        [*plan_notes(made, benchmarks, site, at), *place(site, options)],
-                        unjudged_of(made, benchmarks, site, at, probe, options.baseline),
-                    )
-                    for site, made, at, probe in found
-                ],
-                runs,
-            )
-            return 0
-        from proofmark.cli.preview import Foreseen, Planned  # it imports all plug-ins
-
-        for site, made, machines, probe in found:
-            foreseen = Foreseen(probe, options.baseline, (*place(site, options),))
-            planned = Planned(site, made, benchmarks, machines, runs, foreseen)
-            if options.step:
-                lines = planned.step(step_named(options.step, made.steps()))
-            elif options.verbose:
-                print_steps(made)
-                lines = planned.summary(most=sys.maxsize)
-            else:
-                lines = planned.summary()
-            print_text("\n".join(lines))
-        if len(found) > 1:
-            totals = [made.totals for _, made, _, _ in found]
-            hours = sum(each.node_hours for each in totals)
-            print_line(
-                f"{len(found)} partitions: {sum(each.jobs for each in totals)} jobs, "
-                f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
-                "one run per partition"
-            )
+        (_print_json if options.json else _print)(options, benchmarks, sites, runs)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from, prefixes(options))
@@ -184,6 +158,73 @@ def plan(options: Namespace) -> int:
     return 0
 
 
+def _print_json(
+    options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], runs: Path
+) -> None:
+    """Print the plans that can run.
+
+    Raises:
+        BadInput: a site lacks programs of the suite.
+    """
+    shown = []
+    for site in sites:
+        made, machines, probe = plan_of(options, benchmarks, site)
+        refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
+        notes = [*plan_notes(made, benchmarks, site, machines), *place(site, options)]
+        unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
+        shown.append(ShownPlan(made, site.partition.queue, notes, unjudged))
+    print_as_json(shown, runs)
+
+
+def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], runs: Path) -> None:
+    """Print the plans with the reasons why a run would be refused; write the scripts into -o."""
+    from proofmark.cli.planned import Foreseen, Planned  # it imports all plug-ins
+
+    if options.output and options.output.exists() and any(options.output.iterdir()):
+        raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
+    totals = []
+    for site in sites:
+        terms = site.contract and site.contract.stability
+        agreed = options.stability_days or (terms.days if terms else None)
+        words = Namespace(**{**vars(options), "stability_days": agreed or DAYS})
+        try:
+            made, machines, probe = plan_of(words, benchmarks, site)
+        except NothingToRun as error:
+            if len(sites) == 1:
+                raise
+            for each in error.mistakes:
+                print_line(f"no step: {site.partition_name}: {each.accepted}")
+            continue
+        totals.append(made.totals)
+        foreseen = Foreseen(probe, options.baseline, (*place(site, options),))
+        planned = Planned(site, made, benchmarks, machines, runs, foreseen)
+        if options.step:
+            lines = planned.step(step_named(options.step, made.steps()))
+        else:
+            if options.verbose:
+                print_steps(made)
+            lines = planned.summary(*((sys.maxsize,) if options.verbose else ()))
+        if made.stability and not agreed:
+            lines.append(f"note: stability: {DAYS:g} day is shown, because no duration is stated")
+        if options.output:
+            folder = options.output / (site.partition_name if len(sites) > 1 else "")
+            planned.preview.write(folder)
+            lines.append(f"scripts and inputs: {folder}")
+        if options.reach:
+            nodes = dict.fromkeys([min(site.hosts), *made.nodes()])  # playbooks run on the first
+            _, failed = run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)
+            note_failed_nodes({node: why.text for node, why in failed.items()})
+            lines += [f"not reached: {folded(failed)}"] if failed else []
+        print_text("\n".join(lines))
+    if len(totals) > 1:
+        hours = sum(each.node_hours for each in totals)
+        print_line(
+            f"{len(totals)} partitions: {sum(each.jobs for each in totals)} jobs, "
+            f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
+            "one run per partition"
+        )
+
+
 def with_baseline(site: Site, name: str | None) -> tuple[Site, Path | None]:
     """Return the site, with the option if it replaces the accepted baseline, and the baseline."""
     chosen, usual = (
@@ -220,35 +261,6 @@ def _expected(folder: Path, site: Site) -> Expected:
     return made.model_copy(update={"errors": error.rows if error else ()})
 
 
-def _fabric_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("--names", default="", help="names of the levels, the nearest level first")
-
-
-def fabric(options: Namespace) -> int:
-    """Print the ``fabric`` of a partition's facts."""
-    try:
-        text = options.file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        found = error.strerror or "unreadable"
-        raise bad_input(options.file, "", found, "a readable file") from None
-    names = [name for name in options.names.split(",") if name]
-    levels = fabric_levels(text, options.file, names)
-    top = list(levels)[-1]
-    near = [{"name": name, "switches": levels[name]} for name in levels if name != top]
-    if adapters := unnamed_adapters(text):
-        listed = "; ".join(f"{name} ({words})" for name, words in adapters.items())
-        say(f"{options.file}: adapters that name no host, and are in no level: {listed}")
-    if not near:
-        say(f"{options.file}: one switch has all nodes; there is no level below {top}")
-    facts = {"fabric": {"levels": near, "top": top, "source": f"{options.file.name} of the site"}}
-    print_text(literal_yaml(facts).removesuffix("\n"))
-    return 0
-
-
 COMMANDS = {
-    "plan": Command(plan, "plan -i inventory/local -l local --suite quick", _plan_arguments),
-    "fabric": Command(
-        fabric, "fabric /etc/slurm/topology.conf --names chip,line-card,switch", _fabric_arguments
-    ),
+    "plan": Command(plan, "plan -i inventory/local -l local --suite quick", _plan_arguments)
 }

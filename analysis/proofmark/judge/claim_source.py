@@ -72,7 +72,7 @@ class Answer:
     elsewhere: bool = False
 
     def as_json(self) -> dict[str, object]:
-        """Return the form of ``proofmark claims --json``."""
+        """Return the form of ``proofmark verdict --claims --json``."""
         return {
             "claim": self.claim.id,
             "paper": self.claim.paper,

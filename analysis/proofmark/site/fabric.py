@@ -42,8 +42,8 @@ class Level(StrictModel):
 
     Attributes:
         hosts_per_switch: in the inventory's order, the hosts that share one switch.
-        switches: the nodes (a node set) of each switch, by its name. ``proofmark fabric`` writes
-            them from the site's files.
+        switches: the nodes (a node set) of each switch, by its name. ``proofmark init --fabric``
+            writes them from the site's files.
         uplinks: the links from one switch of this level to the level above. A level above the first
             counts all links that leave its group of hosts, because a declared switch may be a
             chassis.

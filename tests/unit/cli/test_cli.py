@@ -123,6 +123,7 @@ class TestUsage:
             (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: cases"),
             (["-v", "complare"], "'complare', did you mean 'compare'?"),
             (["zzz"], "found the command 'zzz'; accepted: cases, validate, plan, "),
+            (["read"], "found the command 'read'; accepted: proofmark adopt --print"),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),
         ],
@@ -138,7 +139,7 @@ class TestUsage:
         assert suggestion in said
 
     @pytest.mark.parametrize(
-        "arguments", [[], ["no-such-command"], ["cases", "--no"], ["read", "fake"], ["plan"]]
+        "arguments", [[], ["no-such-command"], ["cases", "--no"], ["adopt"], ["plan"]]
     )
     def test_wrong_usage_is_bad_input(
         self, capsys: pytest.CaptureFixture[str], arguments: list[str]
@@ -206,7 +207,7 @@ class TestRead:
     def test_a_sound_output_is_a_list_of_readings(
         self, output: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        code, printed, _ = called(capsys, "read", "fake", output, "--format", "json")
+        code, printed, _ = called(capsys, "adopt", "--print", "fake", output, "--format", "json")
         (row,) = json.loads(printed)
         expected = {"case": "fake", "benchmark": "FAKE", "metric": "rate", "value": 100.0}
         expected |= {"unit": "MB/s", "parameters": {"size": 1}, "valid": True, "reason": ""}
@@ -215,10 +216,10 @@ class TestRead:
     def test_the_formats_say_the_same(
         self, output: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        _, printed, _ = called(capsys, "read", "fake", output, "--format", "csv")
+        _, printed, _ = called(capsys, "adopt", "--print", "fake", output, "--format", "csv")
         (row,) = csv.DictReader(io.StringIO(printed))
         assert (row["value"], json.loads(row["parameters"])) == ("100.0", {"size": 1})
-        words = called(capsys, "read", "fake", output)[1].split()
+        words = called(capsys, "adopt", "--print", "fake", output)[1].split()
         assert words[-5:] == ["FAKE", "rate", "100", "MB/s", "size=1"]
 
     @pytest.mark.fault("output-truncated")
@@ -227,13 +228,15 @@ class TestRead:
     ) -> None:
         cut = kit.folder / "cut.txt"
         cut.write_text("size 2\nrate 50\n", encoding="utf-8")
-        code, printed, _ = called(capsys, "read", "fake", output, cut, "--format", "json")
+        code, printed, _ = called(
+            capsys, "adopt", "--print", "fake", output, cut, "--format", "json"
+        )
         assert [(row["value"], row["valid"]) for row in json.loads(printed)] == [
             (100, True),
             (50, False),
         ]
         assert code == 2
-        assert "INVALID: " in called(capsys, "read", "fake", cut)[1]
+        assert "INVALID: " in called(capsys, "adopt", "--print", "fake", cut)[1]
 
     @pytest.mark.parametrize("content", [b"", b"\xff\x00\x1b[2J", b"rate x"])
     def test_no_output_makes_it_fall_over(
@@ -241,15 +244,15 @@ class TestRead:
     ) -> None:
         output.write_bytes(content)
         for form in ("json", "csv", "table"):
-            assert called(capsys, "read", "fake", output, "--format", form)[0] == 2
+            assert called(capsys, "adopt", "--print", "fake", output, "--format", form)[0] == 2
 
     def test_a_file_that_is_not_there_is_bad_input(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        code, _, said = called(capsys, "read", "fake", "gone.txt")
+        code, _, said = called(capsys, "adopt", "--print", "fake", "gone.txt")
         assert (code, said.count("\n")) == (3, 1)
         assert "gone.txt: found No such file" in said
-        assert called(capsys, "read", "fake", kit.folder)[0] == 3
+        assert called(capsys, "adopt", "--print", "fake", kit.folder)[0] == 3
 
     @pytest.mark.fault("unknown-case")
     def test_an_unknown_case_is_bad_input(

@@ -74,7 +74,7 @@ def kit(tmp_path: Path) -> Path:
         ("proofmark modes en", {"enter"}),
         ("proofmark plan --suite qui", {"quick"}),
         ("proofmark plan --suite=qui", {"quick"}),
-        ("proofmark read imb-ping", {"imb-pingpong"}),
+        ("proofmark adopt out --print imb-ping", {"imb-pingpong"}),
         ("proofmark adopt out --case hpl=", {"hpl="}),
         ("proofmark export runs/r1 --format par", {"parquet"}),
         ("proofmark plan -i ", {"inventory/lab"}),

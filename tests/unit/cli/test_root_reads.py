@@ -31,25 +31,24 @@ pytestmark = pytest.mark.root
 SITE = "-i SITE -l phi"
 CONFIRMED = "--mode hemisphere-flat --confirm-reboot"
 WORDS: dict[str, list[tuple[str, int | None]]] = {
-    "init": [("init NEW --from-node n1 --scheduler none", None)],
+    "init": [("init NEW --from-node n1 --scheduler none", None), ("init --fabric TOPOLOGY", 0)],
     "site": [("site SITE", None)],
     "cases": [("cases", 0)],
     "plan": [
-        (f"plan {SITE} --runs RUNS", 0),
+        (f"plan {SITE} --runs RUNS -o NEW", 0),
         (f"plan {SITE} --runs RUNS --create --run-id acc1", 3),
         (f"plan {SITE} --runs NEW --create --expected RUN", 3),
     ],
-    "preview": [(f"preview {SITE} --runs RUNS -o NEW", 0)],
     "validate": [(f"validate {SITE}", None)],
-    "fabric": [("fabric TOPOLOGY", 0)],
-    "read": [("read fake OUTPUT", None)],
     "status": [("status RUN", 0), ("status RUN --plan", 0), ("status RUNS --newest-of SITE", 0)],
     "explain": [("explain RUN 1", 0), ("explain 1", 0)],
     "twin": [(f"twin {SITE} --runs NEW --measured RUN", 3)],
-    "adopt": [("adopt VENDOR --case fake=* --nodes n1 --runs NEW", None)],
+    "adopt": [
+        ("adopt VENDOR --case fake=* --nodes n1 --runs NEW", None),
+        ("adopt OUTPUT --print fake", None),
+    ],
     "io500": [("io500 VENDOR", None)],
-    "verdict": [("verdict RUN", None)],
-    "claims": [("claims RUN", None)],
+    "verdict": [("verdict RUN", None), ("verdict RUN --claims", None)],
     "report": [("report RUN --json", None)],
     "contract": [("contract show -i SITE", 3)],
     "baseline": [

@@ -363,7 +363,7 @@ class TestCommand:
         [
             ("plan", ["--stability-days", "30min", "--stability-load", "0.1"], ["days", "load"]),
             ("plan", ["--stability-days", "13.99"], ["days"]),
-            ("preview", ["--stability-load", "0.79"], ["load"]),
+            ("plan", ["--stability-load", "0.79"], ["load"]),
         ],
     )
     @pytest.mark.fault("contract-weakened")

@@ -326,12 +326,12 @@ def test_the_claims_of_another_system_cannot_be_told(
     written: tuple[Run, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = str(written[0].folder)
-    assert main(["claims", folder, "--json"]) == 0
+    assert main(["verdict", "--claims", folder, "--json"]) == 0
     claims = json.loads(capsys.readouterr().out)
     assert {claim["answer"] for claim in claims} == {"cannot be told"}
     assert main(["verdict", folder, "--json"]) in (0, 1, 2, 4)
     assert json.loads(capsys.readouterr().out)["claims"] == claims
-    assert main(["claims", folder]) == 0
+    assert main(["verdict", "--claims", folder]) == 0
     assert "the figures are of local; the claim is of knl" in capsys.readouterr().out
 
 

@@ -120,7 +120,7 @@ def test_an_adapter_without_a_host_is_no_host(
     assert fabric_levels(text, "f")["switches-3"] == {"S-0002c90000000010": "n[1,3]"}
     file = tmp_path / "ibnet"
     file.write_text(text)
-    assert main(["fabric", str(file)]) == 0
+    assert main(["init", "--fabric", str(file)]) == 0
     assert f"in no level: H-0002c90000000102 ({description})" in capsys.readouterr().err
 
 
@@ -146,7 +146,7 @@ def test_one_switch_with_all_nodes_is_said(
 ) -> None:
     file = tmp_path / "topology.conf"
     file.write_text("SwitchName=s1 Nodes=ALL\n")
-    assert main(["fabric", str(file), "--names", "switch"]) == 0
+    assert main(["init", "--fabric", str(file), "--levels", "switch"]) == 0
     assert "one switch has all nodes; there is no level below switch" in capsys.readouterr().err
 
 
@@ -222,7 +222,7 @@ def test_the_output_of_the_command_can_be_used_as_facts(
 ) -> None:
     file = tmp_path / "topology.conf"
     file.write_text(SLURM)
-    assert main(["fabric", str(file), "--names", "chip,line-card,switch"]) == 0
+    assert main(["init", "--fabric", str(file), "--levels", "chip,line-card,switch"]) == 0
     fabric = Fabric.model_validate(yaml.safe_load(capsys.readouterr().out)["fabric"])
     assert fabric.names == ["chip", "line-card", "switch"]
     hosts = list(enumerate(["n1", "n2", "n3", "n10", "stray"]))
@@ -230,7 +230,7 @@ def test_the_output_of_the_command_can_be_used_as_facts(
         "chip", "line-card", "switch", "switch"
     ]  # fmt: skip
     assert fabric.location(3, "n10") == {"chip": "chip3", "line-card": "chip3"}
-    assert main(["fabric", str(tmp_path / "none")]) == 3
+    assert main(["init", "--fabric", str(tmp_path / "none")]) == 3
 
 
 LEAF = {"name": "leaf", "hosts_per_switch": 4}

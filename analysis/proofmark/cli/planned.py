@@ -1,8 +1,7 @@
-"""``preview``: what a run will start, where, with which settings. The summary of a plan."""
+"""What a run will start, where, with which settings: the summary of a plan, and its scripts."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,15 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cli.command import Command, Words, complete
-from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, plan_arguments, plan_of
-from proofmark.cli.output import print_text, table_text
+from proofmark.cli.command_inputs import packages_of_kit
+from proofmark.cli.output import table_text
 from proofmark.cli.plan_notes import doubts
 from proofmark.cli.plan_summary import cost_line
-from proofmark.cli.site import inventory_of
-from proofmark.common.errors import NothingToRun, bad_input
-from proofmark.common.failed_nodes import note_failed_nodes
-from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, one_line
 from proofmark.jobs.planned_scripts import RUN_ID, Preview, shown
@@ -27,7 +22,6 @@ from proofmark.jobs.site_check import site_mistakes
 from proofmark.jobs.step_programs import environment_of_step, package_of_step
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals, unjudged_of
 from proofmark.judge.stability.sampling import ahead, items_of
-from proofmark.machine.node_scripts import run_text
 from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.mode_changes import mode_lines
@@ -39,7 +33,7 @@ from proofmark.plan.totals import idle_cores
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.step_files import launch_command
-from proofmark.site.inventory import Site, load_sites
+from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.unread import unread_lines
 from proofmark.software.planned_programs import planned_software
@@ -47,56 +41,8 @@ from proofmark.software.software import Software, software_of
 
 MOST_LINES = 6
 """The largest number of lines of one kind in a summary."""
-DAYS = 1.0
-"""The duration of the suite stability that a preview shows if none is stated."""
-REACH_S = 60.0
-"""The time in which a node must answer, in seconds."""
 MOST_ROWS = 16
 """The largest number of rows for jobs in a summary."""
-
-
-def _arguments(parser: ArgumentParser) -> None:
-    plan_arguments(parser)
-    note = "a new or empty folder for the scripts of jobs and steps, and the inputs of the programs"
-    complete(parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note), Words.PATH)
-    note = "log in to the nodes, and print which do not answer"
-    parser.add_argument("--reach", action="store_true", help=note)
-
-
-def preview(options: Namespace) -> int:
-    """Print a summary of each partition; write the scripts and inputs into a folder."""
-    benchmarks = kit_benchmarks()
-    given = {"provision_from": options.provision_from, "scratch_dir": options.scratch_dir}
-    sites = load_sites(inventory_of(options), options.limit, given)
-    if options.output and options.output.exists() and any(options.output.iterdir()):
-        raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
-    lines: list[str] = []
-    for site in sites:
-        terms = site.contract and site.contract.stability
-        agreed = terms.days if terms else None
-        days = options.stability_days or agreed or DAYS
-        words = Namespace(**{**vars(options), "stability_days": days})
-        try:
-            made, machines, probe = plan_of(words, benchmarks, site)
-        except NothingToRun as error:
-            lines += (f"no step: {site.partition_name}: {each.accepted}" for each in error.mistakes)
-            continue
-        runs = result_folder(kit_folder(), "runs", options.runs)
-        found = Planned(site, made, benchmarks, machines, runs, Foreseen(probe))
-        lines += found.summary()
-        if made.stability and not (options.stability_days or agreed):
-            lines.append(f"note: stability: {DAYS:g} day is shown, because no duration is stated")
-        if options.output:
-            folder = options.output / (site.partition_name if len(sites) > 1 else "")
-            found.preview.write(folder)
-            lines.append(f"scripts and inputs: {folder}")
-        if options.reach:
-            nodes = dict.fromkeys([min(site.hosts), *made.nodes()])  # playbooks run on the first
-            _, failed = run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)
-            note_failed_nodes({node: why.text for node, why in failed.items()})
-            lines += [f"not reached: {folded(failed)}"] if failed else []
-    print_text("\n".join(lines))
-    return 0
 
 
 class Foreseen(NamedTuple):
@@ -273,8 +219,3 @@ def _history(plan: Plan, cost: MeasuredCost) -> Iterator[str]:
             f"runs: with their medians {cost.node_hours:.2f} node-hours, about "
             f"{duration(cost.wall_s)}"
         )
-
-
-COMMANDS = {
-    "preview": Command(preview, "preview -i inventory/nurion -l knl --suite p1", _arguments)
-}

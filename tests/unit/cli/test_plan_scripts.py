@@ -1,4 +1,4 @@
-"""``preview`` and ``plan --step``: the scripts of a run before there is a machine or a program."""
+"""``plan -o`` and ``plan --step``: the scripts of a run before there is a machine or a program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
-from proofmark.cli.preview import Foreseen, Planned
+from proofmark.cli.planned import Foreseen, Planned
 from proofmark.common.errors import NothingToRun
 from proofmark.jobs.scripts import Scripts
 from proofmark.plan.expansion import make_plan
@@ -123,7 +123,7 @@ def test_the_scripts_of_aix_are_written(
 ) -> None:
     """P4 and P5 of the Power 595: LoadLeveler and POE, which no machine of the tests has."""
     site = ["-i", f"{ROOT / 'inventory/p595'}", "-l", "p595"]
-    words = ["preview", *site, "--suite", suite, "--repeats", "1", "-o", f"{tmp_path / suite}"]
+    words = ["plan", *site, "--suite", suite, "--repeats", "1", "-o", f"{tmp_path / suite}"]
     assert main(words) == 0
     assert "steps run on Linux only" in capsys.readouterr().out
     (job,) = tmp_path.glob("*/jobs/*/job.sh")
@@ -151,10 +151,10 @@ def test_one_step_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_modes_and_resets_are_shown_by_mode(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["preview", "-i", f"{ROOT / 'inventory/nurion'}", "-l", "knl", "--suite", "p1"]
+    words = ["plan", "-i", f"{ROOT / 'inventory/nurion'}", "-l", "knl", "--suite", "p1"]
     assert main(words) == 0
     printed = capsys.readouterr().out
     assert "mode snc4-flat: Cluster Mode=SNC-4; resets of 16 nodes, else 96 steps" in printed
     assert "resets of nodes: 80, of which 16 back to quadrant-flat" in printed
-    assert main([*words[:-1], "twin-p3"]) == 0
-    assert capsys.readouterr().out.startswith("no step: knl: ")
+    assert main([*words[:-1], "twin-p3"]) == 3
+    assert "twin-p3: found nothing that knl can run" in capsys.readouterr().err
