@@ -258,7 +258,7 @@ class TestRead:
     def test_an_unknown_case_is_bad_input(
         self, output: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        code, _, said = called(capsys, "read", "fke", output)
+        code, _, said = called(capsys, "adopt", "--print", "fke", output)
         assert code == 3
         assert "unknown case 'fke', did you mean 'fake'?" in said
 
@@ -488,7 +488,8 @@ class TestExtending:
         (output,) = [path for path in SAMPLES.glob(f"{sample}.*") if "expected" not in path.name]
         found: dict[str, Any] = {}
         for case in (source, "brand-new"):
-            code, printed, _ = called(capsys, "read", case, output, "--format", "json")
+            words = ("adopt", "--print", case, output, "--format", "json")
+            code, printed, _ = called(capsys, *words)
             found[case] = code, [{**row, "case": ""} for row in json.loads(printed)]
         assert found["brand-new"] == found[source]
         assert found[source][0] == 0
