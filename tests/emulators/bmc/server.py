@@ -251,6 +251,23 @@ class Emulator:
         content: Mapping[str, Any],
     ) -> Reply:
         """Return the response to a request with a log-in."""
+        reply = self._act(machine, method, path, headers, content)
+        if reply is not None:
+            return reply
+        resource = self._resources(machine).get(path) if method == "GET" else None
+        if resource is None:
+            return error(404, f"no resource {path}")
+        return self._tagged(machine, path, Reply(200, {"@odata.id": path, **resource}))
+
+    def _act(
+        self,
+        machine: Machine,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        content: Mapping[str, Any],
+    ) -> Reply | None:
+        """Return the response to a request that is no GET of `_resources`; None for one."""
         on_bios = machine.fault == "no-settings"
         if (method, path) == ("PATCH", f"{SYSTEM}/Bios" if on_bios else SETTINGS):
             return self._patch(machine, headers, content)
@@ -258,12 +275,10 @@ class Emulator:
             return self._task(machine)
         if path == SETTINGS and machine.fault == "settings-write-only":
             return error(405, "only PATCH is allowed")
-        if (method, path) == ("POST", RESET):
-            return self.reset(machine, content)
-        resource = self._resources(machine).get(path) if method == "GET" else None
-        if resource is None:
-            return error(404, f"no resource {path}")
-        reply = Reply(200, {"@odata.id": path, **resource})
+        return self.reset(machine, content) if (method, path) == ("POST", RESET) else None
+
+    def _tagged(self, machine: Machine, path: str, reply: Reply) -> Reply:
+        """Return the response with a resource, with its ETag if it has one."""
         if path != SETTINGS:
             return reply
         return http_faults.with_etag(reply, machine.fault, machine.etag(), machine.requests)
