@@ -69,6 +69,7 @@ class Emulator:
     Attributes:
         mutations: changes the answers, if it is set.
         logins: the headers ``Authorization`` and the texts of log-ins that were received.
+        authority: signs the certificates of the BMCs.
     """
 
     def __init__(
@@ -93,8 +94,8 @@ class Emulator:
         self.machines = {
             name: self.machine(name, shape, (faults or {}).get(name, "")) for name in names
         }
-        self._authority = Authority(folder / "certificates")
-        self.ca = self._authority.ca
+        self.authority = Authority(folder / "certificates")
+        self.ca = self.authority.ca
         self._tokens: set[str] = set()
         self._loop: asyncio.AbstractEventLoop
         self._servers: list[asyncio.Server] = []
@@ -149,9 +150,9 @@ class Emulator:
             if machine.fault == "unreachable":
                 continue
             host = self.address(machine.name)
-            certificate = self._authority.certificate(host, expired=machine.fault == "expired")
+            certificate = self.authority.certificate(host, expired=machine.fault == "expired")
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate, self._authority.key)
+            context.load_cert_chain(certificate, self.authority.key)
 
             async def serve(
                 reader: asyncio.StreamReader,
