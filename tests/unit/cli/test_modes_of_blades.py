@@ -205,3 +205,34 @@ def test_modes_that_no_node_shows_are_named_before_the_run(
     if not proven:
         assert site.main("modes", "check", run.folder, "--mode", "slow") == 3
         assert "differ in nothing that a node shows" in "".join(capsys.readouterr())
+
+
+@pytest.mark.fault("bmc-update-runs")
+@pytest.mark.parametrize(
+    ("state", "target", "code"),
+    [
+        ("Running", "UpdateService/Actions/UpdateService.SimpleUpdate", 1),
+        ("Pending", "UpdateService/upload", 1),
+        ("Completed", "UpdateService/upload", 0),
+        ("Killed", "UpdateService/upload", 0),
+        ("Running", "Managers/BMC/LogServices/Dump/Actions/LogService.CollectDiagnosticData", 0),
+    ],
+)
+def test_no_node_is_reset_while_firmware_is_updated(
+    make: Make, capsys: pytest.CaptureFixture[str], state: str, target: str, code: int
+) -> None:
+    """The task is on the second page; the first one has a task that the BMC has forgotten."""
+    how = Answers()
+    site, blade, run = make(how, {"boost": "Off"})
+    tasks = "/redfish/v1/TaskService/Tasks"
+    page = {"Members@odata.nextLink": f"{tasks}?$skip=1", "Members@odata.count": 2}
+    blade.tree[tasks] = members(f"{tasks}/0", **page)
+    blade.tree[f"{tasks}?$skip=1"] = members(f"{tasks}/1")
+    payload = {"TargetUri": f"/redfish/v1/{target}"}
+    blade.tree[f"{tasks}/1"] = {"Id": "1", "TaskState": state, "Payload": payload}
+    assert site.main("modes", "check", run.folder, "--mode", "slow") == code
+    said = "".join(capsys.readouterr())
+    assert (f"BLOCKED: 2 nodes (n[1-2]): task 1 updates firmware and is {state}" in said) == code
+    if code:
+        assert site.change("enter", run, "--mode", "slow") == code
+        assert (how.sent, site.slurm.drained) == ([], {})
