@@ -76,7 +76,7 @@ def start() -> None:
     config.write_text("".join(f"{name} = {value!r}\n" for name, value in settings.items()))
     fakedriver.FakeDriver = WithBios
     tls = ["--ssl-certificate", certificate, "--ssl-key", key]
-    sys.argv = ["sushy-emulator", "--config", str(config), "-i", address, "-p", port, "--fake"]
+    sys.argv[1:] = ["--config", str(config), "-i", address, "-p", port, "--fake"]
     sys.argv += tls
     sys.exit(main.main())
 
