@@ -129,7 +129,7 @@ COMPILE := pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 
 # ARGS=--upgrade takes the newest versions that run.in and dev.in allow.
 relock: .venv-dev
-	cd requirements && for lock in run rehearsal dev impi spack; do \
+	cd requirements && for lock in run rehearsal dev impi spack bmc; do \
 		$(COMPILE) $(ARGS) --output-file=$$lock.txt $$lock.in || exit; \
 	done
 

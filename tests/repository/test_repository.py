@@ -96,7 +96,7 @@ def test_lock_is_pinned_hashed_and_without_address(lock: Path) -> None:
 
 
 @pytest.mark.lint
-@pytest.mark.parametrize("name", ["run", "rehearsal", "dev", "impi"])
+@pytest.mark.parametrize("name", ["run", "rehearsal", "dev", "impi", "bmc"])
 def test_lock_agrees_with_its_source(name: str) -> None:
     source = {dist: version for dist, (version, _) in sources(name).items()}
     assert source

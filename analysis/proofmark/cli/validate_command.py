@@ -18,6 +18,7 @@ from proofmark.common.message import Message
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, refusals, unjudged_of
 from proofmark.machine.checkout import unseen
+from proofmark.machine.modes.mode_stage import unprovable_modes
 from proofmark.plan.lacking import in_words
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import Checked, SiteChecks
@@ -96,9 +97,10 @@ def _limit_lines(checked: Checked) -> Iterator[str]:
 def _of_site(
     site: Site, checked: Checked, benchmarks: Benchmarks, options: Namespace
 ) -> Iterator[str]:
-    """Yield what stays unjudged on `site`, and why no run starts from this checkout."""
+    """Yield what stays unjudged or unproven on `site`, and why no run starts from this checkout."""
     plans = [each for each in checked.plans if each.partition == site.partition_name]
     yield from _unjudged_lines(site, plans, benchmarks)
+    yield from unprovable_modes(site)
     yield from place(site, options)
     if unrunnable := unseen(site, result_folder(kit_folder(), "runs")):
         yield f"no run from here: {unrunnable}"

@@ -22,7 +22,7 @@ from proofmark.site.access import HostAccess
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.node.unread import unread_lines
-from proofmark.site.survey.bmc_pattern import pattern_of
+from proofmark.site.survey.bmc_pattern import nodes_of_bmc, pattern_of
 from proofmark.site.survey.differences import site_of_node
 from proofmark.site.survey.node_answers import Bmc, NodeReport
 from proofmark.site.survey.node_tools import (
@@ -216,4 +216,4 @@ def with_pattern(
         if problem:
             say(f"proofmark: {names[number]}: {problem}")
         addresses[number] = bmc_address(lines)
-    return replace(bmc, pattern=pattern_of(addresses))
+    return replace(bmc, pattern=pattern_of(addresses), nodes=max(1, nodes_of_bmc(addresses)))

@@ -69,6 +69,7 @@ class Emulator:
     Attributes:
         mutations: changes the answers, if it is set.
         logins: the headers ``Authorization`` and the texts of log-ins that were received.
+        authority: signs the certificates of the BMCs.
     """
 
     def __init__(
@@ -93,8 +94,8 @@ class Emulator:
         self.machines = {
             name: self.machine(name, shape, (faults or {}).get(name, "")) for name in names
         }
-        self._authority = Authority(folder / "certificates")
-        self.ca = self._authority.ca
+        self.authority = Authority(folder / "certificates")
+        self.ca = self.authority.ca
         self._tokens: set[str] = set()
         self._loop: asyncio.AbstractEventLoop
         self._servers: list[asyncio.Server] = []
@@ -149,9 +150,9 @@ class Emulator:
             if machine.fault == "unreachable":
                 continue
             host = self.address(machine.name)
-            certificate = self._authority.certificate(host, expired=machine.fault == "expired")
+            certificate = self.authority.certificate(host, expired=machine.fault == "expired")
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate, self._authority.key)
+            context.load_cert_chain(certificate, self.authority.key)
 
             async def serve(
                 reader: asyncio.StreamReader,
@@ -251,6 +252,23 @@ class Emulator:
         content: Mapping[str, Any],
     ) -> Reply:
         """Return the response to a request with a log-in."""
+        reply = self._act(machine, method, path, headers, content)
+        if reply is not None:
+            return reply
+        resource = self._resources(machine).get(path) if method == "GET" else None
+        if resource is None:
+            return error(404, f"no resource {path}")
+        return self._tagged(machine, path, Reply(200, {"@odata.id": path, **resource}))
+
+    def _act(
+        self,
+        machine: Machine,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        content: Mapping[str, Any],
+    ) -> Reply | None:
+        """Return the response to a request that is no GET of `_resources`; None for one."""
         on_bios = machine.fault == "no-settings"
         if (method, path) == ("PATCH", f"{SYSTEM}/Bios" if on_bios else SETTINGS):
             return self._patch(machine, headers, content)
@@ -258,12 +276,10 @@ class Emulator:
             return self._task(machine)
         if path == SETTINGS and machine.fault == "settings-write-only":
             return error(405, "only PATCH is allowed")
-        if (method, path) == ("POST", RESET):
-            return self.reset(machine, content)
-        resource = self._resources(machine).get(path) if method == "GET" else None
-        if resource is None:
-            return error(404, f"no resource {path}")
-        reply = Reply(200, {"@odata.id": path, **resource})
+        return self.reset(machine, content) if (method, path) == ("POST", RESET) else None
+
+    def _tagged(self, machine: Machine, path: str, reply: Reply) -> Reply:
+        """Return the response with a resource, with its ETag if it has one."""
         if path != SETTINGS:
             return reply
         return http_faults.with_etag(reply, machine.fault, machine.etag(), machine.requests)

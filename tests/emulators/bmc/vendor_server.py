@@ -145,15 +145,14 @@ class VendorEmulator(Emulator):
         """Return a new machine."""
         return VendorMachine(name, self.nodes / name, "server", fault, vendor=self.vendor)
 
-    def answer(
+    def _act(
         self,
         machine: Machine,
         method: str,
         path: str,
         headers: Mapping[str, str],
         content: Mapping[str, Any],
-    ) -> Reply:
-        """Return the response to a request with a log-in."""
+    ) -> Reply | None:
         assert isinstance(machine, VendorMachine)
         vendor = self.vendor
         if method == "PATCH":
@@ -163,14 +162,16 @@ class VendorEmulator(Emulator):
             return reply
         if (method, path) == ("POST", f"{vendor.system}/Actions/ComputerSystem.Reset"):
             return self.reset(machine, content)
-        if vendor.apply_time == "job" and path.startswith(JOBS):
-            return _jobs(machine, method, path)
-        resource = self._resources(machine).get(path) if method == "GET" else None
-        if resource is None:
-            return error(404, f"no resource {path}")
-        etags = {vendor.pending: _etag(machine.pending), vendor.bios: _etag(machine.current)}
-        etag = etags.get(path) if vendor.apply_time != "job" else None  # Dell has none
-        return Reply(200, {"@odata.id": path, **resource}, {"ETag": etag} if etag else {})
+        jobs = vendor.apply_time == "job" and path.startswith(JOBS)
+        return _jobs(machine, method, path) if jobs else None
+
+    def _tagged(self, machine: Machine, path: str, reply: Reply) -> Reply:
+        assert isinstance(machine, VendorMachine)
+        vendor = self.vendor
+        values = {vendor.pending: machine.pending, vendor.bios: machine.current}
+        if path in values and vendor.apply_time != "job":  # Dell has none
+            reply.headers["ETag"] = _etag(values[path])
+        return reply
 
     def _patch_vendor(
         self,

@@ -762,16 +762,26 @@ class TestBmc:
         assert '  #   bmc: "the addresses of all nodes, with {node} or {number}"' in text
         assert load_sites(inventory, "compute")
 
+    @pytest.mark.parametrize(
+        ("size", "pattern"), [(1, "10.1.0.{number + 101}"), (2, "10.1.0.{number // 2 + 101}")]
+    )
     def test_consecutive_addresses_of_three_nodes_are_a_pattern(
-        self, inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
+        self,
+        inventory: Path,
+        called: Called,
+        slurm: UseSlurm,
+        reads: Reads,
+        size: int,
+        pattern: str,
     ) -> None:
+        """Of two nodes behind one BMC each has a system of its own."""
         usual, asked = node_that_reports(SKL), []
 
         def run_script(node: str, text: str) -> str:
             if not text.startswith("set -- bmc\n"):
                 return usual(node, text)
             asked.append(node)
-            address = f"10.1.0.{int(node.removeprefix('skl')) + 100}"
+            address = f"10.1.0.{(int(node.removeprefix('skl')) - 1) // size + 101}"
             return tools_output("bmc", f"| IP Address              : {address}\n")
 
         slurm()
@@ -779,7 +789,8 @@ class TestBmc:
         called("init", inventory, "--from-node", NODE, "--bmc-port", "1")
         assert sorted(asked) == [NODE, "skl0033", "skl0064"]
         text = (inventory / "group_vars/normal/partition.yml").read_text()
-        assert '  #   bmc: "10.1.0.{number + 101}"' in text
+        assert f'  #   bmc: "{pattern}"' in text
+        assert ('  #   system: "Node{number % 2}"' in text) == (size == 2)
 
     def test_the_name_service_has_its_address_if_the_node_reports_none(
         self,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.common.expressions import render
-from proofmark.site.survey.bmc_pattern import pattern_of
+from proofmark.site.survey.bmc_pattern import nodes_of_bmc, pattern_of
 
 
 @given(
@@ -41,3 +41,23 @@ def test_the_pattern_gives_the_address_of_every_node(base: int, numbers: set[int
 )
 def test_other_addresses_have_no_pattern(samples: dict[int, str]) -> None:
     assert pattern_of(samples) == ""
+
+
+@pytest.mark.parametrize(
+    ("size", "numbers", "first"),
+    [(2, (0, 4, 7), "10.0.0.9"), (2, (1, 250, 499), "10.0.0.200"), (4, (0, 8, 15), "10.0.0.1")],
+)
+def test_several_nodes_behind_one_bmc(size: int, numbers: tuple[int, ...], first: str) -> None:
+    expected = {n: str(IPv4Address(first) + n // size) for n in range(max(numbers) + 1)}
+    samples = {number: expected[number] for number in numbers}
+    assert nodes_of_bmc(samples) == size
+    pattern = pattern_of(samples)
+    for number, address in expected.items():
+        names: dict[str, str | int] = {"node": "n1", "number": number}
+        assert str(render(pattern, names, file="f", key="bmc")) == address
+
+
+def test_two_nodes_of_one_blade() -> None:
+    assert nodes_of_bmc({0: "10.0.0.1", 1: "10.0.0.1"}) == 2
+    assert pattern_of({0: "10.0.0.1", 1: "10.0.0.1"}) == "10.0.0.{number // 2 + 1}"
+    assert nodes_of_bmc({0: "10.0.0.1", 1: "10.0.0.2"}) == 1

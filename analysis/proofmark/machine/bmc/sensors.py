@@ -1,14 +1,18 @@
 """Power and temperature of a node by Redfish: its BMC measures them beside the operating system.
 
 Sources: DMTF DSP0266 and the schemas Power, Thermal (until 2020), EnvironmentMetrics,
-ThermalSubsystem and ThermalMetrics (DSP2046). **Not tried on hardware.**
+ThermalSubsystem, ThermalMetrics and Sensor (DSP2046). **Not tried on hardware**; tried on the
+resources of public dumps (``tests/emulators/bmc/trees.yml``).
 """
 
 from __future__ import annotations
 
 import math
+import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.client import ConnectionPool, RedfishConnection
@@ -20,14 +24,26 @@ from proofmark.machine.outcome import NodeError, Outcome
 CHASSIS = "/redfish/v1/Chassis"
 POWER, TEMPERATURE = "watts", "celsius"
 LIMITS = {POWER: (0.0, 1e6), TEMPERATURE: (-100.0, 200.0)}
-OF_NODE = ("", "Blade", "Enclosure", "RackMount", "Sled", "StandAlone")
+NODES = ("", "Blade", "Drawer", "Enclosure", "Other", "RackMount", "Shelf", "Sled", "StandAlone")
 """The types of a chassis whose power is that of a node; a card or a module is a part of one."""
+PROCESSOR = ("CPU", "CPUSubsystem")
+WHOLE = ("", "Chassis", "Intake", "PowerSubsystem", "PowerSupply", "SystemBoard")
+"""The contexts of a power that is that of a node; AMI reports Intake for all sensors."""
 NO_SENSOR = ("Absent", "Disabled", "UnavailableOffline", "StandbyOffline")
 """States of a sensor whose value means nothing."""
+DISTANCES = ("Delta", "Headroom")
+"""Bases of a reading that is a distance to another temperature."""
+DISTANCE_NAME = "TempLimit"
+"""In the Id of a sensor of NVIDIA's Grace that shows the distance to its limit."""
+DECIMAL = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 MISSING = (404, 405, 501)
+AGAIN_S = 900.0
+"""Seconds until a BMC without figures is searched again: it may have fifty chassis."""
 
-Source = tuple[str, str, str]
-"""A quantity, the kind of a resource and its path."""
+Source = tuple[str, str]
+"""The kind of a resource, a key of `_READERS`, and its path."""
+Search = tuple[str, Callable[[], Iterator[Source]]]
+"""A quantity, and a function that yields sources of one rank; it may send requests."""
 
 
 @dataclass
@@ -35,7 +51,8 @@ class BmcSensors:
     """Reads the sensors of BMCs; the paths of a node's resources are looked for once."""
 
     pool: ConnectionPool
-    _sources: dict[Host, list[Source]] = field(default_factory=dict)
+    _sources: dict[Host, dict[str, list[Source]]] = field(default_factory=dict)
+    _again: dict[Host, float] = field(default_factory=dict)
 
     def read(self, host: Host) -> dict[str, float]:
         """Return the power in W and the temperature of the hottest processor in °C of `host`.
@@ -46,20 +63,44 @@ class BmcSensors:
             NodeError: the BMC does not answer, or measures neither.
         """
         values: dict[str, float] = {}
-        with self.pool.connection(host.address) as bmc:
-            known = self._sources.get(host, [])
-            for source in known or _sources(bmc, host):
-                if source[0] in values:
-                    continue
-                value = _READERS[source[:2]](_body(bmc, source[2]))
-                if value is not None:
-                    values[source[0]] = value
-                    if not known:
-                        self._sources.setdefault(host, []).append(source)
+        if time.monotonic() >= self._again.get(host, 0.0):
+            with self.pool.connection(host.address) as bmc:
+                if host in self._sources:
+                    for quantity, sources in self._sources[host].items():
+                        values |= _highest(quantity, _values(bmc, sources))
+                else:
+                    values = self._search(bmc, host)
+            if not values:
+                self._sources.pop(host, None)
+                self._again[host] = time.monotonic() + AGAIN_S
         if not values:
-            self._sources.pop(host, None)
             raise NodeError(Outcome.UNEXPECTED, f"{CHASSIS}: no power and no temperature")
         return values
+
+    def _search(self, bmc: RedfishConnection, host: Host) -> dict[str, float]:
+        """Return the figures of the first resources that have a value, and keep their paths."""
+        values: dict[str, float] = {}
+        used: dict[str, list[Source]] = {}
+        for quantity, find in _searches(bmc, host):
+            if quantity in values:
+                continue
+            found = _values(bmc, list(dict.fromkeys(find())))
+            values |= _highest(quantity, found)
+            used |= {quantity: [*found]} if found else {}
+            if len(values) == len(LIMITS):
+                break
+        if used:
+            self._sources[host] = used
+        return values
+
+
+def _values(bmc: RedfishConnection, sources: list[Source]) -> dict[Source, float]:
+    found = {(kind, path): _READERS[kind](_body(bmc, path)) for kind, path in sources}
+    return {source: value for source, value in found.items() if value is not None}
+
+
+def _highest(quantity: str, values: dict[Source, float]) -> dict[str, float]:
+    return {quantity: max(values.values())} if values else {}
 
 
 def _body(bmc: RedfishConnection, path: str) -> Part:
@@ -68,118 +109,199 @@ def _body(bmc: RedfishConnection, path: str) -> Part:
     return response.body if response.status == 200 else Part(path, {})
 
 
-def _sources(bmc: RedfishConnection, host: Host) -> Iterator[Source]:
-    """Yield the resources with sensors of a node: the newer kind of each before the older one."""
-    system, chassis = _of_node(bmc, host)
+def _searches(bmc: RedfishConnection, host: Host) -> Iterator[Search]:
+    """Yield where to search: the nearest chassis first, the newer kind before the older one."""
+    systems, found = _of_node(bmc, host)
+    for chassis in found:
+        for each in chassis:
+            yield POWER, partial(_power_sources, bmc, each, systems)
+        yield TEMPERATURE, partial(_thermal_metrics_sources, bmc, chassis)
+        yield TEMPERATURE, partial(_thermal_sources, chassis)
+    yield TEMPERATURE, partial(_processor_sources, bmc, systems)
+
+
+def _power_sources(bmc: RedfishConnection, chassis: Part, systems: list[Part]) -> Iterator[Source]:
+    """Yield the first resource with the power of a node; a part can show that of its system."""
+    whole = chassis.text("ChassisType") in NODES
+    if whole:
+        for source in _linked(chassis, "EnvironmentMetrics", "PowerWatts"):
+            if _values(bmc, [source]):
+                yield source
+                return
+    for source in _linked(chassis, "Power", "Power"):
+        controls = _body(bmc, source[1]).items("PowerControl")
+        places = {each.place for each in systems}
+        if whole or any(places & set(_paths(each.items("RelatedItem"))) for each in controls):
+            yield source
+
+
+def _thermal_metrics_sources(bmc: RedfishConnection, chassis: list[Part]) -> Iterator[Source]:
     for each in chassis:
-        if each.text("ChassisType") in OF_NODE:
-            for kind in ("EnvironmentMetrics", "Power"):
-                yield from _linked(each, POWER, kind)
+        for _, path in _linked(each, "ThermalSubsystem", ""):
+            for kind, metrics in _linked(_body(bmc, path), "ThermalMetrics", "ThermalMetrics"):
+                for item in _body(bmc, metrics).items("TemperatureReadingsCelsius"):
+                    if item.text("PhysicalContext") in PROCESSOR:
+                        yield _sensor_of(bmc, item, (kind, metrics))
+
+
+def _thermal_sources(chassis: list[Part]) -> Iterator[Source]:
     for each in chassis:
-        if each.content.get("ThermalSubsystem") is not None:
-            subsystem = _body(bmc, each.link("ThermalSubsystem"))
-            yield from _linked(subsystem, TEMPERATURE, "ThermalMetrics")
-        yield from _linked(each, TEMPERATURE, "Thermal")
-    if system.content.get("Processors") is None:
-        return
-    for member in read_members(bmc, system.link("Processors")):
-        processor = _body(bmc, path_of_member(member))
-        if processor.text("ProcessorType") in ("", "CPU"):
-            yield from _linked(processor, TEMPERATURE, "EnvironmentMetrics")
+        yield from _linked(each, "Thermal", "Thermal")
 
 
-def _linked(part: Part, quantity: str, kind: str) -> Iterator[Source]:
-    if part.content.get(kind) is not None:
-        yield quantity, kind, part.link(kind)
+def _processor_sources(bmc: RedfishConnection, systems: list[Part]) -> Iterator[Source]:
+    for system in systems:
+        for _, path in _linked(system, "Processors", ""):
+            for member in read_members(bmc, path):
+                processor = _body(bmc, path_of_member(member))
+                if processor.text("ProcessorType") in ("", "CPU"):
+                    for source in _linked(processor, "EnvironmentMetrics", "TemperatureCelsius"):
+                        item = _body(bmc, source[1]).part("TemperatureCelsius")
+                        yield _sensor_of(bmc, item, source)
 
 
-def _of_node(bmc: RedfishConnection, host: Host) -> tuple[Part, list[Part]]:
-    """Return the system of a node and its chassis, by the links between them.
+def _sensor_of(bmc: RedfishConnection, item: Part, source: Source) -> Source:
+    """Return the sensor whose value `item` repeats; `source` if the BMC does not show it.
 
-    A BMC without these links is read only if all of its chassis are those of one system.
+    Only the sensor states whether its value is a temperature or the distance to a limit.
+    """
+    path = item.path("DataSourceUri")
+    return ("Sensor", path) if path and _body(bmc, path).content else source
+
+
+def _linked(part: Part, key: str, kind: str) -> Iterator[Source]:
+    if part.content.get(key) is not None:
+        yield kind, part.link(key)
+
+
+def _paths(links: list[Part]) -> list[str]:
+    return [path_of_member(link).rstrip("/") for link in links]
+
+
+def _of_node(bmc: RedfishConnection, host: Host) -> tuple[list[Part], Iterator[list[Part]]]:
+    """Return the systems of a node and its chassis, by the links between them.
+
+    A system without a BIOS is a part of a node, such as a board of accelerators or of processors.
+    """
+    response = bmc.request("GET", SYSTEMS, accept=(200, *MISSING))
+    members = read_members(bmc, SYSTEMS) if response.status == 200 else []
+    found = [Part(path, _body(bmc, path).content) for path in _paths(members)]
+    whole = [each for each in found if each.content.get("Bios") is not None] or found
+    own = [each for each in found if each.place.rpartition("/")[2] == host.system]
+    bodies = own if host.system else whole
+    systems = bodies if len(bodies) == 1 else []
+    if systems == whole:
+        systems = [*systems, *(each for each in found if each not in whole)]
+    others = [each for each in whole if each not in systems]
+    return systems, _chassis_of(bmc, host, systems, others)
+
+
+def _chassis_of(
+    bmc: RedfishConnection, host: Host, systems: list[Part], others: list[Part]
+) -> Iterator[list[Part]]:
+    """Yield the chassis of a node: those to which it links, then those that link to it.
+
+    A chassis that several nodes share has the figures of none of them. A BMC without links is read
+    only if all of its chassis are those of one node.
+
+    Args:
+        bmc: the connection.
+        host: the node.
+        systems: the system of the node and its parts; empty if it is not known.
+        others: the systems of other nodes.
 
     Raises:
         NodeError: UNEXPECTED: the BMC has several systems, and does not state which is the node's.
     """
-    response = bmc.request("GET", SYSTEMS, accept=(200, *MISSING))
-    members = read_members(bmc, SYSTEMS) if response.status == 200 else []
-    systems = [path_of_member(each).rstrip("/") for each in members]
-    found = [_body(bmc, path) for path in systems]
-    # A system without a BIOS is a part of a node, such as a board of accelerators.
-    whole = [each for each in found if each.content.get("Bios") is not None] or found
-    own = [each for each in found if each.place.rpartition("/")[2] == host.system]
-    bodies = own if host.system else whole
-    listed = [path_of_member(each).rstrip("/") for each in read_members(bmc, CHASSIS)]
-    system = bodies[0] if len(bodies) == 1 else Part(SYSTEMS, {})
-    linked = [path_of_member(each) for each in system.part("Links").items("Chassis")]
+    own = {each.place for each in systems}
+    foreign = {each.place for each in others}
+    taken = {path for each in others for path in _paths(each.part("Links").items("Chassis"))}
+    read: dict[str, Part] = {}
+    for system in systems[:1]:
+        for path in _paths(system.part("Links").items("Chassis")):
+            read[path] = _body(bmc, path)
+    linked = [
+        each
+        for path, each in read.items()
+        if each.content and path not in taken and not foreign & _systems_of(each)
+    ]
     if linked:
-        return system, [_body(bmc, path) for path in linked]
+        yield linked
+    listed = [path for path in _paths(read_members(bmc, CHASSIS)) if path not in read]
     chassis = [_body(bmc, path) for path in listed]
     of_system = [
-        each
-        for each in chassis
-        if system.place
-        in [
-            path_of_member(link).rstrip("/") for link in each.part("Links").items("ComputerSystems")
-        ]
+        each for each in chassis if own & _systems_of(each) and not foreign & _systems_of(each)
     ]
     if of_system:
-        return system, of_system
-    named = [each for each in chassis if host.system and each.text("Id") == host.system]
-    if named:
-        return system, named
-    nodes = [each for each in chassis if each.text("ChassisType") in OF_NODE]
-    if len(whole) > 1 or (not systems and len(nodes) > 1):
-        text = f"the BMC has {len(systems)} systems and {len(nodes)} chassis of nodes"
+        yield of_system
+    if linked or of_system:
+        return
+    if named := [each for each in chassis if host.system and each.text("Id") == host.system]:
+        yield named
+        return
+    nodes = [each for each in chassis if each.text("ChassisType") in NODES]
+    if others or (not own and len(nodes) > 1):
+        text = f"the BMC has {len(own) + len(others)} systems and {len(nodes)} chassis of nodes"
         add = f"{text}, and no link says which are those of {host.node}: set firmware.system"
         raise NodeError(Outcome.UNEXPECTED, add)
-    return system, chassis
+    yield chassis
 
 
-def _environment_power(body: Part) -> float | None:
-    return _number(body.part("PowerWatts"), "Reading", POWER)
-
-
-def _environment_temperature(body: Part) -> float | None:
-    return _number(body.part("TemperatureCelsius"), "Reading", TEMPERATURE)
+def _systems_of(chassis: Part) -> set[str]:
+    return set(_paths(chassis.part("Links").items("ComputerSystems")))
 
 
 def _power(body: Part) -> float | None:
-    readings = (_number(item, "PowerConsumedWatts", POWER) for item in body.items("PowerControl"))
-    return next((each for each in readings if each is not None), None)
-
-
-def _thermal_metrics(body: Part) -> float | None:
-    return _hottest(body.items("TemperatureReadingsCelsius"), "Reading")
-
-
-def _thermal(body: Part) -> float | None:
-    return _hottest(body.items("Temperatures"), "ReadingCelsius")
+    values = (
+        _number(item, "PowerConsumedWatts", POWER)
+        for item in body.items("PowerControl")
+        if item.text("PhysicalContext") in WHOLE
+    )
+    return next((each for each in values if each is not None), None)
 
 
 def _hottest(items: list[Part], key: str) -> float | None:
     def of_processors() -> Iterator[float]:
         for item in items:
             value = _number(item, key, TEMPERATURE)
-            if item.text("PhysicalContext") in ("CPU", "CPUSubsystem") and value is not None:
+            if item.text("PhysicalContext") in PROCESSOR and value is not None:
                 yield value
 
     return max(of_processors(), default=None)
 
 
-_READERS: dict[tuple[str, str], Callable[[Part], float | None]] = {
-    (POWER, "EnvironmentMetrics"): _environment_power,
-    (POWER, "Power"): _power,
-    (TEMPERATURE, "ThermalMetrics"): _thermal_metrics,
-    (TEMPERATURE, "Thermal"): _thermal,
-    (TEMPERATURE, "EnvironmentMetrics"): _environment_temperature,
+def _sensor(body: Part) -> float | None:
+    """Return the value of a sensor; None for the distance to a limit.
+
+    A limit below and none above belongs to a distance: a processor cannot be too cold.
+    """
+    limits = [
+        name
+        for name, value in body.part("Thresholds").content.items()
+        if isinstance(value, dict) and value.get("Reading") is not None
+    ]
+    below = bool(limits) and all(name.startswith("Lower") for name in limits)
+    distance = body.text("ReadingBasis") in DISTANCES or DISTANCE_NAME in body.text("Id")
+    return None if below or distance else _number(body, "Reading", TEMPERATURE)
+
+
+_READERS: dict[str, Callable[[Part], float | None]] = {
+    "PowerWatts": lambda body: _number(body.part("PowerWatts"), "Reading", POWER),
+    "Power": _power,
+    "Sensor": _sensor,
+    "ThermalMetrics": lambda body: _hottest(body.items("TemperatureReadingsCelsius"), "Reading"),
+    "Thermal": lambda body: _hottest(body.items("Temperatures"), "ReadingCelsius"),
+    "TemperatureCelsius": lambda body: _number(
+        body.part("TemperatureCelsius"), "Reading", TEMPERATURE
+    ),
 }
 
 
 def _number(part: Part, key: str, quantity: str) -> float | None:
     """Return the value of a sensor; None if it measures nothing.
 
-    A node that answers takes power: 0 W is no measurement. 0 °C is none either.
+    A node that answers takes power: 0 W is no measurement. 0 °C is none either. Some BMCs send a
+    number as a text.
 
     Raises:
         NodeError: UNEXPECTED: it is no possible value.
@@ -187,6 +309,8 @@ def _number(part: Part, key: str, quantity: str) -> float | None:
     value = part.content.get(key)
     if value is None or part.part("Status").text("State") in NO_SENSOR:
         return None
+    if isinstance(value, str) and DECIMAL.fullmatch(value):
+        value = float(value)
     low, high = LIMITS[quantity]
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not known or not math.isfinite(value) or not low <= value <= high:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from proofmark.machine.bmc.client import RedfishConnection, Response, messages_of
+from proofmark.machine.bmc.collection import path_of_member, read_members
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
 
 ACCEPTED = 202
@@ -16,6 +17,11 @@ ENDED = (200, 201, 204, *GONE)
 FAILED = ("Exception", "Killed", "Cancelled")
 NOT_BEGUN = ("", "New", "Starting", "Pending", "Suspended", "Service")
 """States of a task that may wait for the next boot; without a state it is not known."""
+
+TASKS = "/redfish/v1/TaskService/Tasks"
+UPDATES = "/redfish/v1/UpdateService/"
+"""The target of each task that updates firmware (its ``Payload``) is below this path."""
+MISSING = (404, 405, 501)
 
 
 @dataclass(frozen=True)
@@ -86,3 +92,25 @@ def await_task(
             text = f"task {monitor} is {state or 'not at its end'} after {waits.limit_s:g} s"
             raise NodeError(Outcome.BUSY, f"{text}: {said or 'no message'}")
         time.sleep(min(pause or waits.poll_s, left))
+
+
+def open_update(bmc: RedfishConnection) -> str:
+    """Return the task that updates firmware and has not ended; empty if the BMC shows none.
+
+    A reset would interrupt the update, or execute it.
+
+    Raises:
+        NodeError: a request failed, or an answer has another form.
+    """
+    if bmc.request("GET", TASKS, accept=(200, *MISSING)).status != 200:
+        return ""  # a BMC need not have tasks
+    for member in read_members(bmc, TASKS):
+        task = member
+        if "TaskState" not in member.content:
+            # A BMC forgets tasks that have ended.
+            path = path_of_member(member)
+            task = bmc.request("GET", path, accept=(200, *GONE)).body
+        state, target = task.text("TaskState"), task.part("Payload").text("TargetUri")
+        if target.startswith(UPDATES) and state not in ("", "Completed", *FAILED):
+            return f"task {task.text('Id')} updates firmware and is {state}: wait for its end"
+    return ""

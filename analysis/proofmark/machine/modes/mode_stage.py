@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -139,6 +139,23 @@ def refuse_unprovable(site: Site, goal: TargetMode) -> None:
         found = f"{goal.mode} and {others}, which differ in nothing that a node shows"
         accepted = "modes with other NUMA domains, firmware.smbios, or back_end redfish"
         raise bad_input(site.facts, "partition.modes", found, accepted)
+
+
+def unprovable_modes(site: Site) -> Iterator[str]:
+    """Yield a line for each group of modes that `refuse_unprovable` refuses.
+
+    Raises:
+        BadInput: a topology cannot be read.
+    """
+    if site.partition.firmware is None:
+        return
+    goals = [target_mode(site, mode) for mode in site.partition.modes]
+    groups = {frozenset((each.mode, *each.look_alikes)) for each in goals if each.look_alikes}
+    for group in sorted(map(sorted, groups)):
+        yield (
+            f"not provable: {site.partition_name}: modes {', '.join(group)}: a node shows no "
+            "difference between them, and a change to one is refused"
+        )
 
 
 def seen_settings(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, str]:

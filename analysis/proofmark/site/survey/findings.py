@@ -263,7 +263,11 @@ def _bmc(report: NodeReport) -> Found:
     pattern = bmc.pattern or "the addresses of all nodes, with {node} or {number}"
     known = recognized(bmc.vendor)
     answer = ("firmware:", "  back_end: redfish", *([f"  vendor: {known}"] if known else []))
-    return {"firmware": Question(text, (*answer, f'  bmc: "{pattern}"'))}
+    answer = (*answer, f'  bmc: "{pattern}"')
+    if bmc.nodes > 1:
+        text = f"{text} Each BMC has {bmc.nodes} nodes; their systems may have other names."
+        answer = (*answer, f'  system: "Node{{number % {bmc.nodes}}}"')
+    return {"firmware": Question(text, answer)}
 
 
 def _dimms(facts: NodeFacts, node: str) -> Found:

@@ -20,6 +20,7 @@ class Bmc:
             with ``{number}`` if the addresses of some nodes are consecutive; else empty.
         vendor: as the BMC reports it, with the product.
         vendor_source: what reported the vendor.
+        nodes: how many consecutive nodes one BMC has, by the addresses of some nodes.
     """
 
     address: str = ""
@@ -27,6 +28,7 @@ class Bmc:
     pattern: str = ""
     vendor: str = ""
     vendor_source: str = ""
+    nodes: int = 1
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from proofmark.machine.bmc.etags import Etags, conditions
 from proofmark.machine.bmc.json_body import Part, is_path
 from proofmark.machine.bmc.resets import ResetWay, reset_way, restart, switch_on
 from proofmark.machine.bmc.systems import path_of_system
-from proofmark.machine.bmc.tasks import ACCEPTED, Waits, await_task, monitor_of
+from proofmark.machine.bmc.tasks import ACCEPTED, Waits, await_task, monitor_of, open_update
 from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.bmc.vendor_settings import offered_names, resolve, settable, unlocked
 from proofmark.machine.outcome import NodeError, Outcome
@@ -128,6 +128,8 @@ class Redfish(BackEnd):
             jobs = self._jobs.active(bmc) if self._jobs else []
             if running := [job.name for job in jobs if job.running]:
                 blocked = blocked or f"job {', '.join(running)} runs now"
+            if not self._jobs:
+                blocked = blocked or open_update(bmc)
             foreign = [job for job in jobs if not job.running and not (job.sets_bios and pending)]
             pending |= {f"job {job.name} ({job.kind})": job.state for job in foreign}
             way = reset_way(bmc, system, self._reset_type)
