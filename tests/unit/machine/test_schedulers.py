@@ -773,6 +773,29 @@ def test_one_by_one_runs_on_every_node_and_fails_if_one_node_fails(tmp_path: Pat
     assert seen == ["n1|sh|/x y/run.sh|it's|$HOME", "n3|sh|/x y/run.sh|it's|$HOME"]
 
 
+@pytest.mark.parametrize("where", ["PATH", "pbs.conf", "quoted pbs.conf", "PBS_O_PATH"])
+def test_pbsdsh_is_found_on_a_node_whose_path_lacks_it(tmp_path: Path, where: str) -> None:
+    """A pbsdsh in the PATH of the job is first; the others follow it."""
+    folders = {"PATH": tmp_path / "path", "PBS_O_PATH": tmp_path / "submitted"}
+    found = folders.get(where, tmp_path / "opt/pbs/bin")
+    found.mkdir(parents=True)
+    (found / "pbsdsh").write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
+    (found / "pbsdsh").chmod(0o755)
+    quote = '"' if "quoted" in where else ""
+    installed = tmp_path / ("opt/pbs" if "conf" in where else "none")
+    (tmp_path / "pbs.conf").write_text(f"PBS_SERVER=x\nPBS_EXEC={quote}{installed}{quote}\n")
+    environment = {
+        "PATH": f"{folders['PATH']}:{os.environ['PATH']}",
+        "PBS_CONF_FILE": f"{tmp_path / 'pbs.conf'}",
+        "PBS_O_PATH": f"/nonexistent:{folders['PBS_O_PATH']}",
+    }
+    script = "\n".join([*pbs.fan_out(request("n1", "n2")), "on_all '/x y/run.sh' '$HOME'"])
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[--][sh][/x y/run.sh][$HOME]"
+
+
 @pytest.mark.parametrize(
     ("name", "reason", "state"),
     [
