@@ -636,6 +636,29 @@ def test_a_host_of_several_vnodes_is_read_whole(batch: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (["free", "Stale"], "idle"),
+        (["job-busy", "Stale,down"], "busy"),
+        (["offline", "Stale"], "down offline"),
+        (["Stale", "Stale"], "down Stale"),
+        (["Stale,down", "down"], "down down"),
+    ],
+)
+def test_a_vnode_that_its_host_no_longer_reports_is_no_part_of_it(
+    batch: Path, states: list[str], expected: str
+) -> None:
+    """Real: an admin removes the definition of a vnode; the server still lists it as Stale."""
+    (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "<various>"}}}')
+    of_host = {"resources_available": {"host": "n1"}}
+    vnodes = {f"n1[{at}]": {"state": state, **of_host} for at, state in enumerate(states)}
+    (batch / "vnodes.json").write_text(json.dumps({"nodes": vnodes}))
+    assert pbs.nodes(["n1"]) == {"n1": expected}
+    assert isinstance(pbs, Pbs)
+    assert pbs.node_status(["n1"])["n1"].out == expected.startswith("down")
+
+
 def test_a_drain_of_pbs_changes_all_nodes_or_none(batch: Path) -> None:
     (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "free"}}}')
     assert isinstance(pbs, Pbs)

@@ -98,6 +98,10 @@ _STATES = {
 _TERMINATED = 91
 """The substate of a job that was deleted. 93 is that of any exit status but 0 (``job.h``)."""
 
+_CONFIGURATION = '"${PBS_CONF_FILE:-/etc/pbs.conf}" 2>/dev/null'
+_INSTALLED = rf"""$(sed -n 's/^PBS_EXEC="*\([^" ]*\).*/\1/p' {_CONFIGURATION})/bin"""
+"""The folder of the commands of PBS on a node, in a script: pbs.conf names the installation."""
+
 TIMEOUT_S = 60
 
 MAX_NAMES = 500
@@ -156,8 +160,17 @@ class Pbs(DrainingScheduler):
         return as_argument(f"select={chunks}", request)
 
     def fan_out(self, request: Request) -> list[str]:
-        """Return ``on_all`` by pbsdsh: once on every virtual node of the job, one per host."""
-        return ["on_all() {", 'exec pbsdsh -- sh "$@"', "}"]
+        """Return ``on_all`` by pbsdsh: once for every chunk of the job, one per host.
+
+        The PATH of a job need not have it: the profile of a node may lack the file that PBS
+        installs. It is then beside the daemon of the node, or where qsub was found.
+        """
+        return [
+            "on_all() {",
+            f"PATH=$PATH:{_INSTALLED}:${{PBS_O_PATH-}}",
+            'exec pbsdsh -- sh "$@"',
+            "}",
+        ]
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
