@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -564,6 +565,29 @@ def test_pbs_follows_jobs_without_a_history(batch: Path, history: bool) -> None:
     assert "-x" not in (batch / "calls").read_text()
 
 
+@pytest.mark.parametrize(
+    ("ids", "left"),
+    [
+        (["1.pbs01"], ""),
+        (["9.pbs01"], ""),
+        (["2.pbs01"], ""),
+        (["1.pbs01", "2.pbs01", "9.pbs01"], ""),
+        (["3.pbs01"], "3.pbs01"),
+        (["3.pbs01", "9.pbs01"], "3.pbs01"),
+        (["3.pbs01", "2.pbs01", "1.pbs01"], "3.pbs01"),
+    ],
+)
+def test_qdel_of_a_job_that_ends_is_no_error_and_hides_none(
+    batch: Path, ids: list[str], left: str
+) -> None:
+    """1 runs, 2 ends, 3 belongs to another user, and PBS does not know 9."""
+    others = pbs_job("R", Job_Owner="other@login")
+    set_queue(batch, **{"1.pbs01": pbs_job("R"), "2.pbs01": pbs_job("E"), "3.pbs01": others})
+    expected = pytest.raises(SchedulerError, match=f"Unauthorized Request {left}")
+    with expected if left else nullcontext():
+        pbs.cancel(ids)
+
+
 def test_a_stopped_queue_of_pbs_is_named_at_once(batch: Path) -> None:
     set_queue(batch, **{"1234.pbs01": pbs_job("Q", queue="normal")})
     assert pbs.states(["1234.pbs01"])["1234.pbs01"].state is State.WAITING
@@ -747,10 +771,18 @@ def test_states_of_nodes(batch: Path) -> None:
         "n1": {"state": "free"},
         "n2": {"state": "job-exclusive"},
         "n3": {"state": "offline,down", "comment": "DIMM"},
+        "n5": {"state": "free", "jobs": ["7.pbs01"]},  # real: some of its processors are free
+        "n6": {"state": "offline", "jobs": ["7.pbs01"]},
+        "n7": {"state": "job-exclusive,resv-exclusive"},
     }
     (batch / "nodes.json").write_text(json.dumps({"nodes": nodes}))
-    expected = {"n1": "idle", "n2": "busy", "n3": "down offline,down DIMM"}
-    assert pbs.nodes(["n1", "n2", "n3", "n4"]) == expected
+    expected = {"n1": "idle", "n2": "busy", "n3": "down offline,down DIMM", "n5": "busy"}
+    expected |= {"n6": "down offline", "n7": "reserved job-exclusive,resv-exclusive"}
+    names = [f"n{number}" for number in range(1, 8)]
+    assert pbs.nodes(names) == expected
+    assert isinstance(pbs, Pbs)
+    idle = {name for name, status in pbs.node_status(names).items() if status.idle}
+    assert idle == {"n1", "n3"}
     states = loadleveler.nodes(["p595-01", "p595-02", "p595-03"])
     assert states == {"p595-01": "idle", "p595-02": "busy", "p595-03": "down Down"}
     assert lsf.nodes(["n1", "n2", "n3", "n4", "n5", "n6"]) == {
