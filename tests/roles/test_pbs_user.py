@@ -30,8 +30,10 @@ from tests.roles.batch import (
 from tests.roles.kit import DECLARED, NAP, Kit, make_kit, processes_of
 from tests.roles.person import Person
 
+from proofmark.judge.judging import judge_run
 from proofmark.machine.schedulers.pbs import Pbs
 from proofmark.runs.job_state import State
+from proofmark.runs.run import Run
 
 pytestmark = NEEDS_OPENPBS
 
@@ -106,8 +108,9 @@ class Site:
         return replace(made, environment={**made.environment, "PATH": path})
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
+@contextmanager
+def open_site() -> Iterator[Site]:
+    """Yield a site; its processes have ended afterwards."""
     with tempfile.TemporaryDirectory(prefix="proofmark-pbs-") as made:
         top = Path(made)
         top.chmod(0o755)
@@ -118,6 +121,12 @@ def site() -> Iterator[Site]:
             with OpenPbs(cluster, Path(OPENPBS)) as pbs:
                 yield Site(top, pbs, person)
         until(lambda: processes_of(top) == [], 60, pause_s=0.5)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with open_site() as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("history", [False, True])
@@ -136,8 +145,8 @@ def test_an_acceptance(site: Site, history: bool) -> None:
 class Execution:
     """`proofmark stage execute` of an ordinary user, whose job waits for `batch.go`."""
 
-    def __init__(self, site: Site, batch: Batch, **queue: Any) -> None:
-        self.site, self.batch, self.run = site, batch, batch.stage(**queue)
+    def __init__(self, site: Site, batch: Batch, run: Run | None = None, **queue: Any) -> None:
+        self.site, self.batch, self.run = site, batch, run or batch.stage(**queue)
         site.person.own(batch.kit.folder)
         self._messages = batch.kit.folder / "messages"
 
@@ -278,3 +287,25 @@ def test_a_half_busy_host_is_not_idle(site: Site, batch: Batch) -> None:
     assert found == {first: "busy", second: "idle"}
     assert (statuses[first].idle, statuses[first].out) == (False, False)
     assert (statuses[second].idle, statuses[second].out) == (True, False)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_first_node_that_dies_is_named(history: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PBS ends a job whose first node is down: after five minutes by default, with status -20."""
+    with open_site() as site:
+        first, _ = site.names
+        monkeypatch.setenv("PATH", f"{site.pbs.cluster.bin}:{os.environ['PATH']}")
+        site.qmgr(f"set server job_history_enable = {history}")
+        site.qmgr("set server node_fail_requeue = 10")
+        execution = Execution(site, make_batch("pbs", site.pbs, "kit", stall_timeout_s=60))
+        with execution.begun():
+            runs_on_all(execution.run)
+            site.pbs.cluster.kill(first)
+        (line,) = judge_run(execution.run).coverage.stopped
+        assert line.startswith(f"job 00-0001: lost a node: {first}: down down"), line
+        site.pbs.cluster.boot(first)
+        site.pbs.wait_until_free()
+        again = Execution(site, execution.batch, execution.run)
+        with again.begun():
+            execution.batch.go()
+        assert is_whole(execution.run)
