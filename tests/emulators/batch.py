@@ -117,10 +117,20 @@ def qselect(*arguments: str) -> int:
 
 
 def qdel(*ids: str) -> int:
+    """As a real OpenPBS 23.06: the exit code is that of the last job that was not deleted."""
+    code, known = 0, jobs()
     for job in ids:
-        if job not in jobs():
-            print(f"qdel: Unknown Job Id {job}", file=sys.stderr)
-    return 153 if set(ids) - set(jobs()) else 0
+        fields = known.get(job)
+        if fields is None:
+            code, text = 153, "Unknown Job Id"
+        elif str(fields.get("Job_Owner", "")).startswith("other@"):
+            code, text = 159, "Unauthorized Request"
+        elif fields["job_state"] == "E":
+            code, text = 168, "Request invalid for state of job"
+        else:
+            continue
+        print(f"qdel: {text} {job}", file=sys.stderr)
+    return code
 
 
 def pbsnodes(*arguments: str) -> int:

@@ -355,6 +355,10 @@ class JobMonitor:
         status = overdue(active, self._queue, ends=not self._scheduler.ends_with_process)
         if status is None:
             return
+        # A scheduler that keeps no history forgets a job whose node died.
+        if status.state in (State.VANISHED, State.ENDED_UNKNOWN):
+            down = self._scheduler.down_nodes(active.request.nodes)
+            status = JobStatus(State.NODE_FAILED, f"{down}; {status.reason}") if down else status
         if active.status.state is State.UNREACHABLE:
             # It cannot be cancelled. The file ticket.json is kept for later.
             active.folder.append_event(active.submission, status)

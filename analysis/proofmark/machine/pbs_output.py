@@ -38,6 +38,8 @@ NODE_STATES = {
     "wait-provisioning": Use.OUT,
 }
 
+_STALE = {"Stale", "stale"}
+
 FIRST_NODE_DIED = -20
 
 EXITS = {
@@ -109,9 +111,12 @@ def node_words(fields: Mapping[str, Any]) -> list[str]:
 def joined(vnodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the attributes of a host from those of its virtual nodes.
 
-    The host has all their states, jobs and comments: it is free if all of them are.
+    The host has all their states, jobs and comments: it is free if all of them are. A vnode that
+    the daemon of the host no longer reports counts only if it reports no other: PBS keeps a vnode
+    that an admin has removed from the definitions of the host.
     """
-    states = dict.fromkeys(state for each in vnodes for state in node_words(each))
+    reported = [each for each in vnodes if not _STALE & {*node_words(each)}] or vnodes
+    states = dict.fromkeys(state for each in reported for state in node_words(each))
     comments = dict.fromkeys(str(each["comment"]) for each in vnodes if each.get("comment"))
     used = {state for state in states if state != "free"}
     return {

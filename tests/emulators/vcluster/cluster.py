@@ -249,11 +249,14 @@ class Cluster:
         self._daemons.append(process)
 
     def command(self, name: str, *arguments: str, **environment: str) -> None:
-        """Write a command into `bin` that runs the host's program `name` on the head."""
+        """Write a command into `bin` that runs a program of the host on the head.
+
+        `name` is the name of the program, or its path.
+        """
         program = shutil.which(name, path=SAFE_PATH)
         assert program, f"{name} is not installed"
         words = [*(f"{key}={value}" for key, value in environment.items()), program, *arguments]
-        script = self.bin / name
+        script = self.bin / Path(name).name
         enter = f'nsenter --target={self.head} --net --uts --mount --wd="$PWD" --'
         # A job on a node, or on the head by salloc, inherits this PATH: it needs no nsenter.
         run = f'exec {shlex.join(["env", *words])} "$@"\n'

@@ -1,7 +1,7 @@
 """OpenPBS on a virtual cluster: server, scheduler and comm on the head, pbs_mom on every node.
 
-`build-openpbs.sh` builds it from the source of upstream. Its default settings stay, except those
-that would not let root submit: the server keeps no history of jobs.
+`build-openpbs.sh` builds it from the source of upstream. Its default settings stay: the server
+keeps no history of jobs, and root may submit none.
 """
 
 from __future__ import annotations
@@ -55,13 +55,30 @@ class OpenPbs:
         Raises:
             TimeoutError: a daemon does not answer, or a node is not free, after two minutes.
         """
+        try:
+            self._start()
+            self.wait_until_free()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the daemons of the head; those of the nodes end with the cluster."""
+        self.stop_server()
+        self._home.cleanup()
+
+    def _start(self) -> None:
         self.home.chmod(0o755)
         self.configuration.write_text(self._text())
         for name in COMMANDS:
-            self._command(name)
+            self.cluster.command(f"{self.prefix}/bin/{name}", **self._environment)
         for name, mode in FOLDERS.items():
             (self.home / name).mkdir()
             (self.home / name).chmod(mode)
+        # The socket of PostgreSQL, which does not depend on the folder of its data.
+        sockets = "/run/postgresql"
+        self._run("sh", "-c", f"mkdir -p {sockets} && mount -t tmpfs -o mode=1777 none {sockets}")
         # pbs_habitat makes the data service and the queue.
         (self.home / "pbs_environment").write_text("PATH=/bin:/usr/bin\n")
         for name in ("sched_config", "dedicated", "holidays", "resource_group"):
@@ -70,19 +87,11 @@ class OpenPbs:
         self._run(str(self.prefix / "libexec/pbs_habitat"))
         self.start_server()
         self._qmgr(
-            *("set server acl_roots = root", "set server flatuid = true"),
-            *("set server scheduler_iteration = 5", "set server scheduling = true"),
+            "set server scheduling = true",
             *(f"create node {name}" for name in self.cluster.names),
             *self._settings,
         )
         self.cluster.service("pbs_mom", self._mom())
-        self.wait_until_free()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the daemons of the head; those of the nodes end with the cluster."""
-        self.stop_server()
-        self._home.cleanup()
 
     def start_server(self) -> None:
         """Start the data service, the server, the scheduler and the comm, with the saved state."""
@@ -148,26 +157,9 @@ class OpenPbs:
             'sed "s|^PBS_HOME=.*|PBS_HOME=$home|" ../pbs.conf >pbs.conf',
             "cp ../pbs_environment pbs_environment && rm -f mom_priv/mom.lock",
             f"printf '$clienthost {HEAD}\\n$usecp *:/ /\\n' >mom_priv/config",
-            # As pbs_postinstall does, in the mounts of this node: a job is a login shell.
-            "mkdir -p profile.d && cp -R /etc/profile.d/. profile.d",
-            f"echo 'PATH=$PATH:{self.prefix}/bin' >profile.d/pbs.sh",
-            "mount --bind profile.d /etc/profile.d",
             f'PBS_CONF_FILE="$home/pbs.conf" exec {exe}/sbin/pbs_mom -N',
         )
         return "{ " + " && ".join(steps) + "; }"
-
-    def _command(self, name: str) -> None:
-        """Write the command `name` into the folder of commands of the cluster."""
-        script = self.cluster.bin / name
-        program = shlex.quote(str(self.prefix / "bin" / name))
-        setting = f"PBS_CONF_FILE={shlex.quote(str(self.configuration))}"
-        enter = f'nsenter --target={self.cluster.head} --net --uts --mount --wd="$PWD" --'
-        script.write_text(
-            "#!/bin/sh\n"
-            f'if [ -e /run/virtual-node ]; then exec env {setting} {program} "$@"; fi\n'
-            f'exec {enter} env {setting} {program} "$@"\n'
-        )
-        script.chmod(0o755)
 
     def _run(self, *command: str, check: bool = True) -> None:
         """Run a command on the head."""

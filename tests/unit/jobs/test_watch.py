@@ -193,6 +193,39 @@ def test_a_job_that_the_scheduler_no_longer_lists_is_reported(
     assert scheduler.cancelled == []
 
 
+@pytest.mark.fault("node-dies")
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [("down down", "lost a node: NODE: down down; "), ("busy", "vanished: "), ("", "vanished: ")],
+)
+@pytest.mark.parametrize("ended", [None, State.ENDED_UNKNOWN])
+def test_a_job_that_is_forgotten_after_the_death_of_its_node_names_the_node(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, ended: State | None, state: str, shown: str
+) -> None:
+    """A PBS server with default settings has no history: the job is gone, its node is down."""
+    last = JobStatus(ended, "F") if ended else None
+    scheduler = Scripted(JobStatus(State.RUNNING), last)
+    scheduler.by_id = NO_SUCH_JOB
+    run = kit.run()
+    (group,) = run.plan.groups
+    (node,) = group.jobs[0].nodes
+    query = scheduler.states
+
+    def breaks(ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        if scheduler.queries:
+            scheduler.conditions = {node: state} if state else {}
+        return query(ids)
+
+    monkeypatch.setattr(scheduler, "states", breaks)
+    watch(kit, scheduler, monkeypatch, run)
+    (line,) = judge_run(run).coverage.stopped
+    expected = shown.replace("NODE", node)
+    if ended:
+        expected = expected.replace("vanished: ", "ended, and its results are still missing: ")
+    assert line.startswith(f"job 00-0001: {expected}")
+    assert "given up after" in line
+
+
 @pytest.mark.fault("job-vanished")
 def test_a_job_is_neither_removed_nor_vanished_because_a_listing_lacks_it(
     kit: Kit, monkeypatch: pytest.MonkeyPatch

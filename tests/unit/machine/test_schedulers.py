@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -660,6 +661,29 @@ def test_pbs_follows_jobs_without_a_history(batch: Path, history: bool) -> None:
     assert "-x" not in (batch / "calls").read_text()
 
 
+@pytest.mark.parametrize(
+    ("ids", "left"),
+    [
+        (["1.pbs01"], ""),
+        (["9.pbs01"], ""),
+        (["2.pbs01"], ""),
+        (["1.pbs01", "2.pbs01", "9.pbs01"], ""),
+        (["3.pbs01"], "3.pbs01"),
+        (["3.pbs01", "9.pbs01"], "3.pbs01"),
+        (["3.pbs01", "2.pbs01", "1.pbs01"], "3.pbs01"),
+    ],
+)
+def test_qdel_of_a_job_that_ends_is_no_error_and_hides_none(
+    batch: Path, ids: list[str], left: str
+) -> None:
+    """1 runs, 2 ends, 3 belongs to another user, and PBS does not know 9."""
+    others = pbs_job("R", Job_Owner="other@login")
+    set_queue(batch, **{"1.pbs01": pbs_job("R"), "2.pbs01": pbs_job("E"), "3.pbs01": others})
+    expected = pytest.raises(SchedulerError, match=f"Unauthorized Request {left}")
+    with expected if left else nullcontext():
+        pbs.cancel(ids)
+
+
 def test_a_stopped_queue_of_pbs_is_named_at_once(batch: Path) -> None:
     set_queue(batch, **{"1234.pbs01": pbs_job("Q", queue="normal")})
     assert pbs.states(["1234.pbs01"])["1234.pbs01"].state is State.WAITING
@@ -733,6 +757,29 @@ def test_a_host_of_several_vnodes_is_read_whole(batch: Path) -> None:
     assert [(each.out, each.idle) for each in found.values()] == [
         *((False, False), (False, True), (True, True)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (["free", "Stale"], "idle"),
+        (["job-busy", "Stale,down"], "busy"),
+        (["offline", "Stale"], "down offline"),
+        (["Stale", "Stale"], "down Stale"),
+        (["Stale,down", "down"], "down down"),
+    ],
+)
+def test_a_vnode_that_its_host_no_longer_reports_is_no_part_of_it(
+    batch: Path, states: list[str], expected: str
+) -> None:
+    """Real: an admin removes the definition of a vnode; the server still lists it as Stale."""
+    (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "<various>"}}}')
+    of_host = {"resources_available": {"host": "n1"}}
+    vnodes = {f"n1[{at}]": {"state": state, **of_host} for at, state in enumerate(states)}
+    (batch / "vnodes.json").write_text(json.dumps({"nodes": vnodes}))
+    assert pbs.nodes(["n1"]) == {"n1": expected}
+    assert isinstance(pbs, Pbs)
+    assert pbs.node_status(["n1"])["n1"].out == expected.startswith("down")
 
 
 def test_a_drain_of_pbs_changes_all_nodes_or_none(batch: Path) -> None:
@@ -823,10 +870,18 @@ def test_states_of_nodes(batch: Path) -> None:
         "n1": {"state": "free"},
         "n2": {"state": "job-exclusive"},
         "n3": {"state": "offline,down", "comment": "DIMM"},
+        "n5": {"state": "free", "jobs": ["7.pbs01"]},  # real: some of its processors are free
+        "n6": {"state": "offline", "jobs": ["7.pbs01"]},
+        "n7": {"state": "job-exclusive,resv-exclusive"},
     }
     (batch / "nodes.json").write_text(json.dumps({"nodes": nodes}))
-    expected = {"n1": "idle", "n2": "busy", "n3": "down offline,down DIMM"}
-    assert pbs.nodes(["n1", "n2", "n3", "n4"]) == expected
+    expected = {"n1": "idle", "n2": "busy", "n3": "down offline,down DIMM", "n5": "busy"}
+    expected |= {"n6": "down offline", "n7": "reserved job-exclusive,resv-exclusive"}
+    names = [f"n{number}" for number in range(1, 8)]
+    assert pbs.nodes(names) == expected
+    assert isinstance(pbs, Pbs)
+    idle = {name for name, status in pbs.node_status(names).items() if status.idle}
+    assert idle == {"n1", "n3"}
     assert loadleveler.nodes([f"p595-0{number}" for number in range(1, 8)]) == {
         **{"p595-01": "idle", "p595-02": "busy", "p595-03": "down Down", "p595-04": "busy"},
         **{"p595-05": "down Drained", "p595-06": "down Draining"},
@@ -888,6 +943,29 @@ def test_each_stop_signal_ends_the_processes_of_one_by_one(tmp_path: Path, word:
         process.send_signal(signal.Signals[f"SIG{word}"])
         process.wait(60)
         until((tmp_path / "stopped").exists)
+
+
+@pytest.mark.parametrize("where", ["PATH", "pbs.conf", "quoted pbs.conf", "PBS_O_PATH"])
+def test_pbsdsh_is_found_on_a_node_whose_path_lacks_it(tmp_path: Path, where: str) -> None:
+    """A pbsdsh in the PATH of the job is first; the others follow it."""
+    folders = {"PATH": tmp_path / "path", "PBS_O_PATH": tmp_path / "submitted"}
+    found = folders.get(where, tmp_path / "opt/pbs/bin")
+    found.mkdir(parents=True)
+    (found / "pbsdsh").write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
+    (found / "pbsdsh").chmod(0o755)
+    quote = '"' if "quoted" in where else ""
+    installed = tmp_path / ("opt/pbs" if "conf" in where else "none")
+    (tmp_path / "pbs.conf").write_text(f"PBS_SERVER=x\nPBS_EXEC={quote}{installed}{quote}\n")
+    environment = {
+        "PATH": f"{folders['PATH']}:{os.environ['PATH']}",
+        "PBS_CONF_FILE": f"{tmp_path / 'pbs.conf'}",
+        "PBS_O_PATH": f"/nonexistent:{folders['PBS_O_PATH']}",
+    }
+    script = "\n".join([*pbs.fan_out(request("n1", "n2")), "on_all '/x y/run.sh' '$HOME'"])
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[--][sh][/x y/run.sh][$HOME]"
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ _UNAVAILABLE = ("annot connect to", "onnection refused", "ommunication failure",
 _ID = r"\s*([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9_.-]+)\s*"
 
 _UNKNOWN_JOB, _FINISHED_JOB = 15001 % 256, 15139 % 256
+_BAD_STATE = 15016 % 256
 """Exit codes: those of PBS commands are the last byte of an error of ``pbs_error.h``."""
 
 _LIMITS = (15046 % 256, 15142 % 256, 15143 % 256)
@@ -97,6 +98,10 @@ _STATES = {
 
 _TERMINATED = 91
 """The substate of a job that was deleted. 93 is that of any exit status but 0 (``job.h``)."""
+
+_CONFIGURATION = '"${PBS_CONF_FILE:-/etc/pbs.conf}" 2>/dev/null'
+_INSTALLED = rf"""$(sed -n 's/^PBS_EXEC="*\([^" ]*\).*/\1/p' {_CONFIGURATION})/bin"""
+"""The folder of the commands of PBS on a node, in a script: pbs.conf names the installation."""
 
 TIMEOUT_S = 60
 
@@ -156,8 +161,17 @@ class Pbs(DrainingScheduler):
         return as_argument(f"select={chunks}", request)
 
     def fan_out(self, request: Request) -> list[str]:
-        """Return ``on_all`` by pbsdsh: once on every virtual node of the job, one per host."""
-        return ["on_all() {", 'exec pbsdsh -- sh "$@"', "}"]
+        """Return ``on_all`` by pbsdsh: once for every chunk of the job, one per host.
+
+        The PATH of a job need not have it: the profile of a node may lack the file that PBS
+        installs. It is then beside the daemon of the node, or where qsub was found.
+        """
+        return [
+            "on_all() {",
+            f"PATH=$PATH:{_INSTALLED}:${{PBS_O_PATH-}}",
+            'exec pbsdsh -- sh "$@"',
+            "}",
+        ]
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
@@ -200,10 +214,17 @@ class Pbs(DrainingScheduler):
         return _state(found[job], {}) if job in found else None
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Delete the jobs; a job that has ended is no error."""
-        ask_scheduler(
-            "qdel", *ids, unavailable=_UNAVAILABLE, success=(0, _UNKNOWN_JOB, _FINISHED_JOB)
-        )
+        """Delete the jobs; a job that has ended, or that ends now, is no error.
+
+        The exit code of qdel is that of the last job that it could not delete: after a failure
+        each job is deleted alone.
+        """
+        try:
+            ask_scheduler("qdel", *ids, unavailable=_UNAVAILABLE)
+        except SchedulerError:
+            failed = [error for job in ids if (error := _not_deleted(job))]
+            if failed:
+                raise failed[0] from None
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return the state of each node, by one pbsnodes; see `_whole`."""
@@ -281,6 +302,17 @@ def _qstat(
     return _entries("qstat", output, "Jobs") if output.strip() else {}
 
 
+def _not_deleted(job: str) -> SchedulerError | None:
+    """Delete a job; return why it cannot be deleted; None if it is, has ended, or ends now."""
+    try:
+        ended = (0, _UNKNOWN_JOB, _FINISHED_JOB)
+        ask_scheduler("qdel", job, unavailable=_UNAVAILABLE, success=ended)
+    except SchedulerError as error:
+        ends = error.code == _BAD_STATE and _qstat(job).get(job, {}).get("job_state", "E") == "E"
+        return None if ends else error
+    return None
+
+
 def _waits(fields: Mapping[str, Any]) -> bool:
     return fields.get("job_state") == "Q"
 
@@ -320,8 +352,13 @@ def _state(fields: Mapping[str, Any], stopped: Mapping[str, str]) -> JobStatus:
     return JobStatus(state, " ".join(filter(None, (letter, comment))))
 
 
+def _states(fields: Mapping[str, Any]) -> dict[str, Use]:
+    """Return the states of a host, which PBS calls free while a processor of it is."""
+    return node_states(fields) | ({"has jobs": Use.OCCUPIED} if fields.get("jobs") else {})
+
+
 def _node(fields: Mapping[str, Any]) -> str:
-    return text_of(node_states(fields), str(fields["state"]), one_line(_comment(fields)))
+    return text_of(_states(fields), str(fields["state"]), one_line(_comment(fields)))
 
 
 def _comment(fields: Mapping[str, Any]) -> str:
@@ -330,10 +367,7 @@ def _comment(fields: Mapping[str, Any]) -> str:
 
 def _status(fields: Mapping[str, Any]) -> NodeStatus:
     """Return the status of a host."""
-    states = node_states(fields)
-    busy = {Use.OCCUPIED, Use.UNKNOWN} & set(states.values())
-    idle = not (fields.get("jobs") or busy)
-    return status_of(states, _comment(fields), idle=idle)
+    return status_of(_states(fields), _comment(fields))
 
 
 _VARIOUS = "<various>"
