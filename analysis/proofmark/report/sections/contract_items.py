@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.report.accepted import accepted_text
 from proofmark.report.page import TITLED, Block, Cell, Section, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.limit_table import accepted as accepted_of
@@ -37,8 +38,7 @@ def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
     if worst is None:
         accepted, measured, evidence = accepted_of(each), _("not compared"), "–"
     else:
-        bounds = zip(("≥", "≤"), worst.accepted, strict=True)
-        accepted = ", ".join(f"{s} {number(b)} {worst.unit}" for s, b in bounds if b is not None)
+        accepted = accepted_text(worst.accepted, unit=worst.unit)
         measured = f"{number(worst.value)} {worst.unit}"
         evidence = f"{worst.step}, {worst.node}"
     details = []
