@@ -60,6 +60,11 @@ class BadNode:
         return (*([self.loss.message] if self.loss else []), *self.known)
 
     @property
+    def results(self) -> list[Result]:
+        """The results with wrong digits, then those that fail."""
+        return [*self.digits, *(each.result for each in self.slow)]
+
+    @property
     def worst(self) -> float:
         """Return the deviation of its worst figure; 0 if no figure fails."""
         return self.slow[0].deviation if self.slow else 0.0

@@ -11,6 +11,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
+from proofmark.judge.next_steps import node_advice
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, pairs
@@ -53,7 +54,7 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
                 details=tuple(localized(cause.message) for cause in node.causes[1:3]),
             ),
             _figures(run_data, node),
-            _("measure again") if node.retest else _("report to the vendor"),
+            Cell(f"{node_advice(node)[1]}.", "reason"),
         )
         for node in bad.nodes
     ]
