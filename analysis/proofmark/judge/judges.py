@@ -195,7 +195,7 @@ def _diagnosed(evidence: Evidence, verdict: Verdict, faults: Faults) -> Verdict:
     return replace(
         verdict,
         bad=bad_nodes(of_nodes, evidence.probes, evidence.places, suspects),
-        targets=slow_targets(failed),
+        targets=slow_targets(verdict.results),
         disagreements=disagreements(figures, verdict.fleet.of, evidence.sources),
         file_systems=broken,
         degraded=lacking,
