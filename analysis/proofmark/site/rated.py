@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -58,3 +58,13 @@ class Rated(Sourced):
     clock_hz: Positive | None = None
     avx_hz: Positive | None = None
     flop_per_cycle: Count | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_name(cls, given: Any) -> Any:
+        """Accept the name that inventories and runs of earlier versions have."""
+        former = "mcdram_bytes_per_s"
+        if not isinstance(given, dict) or former not in given:
+            return given
+        rest = {key: value for key, value in given.items() if key != former}
+        return {"fast_memory_bytes_per_s": given[former], **rest}
