@@ -22,7 +22,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.invalid_cause import Again, InvalidCause
-from proofmark.judge.next_steps import NextStep, invalid_steps, open_advice
+from proofmark.judge.next_steps import NextStep, invalid_steps, measured_again_first, open_advice
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
 
@@ -92,7 +92,7 @@ def next_command(verdict: Verdict, code: int, run: str, known: PrintedCommand = 
     for step in invalid:
         if step.cause is InvalidCause.DISTURBED:
             return _advised(step, verdict, run, known)
-    if steps := verdict.retest():
+    if steps := measured_again_first(verdict):
         return _rerun(run, verdict.rerun(steps))
     if coverage.measured < coverage.expected:
         if verdict.degraded and (limit := verdict.degraded.limit):

@@ -101,6 +101,16 @@ def invalid_steps(verdict: Verdict) -> list[NextStep]:
     return sorted(found, key=lambda each: -each.figures)
 
 
+def measured_again_first(verdict: Verdict) -> tuple[str, ...]:
+    """Return the steps of `Verdict.retest` without those of nodes that need a repair first."""
+    after_repair: set[str] = set()
+    for node in verdict.bad.nodes:
+        if not node.retest:
+            for result in node.results:
+                after_repair |= {*result.steps}
+    return tuple(step for step in verdict.retest() if step not in after_repair)
+
+
 def named(shares: Shares) -> str:
     """Return what disturbed a run, each with its share of a CPU."""
     return ", ".join(map(localized, disturbers(shares)))

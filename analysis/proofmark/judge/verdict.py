@@ -262,15 +262,9 @@ class Verdict:
 
         They fail within their noise, or are off at single message sizes.
 
-        Steps whose planned executions alone fail are left out: further ones change nothing. So are
-        those of a node that is bad for another reason: it is repaired before it measures again.
+        Steps whose planned executions alone fail are left out: further ones change nothing.
         """
-        settled: set[tuple[str, str]] = set()
-        for node in self.bad.nodes:
-            if not node.retest:
-                settled |= {(each.record.step, each.record.node) for each in node.results}
         again = [each for each in self.of("FAIL") if each.retest and each.rerun_helps]
-        again = [each for each in again if (each.record.step, each.record.node) not in settled]
         again += (self.results[place] for place in self.fleet.spiked.tolist())
         return self._can_run(step for result in again for step in result.steps)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.report.accepted import accepted_text
-from proofmark.report.page import TITLED, Block, Cell, Section, table
+from proofmark.report.page import Block, Cell, Section, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.limit_table import accepted as accepted_of
 from proofmark.report.words import number, visible
@@ -26,7 +26,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     notes = [visible(f"{document.title}. {parties}.")]
     if others:
         notes.append(_("{count} further items are for other suites.").format(count=others))
-    shown = table(caption, columns, [_row(each) for each in planned], kind=TITLED)
+    shown = titled(caption, columns, [_row(each) for each in planned])
     block = Block(titles=(caption,), paragraphs=tuple(notes), tables=(shown,))
     return (Section("contract", _("Contract"), (block,)),)
 

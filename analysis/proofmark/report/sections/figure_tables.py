@@ -13,12 +13,11 @@ from proofmark.judge.verdict import Judgement, Result
 from proofmark.judge.verdict_files import SINGLE_RUN
 from proofmark.report import predictions
 from proofmark.report.accepted import accepted_text
-from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
+from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, numeric, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import limit_table as limits
 from proofmark.report.words import count, number, pairs, sealing
 
-NUMBER = "number"
 REST = N_("The complete list is in records.parquet.")
 
 
@@ -138,11 +137,11 @@ def _judged_table(run_data: RunData, total: int) -> Table:
         _("Verdict"),
         _("Figure"),
         _("Node"),
-        Column(_("Median"), NUMBER),
+        numeric(_("Median")),
         *predictions.columns(run_data),
-        Column(_("Repeats"), NUMBER),
-        Column(_("Reference"), NUMBER),
-        Column(_("Ratio"), NUMBER),
+        numeric(_("Repeats")),
+        numeric(_("Reference")),
+        numeric(_("Ratio")),
         _("Limits"),
         _("Source"),
     )
@@ -177,9 +176,9 @@ def all_section(run_data: RunData) -> Section:
         _("Figure"),
         _("Setting"),
         _("Node"),
-        Column(_("Median"), NUMBER),
+        numeric(_("Median")),
         *predictions.columns(run_data),
-        Column(_("Repeats"), NUMBER),
+        numeric(_("Repeats")),
         _("Reason"),
     )
     every = table(

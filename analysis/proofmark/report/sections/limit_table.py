@@ -8,7 +8,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.report.accepted import accepted_text, open_bounds_text, reference_text
-from proofmark.report.page import TITLED, Block, Cell, Column, table
+from proofmark.report.page import Block, Cell, listed, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, pairs
 
@@ -36,11 +36,11 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     columns = (
         _("Limit"),
         _("Accepted"),
-        Column(_("Judged"), NUMBER),
-        Column(_("PASS"), NUMBER),
-        Column(_("FAIL"), NUMBER),
-        Column(_("UNJUDGED"), NUMBER),
-        Column(_("INVALID"), NUMBER),
+        numeric(_("Judged")),
+        numeric(_("PASS")),
+        numeric(_("FAIL")),
+        numeric(_("UNJUDGED")),
+        numeric(_("INVALID")),
         _("Source"),
     )
     rows: list[tuple[Cell | str, ...]] = [
@@ -57,7 +57,7 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     yield Block(
         titles=(caption,),
         paragraphs=tuple(notes),
-        tables=(table(caption, columns, rows, kind=TITLED),),
+        tables=(titled(caption, columns, rows),),
     )
 
 
@@ -73,7 +73,7 @@ def idle(run_data: RunData) -> Iterator[Block]:
         if each.reference.kind == "contract" and each.steps and not each.judged
     )
     if items:
-        yield Block(titles=(_("Contract limits that judged no figure"),), items=items)
+        yield listed(_("Contract limits that judged no figure"), items)
 
 
 def _text(each: LimitOutcome) -> str:

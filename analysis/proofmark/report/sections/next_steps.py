@@ -11,7 +11,7 @@ from proofmark.common.translation import _
 from proofmark.judge import next_steps as advice
 from proofmark.judge.invalid_cause import Again
 from proofmark.judge.next_steps import NextStep
-from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.page import Block, Cell, Column, Section, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.runs.asked import acceptance_command, inventory_part, not_in, restore_command
@@ -21,9 +21,11 @@ MOST_SHOWN = 20
 
 
 def next_steps(run_data: RunData) -> tuple[NextStep, ...]:
-    """Return the next steps with their commands."""
+    """Return the next steps as the page prints them, with a full stop and the command."""
     steps = advice.next_steps(run_data.verdict)
-    return tuple(replace(step, command=_command(step, run_data)) for step in steps)
+    return tuple(
+        replace(step, action=f"{step.action}.", command=_command(step, run_data)) for step in steps
+    )
 
 
 def sections(run_data: RunData) -> tuple[Section, ...]:
@@ -37,7 +39,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
             verdict_cell(step.word),
             Cell(step.problem, "strong", _figures(step.figures)),
             Cell(step.nodes or "–"),
-            Cell(f"{step.action}.", "reason"),
+            Cell(step.action, "reason"),
             Cell(step.command or "–", "code commands" if step.command else ""),
         )
         for step in steps[:MOST_SHOWN]
@@ -45,7 +47,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     columns = tuple(
         Column(name) for name in (_("Verdict"), _("Problem"), _("Nodes"), _("Next step"))
     )
-    built = table(title, (*columns, Column(_("Commands"))), rows, kind=TITLED)
+    built = titled(title, (*columns, Column(_("Commands"))), rows)
     more = len(steps) - MOST_SHOWN
     notes = []
     if more > 0:
