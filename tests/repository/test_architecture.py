@@ -165,6 +165,24 @@ def test_the_path_of_a_number_goes_through_functions_that_exist() -> None:
 
 
 @pytest.mark.lint
+def test_the_path_of_a_number_is_that_of_the_product() -> None:
+    """The page named functions that only tests call."""
+    names_of: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        tree = ast.parse(path.read_text())
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        names_of[module] = names
+    unused = []
+    for step in STEPS:
+        module, _, name = step.rpartition(".")
+        if not any(name in names for other, names in names_of.items() if other != module):
+            unused.append(step)
+    assert unused == []
+
+
+@pytest.mark.lint
 def test_the_files_of_the_path_are_files_of_a_run() -> None:
     path = PAGE.split("## The path")[1]
     named = set(re.findall(r"`([\w<>/]+\.(?:json|sh|parquet|html))`", path))

@@ -14,9 +14,11 @@ from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.text import one_line
 from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.references.bounds import Bounds
 from proofmark.plan.planned_items import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
+from proofmark.report.accepted import accepted_text, reference_text
 from proofmark.runs.run import site_of
 from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
 from proofmark.site.contract_document import CONTRACT, Contract, ContractItem, read_contract
@@ -141,14 +143,11 @@ def _is_item(outcome: LimitOutcome, number: str) -> bool:
 
 
 def limit_text(item: ContractItem) -> str:
-    """Return the accepted values of an item: ``≥ 320 GB/s``."""
-    against = item.against
-    of = item.rule or (f"{against.case or item.case} {against.metric}" if against else "")
-    unit = f" × {of}" if of else f" {item.unit or ''}".rstrip()
-    bounds = (("≥", item.at_least), ("≤", item.at_most))
-    return ", ".join(
-        f"{sign} {bound * (item.value or 1):g}{unit}" for sign, bound in bounds if bound is not None
-    )
+    """Return the accepted figures of an item: ``≥ 320 GB/s``, ``at least 0.7 × hpcc dgemm``."""
+    bounds = Bounds(item.at_least, item.at_most)
+    if item.value is None:
+        return accepted_text(bounds, reference_text(item, item.case))
+    return accepted_text(bounds.times(item.value), unit=item.unit or "")
 
 
 def _rule(item: ContractItem) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
 from itertools import islice
@@ -21,11 +21,10 @@ from proofmark.common.printed_command import (
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
-from proofmark.judge.disturbed_nodes import disturbers
-from proofmark.judge.invalid_cause import InvalidCause
+from proofmark.judge.invalid_cause import Again, InvalidCause
+from proofmark.judge.next_steps import NextStep, invalid_steps, measured_again_first, open_advice
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.noise_file import Shares
 
 UNKNOWN = PrintedCommand()
 """Stands for a command that is not known."""
@@ -33,8 +32,6 @@ MOST = 3
 """The number of figures that the second line names."""
 LONGEST = 160
 """Characters of a reason that are printed; the report has the whole reason."""
-MOST_STEPS = 10
-"""The number of steps that a printed command names."""
 
 
 def ending(
@@ -90,16 +87,13 @@ def next_command(verdict: Verdict, code: int, run: str, known: PrintedCommand = 
     coverage = verdict.coverage
     if verdict.imported:
         return _sign(run) if code == 0 else _verdict(run)
-    disturbed = known or _("run the same ansible-playbook command with -e run_id={run}").format(
-        run=of_run(Path(run).name, NAME, "RUN").word
-    )
     again = known or _("run the same ansible-playbook command again")
-    if code == 2 and any(each.cause is InvalidCause.DISTURBED for each in verdict.of("INVALID")):
-        return _("stop {processes}; then {again}: it repeats only the disturbed steps").format(
-            processes=named(verdict.results.disturbers()), again=disturbed
-        )
-    if steps := verdict.retest():
-        return _rerun(run, steps)
+    invalid = invalid_steps(verdict) if code == 2 else []
+    for step in invalid:
+        if step.cause is InvalidCause.DISTURBED:
+            return _advised(step, verdict, run, known)
+    if steps := measured_again_first(verdict):
+        return _rerun(run, verdict.rerun(steps))
     if coverage.measured < coverage.expected:
         if verdict.degraded and (limit := verdict.degraded.limit):
             fewer = _(
@@ -109,31 +103,44 @@ def next_command(verdict: Verdict, code: int, run: str, known: PrintedCommand = 
                 again=again, fewer=fewer
             )
         return _("{again}: it measures the missing steps").format(again=again)
-    if code == 2 and any(each.cause is InvalidCause.BINDING for each in verdict.of("INVALID")):
-        return _("{command} compares the machine with the inventory").format(
-            command=PrintedCommand("proofmark", "init", _inventory(known), "--diff")
-        )
-    if code == 2 and (steps := _invalid_steps(verdict)):
-        return _rerun(run, steps)
+    if invalid:
+        return _advised(_with_all_steps(invalid), verdict, run, known)
     if code in (1, 2):
         return _verdict(run)
     if coverage.not_run:
         return _("{again} -e confirm_reboot=true: it measures the other modes").format(again=again)
-    if code == 4 and verdict.missing_keys:
-        keys = ", ".join(verdict.missing_keys)
-        return _(
-            "add {keys} to the partition's facts, then start a new run with -e fresh=true"
-        ).format(keys=keys)
-    if code == 4 and any(True for _noisy in verdict.results.too_noisy()):
-        return _("start a new run with -e fresh=true -e repeats=auto: it repeats what is too noisy")
     if code == 4:
-        return _("add limits to the partition's facts, then start a new run with -e fresh=true")
+        action, fresh = open_advice(verdict)
+        return f"{action} ({_VARIABLES[fresh]})"
     return _sign(run)
 
 
-def named(shares: Shares) -> str:
-    """Return what disturbed a run, each with its share of a CPU."""
-    return ", ".join(map(localized, disturbers(shares)))
+_VARIABLES = {Again.FRESH: "-e fresh=true", Again.REPEATS: "-e fresh=true -e repeats=auto"}
+"""The extra variables of a new run."""
+
+
+def _with_all_steps(invalid: Sequence[NextStep]) -> NextStep:
+    """Return the first next step, with the steps of all others of its cause."""
+    first = invalid[0]
+    steps: dict[str, None] = {}
+    for each in invalid:
+        if each.cause is first.cause:
+            steps |= dict.fromkeys(each.steps)
+    return replace(first, steps=tuple(steps))
+
+
+def _advised(step: NextStep, verdict: Verdict, run: str, known: PrintedCommand) -> str:
+    """Return the action of a next step and its command, if it has one."""
+    command: str = ""
+    if step.again is Again.RERUN:
+        command = _rerun(run, verdict.rerun(step.steps))
+    elif step.again is Again.COMPARE:
+        command = PrintedCommand("proofmark", "init", _inventory(known), "--diff")
+    elif step.again is Again.CONTINUE:
+        command = known or _("run the same ansible-playbook command with -e run_id={run}").format(
+            run=of_run(Path(run).name, NAME, "RUN").word
+        )
+    return f"{step.action}: {command}" if command else step.action
 
 
 def _sign(run: str) -> PrintedCommand:
@@ -145,7 +152,7 @@ def _verdict(run: str) -> PrintedCommand:
 
 
 def _rerun(run: str, steps: Collection[str]) -> str:
-    if len(steps) > MOST_STEPS:
+    if not steps:
         return _verdict(run)
     folder, again = of_person(run, "RUN"), (of_run(step, STEP, "STEP") for step in steps)
     return _("{first}, then {second}").format(
@@ -159,13 +166,6 @@ def _inventory(command: PrintedCommand) -> Part:
     words = shlex.split(command)
     known = words[words.index("-i") + 1] if "-i" in words else "INVENTORY"
     return of_person(known, "INVENTORY")
-
-
-def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:
-    """Return the steps of INVALID figures that a further execution can make valid."""
-    invalid = (each for each in verdict.of("INVALID") if each.rerun_helps)
-    steps = (step for result in invalid for step in result.steps)
-    return tuple(islice(dict.fromkeys(steps), MOST_STEPS + 1))
 
 
 def _worst(verdict: Verdict) -> Iterator[str]:

@@ -119,7 +119,6 @@ class Evidence:
 
     @cached_property
     def references(self) -> list[OfCase]:
-        """The references that judge: without the expected values if the site wants none."""
-        ordered = ordered_references(self.benchmarks, self.limits)
-        wanted = self.judge_expected.wanted
-        return [each for each in ordered if wanted or each.reference.kind != "expected"]
+        """The references that judge."""
+        expected = self.judge_expected.wanted
+        return ordered_references(self.benchmarks, self.limits, expected=expected)

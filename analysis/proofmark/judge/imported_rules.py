@@ -14,6 +14,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.expressions import variables_in
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import hosts_of
+from proofmark.judge.references.bounds import judging_bounds
 from proofmark.judge.references.judgement import Judgement, traits
 from proofmark.records.columns import Record
 
@@ -43,10 +44,12 @@ class ImportedRules:
     Attributes:
         benchmarks: the cases.
         network: whether own runs of the site must prove the network between nodes.
+        tolerance: that of the site for expected values; None is that of each value.
     """
 
     benchmarks: Benchmarks
     network: bool
+    tolerance: float | None = None
 
     def judge(
         self, record: Record, reference: Reference, compared: Callable[[], Judgement]
@@ -59,9 +62,8 @@ class ImportedRules:
             compared: returns the judgement of an own figure with this value.
         """
         if missing := _to_compare(record, reference):
-            limits = (reference.at_least, reference.at_most)
             of = (reference.kind, reference.source, "UNJUDGED", REASONS[missing])
-            return Judgement(*of, None, None, *limits)
+            return Judgement(*of, None, None, *judging_bounds(reference, self.tolerance))
         judgement = compared()
         missing = self._to_pass(record)
         if judgement.outcome != "PASS" or not missing:

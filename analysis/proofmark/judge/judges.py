@@ -136,6 +136,7 @@ def judge(evidence: Evidence) -> Verdict:
             slowdowns=slowdowns(figures, benchmarks, plan),
             rounds=round_overlaps(plan, evidence.records.executions),
             imported=plan.imported,
+            fixed=frozenset(step.id for step in plan.steps() if step.reads or step.kept),
             sanity=sanity,
             crashes=tuple(crashes(evidence.records, evidence.set_aside)),
             disturbed=() if plan.imported else disturbed_nodes(evidence.records),
@@ -194,7 +195,7 @@ def _diagnosed(evidence: Evidence, verdict: Verdict, faults: Faults) -> Verdict:
     return replace(
         verdict,
         bad=bad_nodes(of_nodes, evidence.probes, evidence.places, suspects),
-        targets=slow_targets(failed),
+        targets=slow_targets(verdict.results),
         disagreements=disagreements(figures, verdict.fleet.of, evidence.sources),
         file_systems=broken,
         degraded=lacking,
@@ -243,7 +244,9 @@ def judge_by_references(
         stated or {},
     )
     imported = (
-        ImportedRules(evidence.benchmarks, evidence.network) if evidence.plan.imported else None
+        ImportedRules(evidence.benchmarks, evidence.network, comparison.tolerance)
+        if evidence.plan.imported
+        else None
     )
     references = evidence.references
     material_change = material_of(evidence.benchmarks)

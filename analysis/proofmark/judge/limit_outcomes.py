@@ -16,6 +16,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.contract_rules import Excused, enough_nodes, excused_figures, nodes_met
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.evidence import Evidence
+from proofmark.judge.references.bounds import Bounds, judging_bounds
 from proofmark.judge.references.judgement import (
     Judgement,
     OfCase,
@@ -45,6 +46,8 @@ class LimitOutcome:
         compared: the number of figures that were compared with it.
         checked: the number of them that are not virtual: the speed of virtual nodes fails no floor.
         invalid: the number of INVALID figures that it would judge.
+        accepted: the bounds that judged its figures, or that would judge them, without repetition;
+            empty for a typical value that no figure was compared with.
         worst: its worst figure; None if none was compared.
         not_evaluated: why it did not judge other planned figures, with their nodes; empty for a
             reference that is no limit of the contract.
@@ -59,6 +62,7 @@ class LimitOutcome:
     compared: int
     checked: int
     invalid: int
+    accepted: tuple[Bounds, ...]
     worst: WorstFigure | None
     not_evaluated: tuple[Message, ...] = ()
     nodes: tuple[int, int] = (0, 0)
@@ -178,6 +182,7 @@ def limit_outcomes(
                     for figure, each in judgements
                 ),
                 invalid[each],
+                _accepted(each.reference, evidence, judgements),
                 worst_figure(evidence.figures, judgements),
                 tuple(_open(each, set(steps), evidence, covered, judgements)) if of_planned else (),
                 nodes_met(judgements, evidence.figures) if item else (0, 0),
@@ -186,6 +191,16 @@ def limit_outcomes(
             )
         )
     return tuple(sorted(found, key=lambda each: not each.of_contract))
+
+
+def _accepted(
+    reference: Reference, evidence: Evidence, judgements: Sequence[tuple[int, Judgement]]
+) -> tuple[Bounds, ...]:
+    """Return the bounds that judged figures; without figures those that would judge them."""
+    found = dict.fromkeys(judgement.bounds for _, judgement in judgements if judgement.evaluated)
+    if not found:
+        found = {judging_bounds(reference, evidence.judge_expected.tolerance): None}
+    return tuple(bounds for bounds in found if bounds.known)
 
 
 def _invalid(figures: Aggregates, references: Sequence[OfCase]) -> Counter[OfCase]:

@@ -18,6 +18,7 @@ import numpy as np
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.references.bounds import Bounds
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import BEYOND, CONFIRMING, PLANNED_ALONE
 from proofmark.plan.plan import Plan
@@ -158,14 +159,14 @@ def planned_of(measured: Measured, more: Mapping[str, int]) -> Measured:
 
 def slow_ratios(judged: Judgement, values: Sequence[float], material: float) -> tuple[float, ...]:
     """Return the ratios of repeats that miss the limit of `judged` by more than `material`."""
-    low, high, expected = judged.at_least, judged.at_most, judged.value
+    low, high = judged.bounds
+    expected = judged.value
     ratios = judged.ratios or [value / expected for value in values if expected]
-    return tuple(
-        ratio
-        for ratio in ratios
-        if (low is not None and ratio < low * (1 - material))
-        or (high is not None and ratio > high * (1 + material))
+    clearly = Bounds(
+        None if low is None else low * (1 - material),
+        None if high is None else high * (1 + material),
     )
+    return tuple(ratio for ratio in ratios if clearly.missed_by(ratio))
 
 
 def _with_slow(judged: Judgement, values: Sequence[float], material: float) -> Judgement:

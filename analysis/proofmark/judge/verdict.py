@@ -8,7 +8,7 @@ agreement with like nodes, are no PASS.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -58,6 +58,9 @@ from proofmark.judge.stability.tally import Tally
 from proofmark.records.columns import Record
 from proofmark.runs.stage_faults import StageFault
 
+MOST_STEPS = 8
+"""The largest number of steps that a command names."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -89,6 +92,7 @@ class Verdict:
         disturbed: the nodes that something disturbs in most executions.
         added: the steps that were run again although they had a sound execution.
         imported: whether others produced the outputs. No step can be run again.
+        fixed: the steps that cannot run again, because two steps use the same files in scratch.
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
         rolling: the state of the nodes of a rolling run; None for any other run.
         stability: the counts of a stability run; None for any other run.
@@ -120,6 +124,7 @@ class Verdict:
     disturbed: tuple[DisturbedNode, ...] = ()
     added: tuple[Added, ...] = ()
     imported: bool = False
+    fixed: frozenset[str] = frozenset()
     sanity: bool = False
     stage_faults: tuple[StageFault, ...] = ()
     replaced: tuple[Message, ...] = ()
@@ -259,11 +264,26 @@ class Verdict:
 
         Steps whose planned executions alone fail are left out: further ones change nothing.
         """
-        if self.imported or self.stability:
-            return ()
         again = [each for each in self.of("FAIL") if each.retest and each.rerun_helps]
         again += (self.results[place] for place in self.fleet.spiked.tolist())
-        return tuple(dict.fromkeys(step for result in again for step in result.steps))
+        return self._can_run(step for result in again for step in result.steps)
+
+    def rerun(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """Return what a command names to run `steps` again; nothing if it cannot name them.
+
+        If there are too many steps of single nodes, the whole steps are named: all nodes of them
+        measure again.
+        """
+        named = self._can_run(steps)
+        if len(named) > MOST_STEPS:
+            named = tuple(dict.fromkeys(step.partition("/")[0] for step in named))
+        return named if len(named) <= MOST_STEPS else ()
+
+    def _can_run(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """Return those of `steps` that can run again, without repetition."""
+        if self.imported or self.stability:
+            return ()
+        return tuple(s for s in dict.fromkeys(steps) if s.partition("/")[0] not in self.fixed)
 
     def retest_command(self) -> str:
         """Return the command that runs these steps again; empty if there are none."""

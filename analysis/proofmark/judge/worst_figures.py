@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.references.bounds import Bounds
 from proofmark.judge.references.judgement import Judgement
 
 
@@ -15,7 +16,7 @@ class WorstFigure:
 
     Attributes:
         value: the median of the figure, in `unit`.
-        accepted: the bounds in `unit`, least and greatest; None for a bound that the limit lacks.
+        accepted: the accepted values, in `unit`.
         node: the node or the nodes that measured it, as records name them.
         step: the step that measured it.
         outcome: of its judgement.
@@ -23,7 +24,7 @@ class WorstFigure:
 
     value: float
     unit: str
-    accepted: tuple[float | None, float | None]
+    accepted: Bounds
     node: str
     step: str
     outcome: str
@@ -42,14 +43,11 @@ def worst_figure(
     if not compared:
         return None
     figure, judgement = min(compared, key=lambda pair: margin(pair[1]))
-    record, value = figures.record(figure), judgement.value or 0.0
-    bounds = (judgement.at_least, judgement.at_most)
-    low, high = (None if bound is None else bound * value for bound in bounds)
+    record = figures.record(figure)
+    accepted = judgement.bounds.times(judgement.value or 0.0)
     # The median of paired ratios can differ from the ratio of the medians.
     measured = float(figures.median[figure])
-    return WorstFigure(
-        measured, record.unit, (low, high), record.node, record.step, judgement.outcome
-    )
+    return WorstFigure(measured, record.unit, accepted, record.node, record.step, judgement.outcome)
 
 
 def margin(judgement: Judgement) -> float:
@@ -58,7 +56,7 @@ def margin(judgement: Judgement) -> float:
     It is negative for a figure outside the bounds.
     """
     ratio = judgement.ratio or 0.0
-    low, high = judgement.at_least, judgement.at_most
+    low, high = judgement.bounds
     distances = [
         *([ratio / low - 1] if low is not None else []),
         *([1 - ratio / high] if high is not None else []),

@@ -21,6 +21,7 @@ from proofmark.judge.references.derived import NOTHING_STATED, derive
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.records.columns import Record
+from proofmark.report.accepted import accepted_text
 from proofmark.report.drawing.series import Nominal
 from proofmark.report.run_data import RunData
 from proofmark.report.words import number, pairs
@@ -114,17 +115,15 @@ def key_texts(row: KeyRow) -> KeyTexts:
         node=record.node if row.nodes > 1 else "",
         middle=f"{number(row.middle)} {record.unit}" if several else "",
         share="" if row.share is None else f"{percent(row.share)} %",
-        limit=_bounds(judgement, record.unit) if judgement else "",
+        limit=_accepted(judgement, record.unit) if judgement else "",
         kind=translated(judgement.kind) if judgement else "",
         visible="" if seen is None or not math.isfinite(seen) else f"{percent(seen)} %",
     )
 
 
-def _bounds(judgement: Judgement, unit: str) -> str:
-    of = judgement.value or 0.0
-    bounds = (("≥", judgement.at_least), ("≤", judgement.at_most))
-    known = [f"{sign} {number(bound * of)} {unit}" for sign, bound in bounds if bound is not None]
-    return ", ".join(known) or _("none")
+def _accepted(judgement: Judgement, unit: str) -> str:
+    values = judgement.bounds.times(judgement.value or 0.0)
+    return accepted_text(values, unit=unit) or _("none")
 
 
 def key_rows(run_data: RunData) -> list[KeyRow]:

@@ -178,6 +178,28 @@ def table(
     return Table(caption, heads, tuple(built), notes, kind)
 
 
+def titled(
+    caption: str,
+    columns: Sequence[Column | str],
+    rows: Iterable[Sequence[Cell | str]],
+    *,
+    rest: str = "",
+    total: int | None = None,
+) -> Table:
+    """Return a `table` whose caption repeats the title above it (`TITLED`)."""
+    return table(caption, columns, rows, kind=TITLED, rest=rest, total=total)
+
+
+def numeric(title: str) -> Column:
+    """Return a column of numbers, which are aligned right."""
+    return Column(title, "number")
+
+
+def listed(title: str, items: Iterable[str]) -> Block:
+    """Return a block with a title and a list."""
+    return Block(titles=(title,), items=tuple(items))
+
+
 def facts(caption: str, rows: Iterable[tuple[str, str]], *, kind: str = "") -> Table:
     """Return a table of two columns: name and value."""
     return table(caption, (_("Property"), _("Value")), rows, kind=f"facts {kind}".strip())

@@ -11,12 +11,10 @@ from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.verdict import Result
-from proofmark.report.page import TITLED, Column, Table, table
+from proofmark.report.page import Column, Table, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import number
 from proofmark.runs.twin_files import Assumption, ModelError
-
-NUMBER = "number"
 
 
 def heads() -> tuple[str, str]:
@@ -27,10 +25,10 @@ def heads() -> tuple[str, str]:
 def columns(run_data: RunData) -> tuple[Column, ...]:
     """Return the columns for predictions. A measured run without predictions has none."""
     if run_data.twin:
-        return (Column(_("Range by the error of the model"), NUMBER),)
+        return (numeric(_("Range by the error of the model")),)
     if run_data.verdict.expected is None:
         return ()
-    return tuple(Column(head, NUMBER) for head in heads())
+    return tuple(numeric(head) for head in heads())
 
 
 def cells(result: Result, run_data: RunData) -> tuple[str, ...]:
@@ -115,4 +113,4 @@ def assumptions_table(assumptions: Iterable[Assumption]) -> Table:
         for each in assumptions
     ]
     heads = (_("Part of the model"), _("Value"), _("Kind"), _("Source or assumption"))
-    return table(_("Assumptions of the model"), heads, rows, kind=TITLED)
+    return titled(_("Assumptions of the model"), heads, rows)

@@ -245,7 +245,7 @@ class TestPeers:
         lines = ending(verdict, "report.html", "runs/r")
         assert lines[0].startswith("UNJUDGED: ")
         assert lines[1].startswith("worst: not judged: stream copy on ")
-        assert "next: add partition.rated.dimms to the partition's facts" in lines[2]
+        assert "next: Add partition.rated.dimms to the facts of the partition" in lines[2]
 
     def test_with_the_named_key_the_run_is_judged(self) -> None:
         assert judged(stream(20e3), unprobed(), rated=DIMMS).exit_code() == 1

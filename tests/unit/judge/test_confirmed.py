@@ -48,7 +48,7 @@ def test_a_really_slow_node_enters_the_list(tmp_path: Path, values: list[float])
     """Control: no repeat is disturbed."""
     node, named, page = listed(fleet(tmp_path, values))
     assert (node.host, node.retest, named) == ("n07", False, ["n07"])
-    assert "report to the vendor" in page
+    assert "Send rma.csv to the vendor. Measure again after the repair." in page
     (figure,) = node.as_json()["figures"]
     assert figure["shown_by"] == [f"0001-fake/n07#{n + 1}" for n in range(len(values))]
 
@@ -62,8 +62,8 @@ def test_one_disturbed_repeat_of_a_healthy_node_does_not(
     node, named, page = listed(run)
     assert (node.host, node.retest, named) == ("n07", True, [])
     section = page.partition('id="bad-nodes"')[2].partition("</section>")[0]
-    assert "measure again" in section
-    assert "report to the vendor" not in section
+    assert "Measure again before you act: " in section
+    assert "Send rma.csv to the vendor" not in section
     written = json.loads(run.files.verdict.read_text(encoding="utf-8"))
     assert written["retest"]["command"] == f"proofmark rerun runs/{run.id} 0001-fake/n07"
     (failed,) = (each for each in written["results"] if each["verdict"] == "FAIL")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,12 +13,21 @@ from tests.fixtures.messages import disturbed, said
 from proofmark.common.message import NOTHING
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.judge.coverage import Coverage, Uncovered
+from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
+from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.ending import LONGEST, ending
-from proofmark.judge.invalid_cause import NOT_BY_RERUN, InvalidCause
+from proofmark.judge.invalid_cause import ADVICE, NOT_BY_RERUN, Again, InvalidCause
+from proofmark.judge.next_steps import named, next_steps
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Record
+
+NO_CAUSE: dict[str, Any] = {"causes": (), "rare_settings": (), "counters": ()}
+
+
+def expected(inventory: str) -> str:
+    return f"proofmark init {inventory} --diff"
 
 
 def figure(word: str, value: float | None = 100.0, **changes: Any) -> Result:
@@ -126,9 +136,68 @@ def test_a_few_invalid_steps_are_listed_in_the_rerun_command() -> None:
         steps = (f"{number:04d}-fake" for number in range(count))
         return verdict(*(figure("INVALID", None, why="exit code 1", steps=(s,)) for s in steps))
 
+    advice = ADVICE[InvalidCause.OTHER].text
     command = lines(invalid(2))[1]
-    assert command == "proofmark rerun runs/r 0000-fake 0001-fake, then proofmark report runs/r"
-    assert lines(invalid(50))[1] == "proofmark verdict runs/r"
+    rerun = "proofmark rerun runs/r 0000-fake 0001-fake, then proofmark report runs/r"
+    assert command == f"{advice}: {rerun}"
+    assert lines(invalid(50))[1] == f"{advice}: proofmark verdict runs/r"
+
+
+@pytest.mark.parametrize("cause", InvalidCause)
+def test_terminal_and_page_print_the_same_advice(cause: InvalidCause) -> None:
+    """The terminal said "rerun" where the page said "replace the part first"."""
+    judged = verdict(figure("INVALID", None, cause=cause, steps=("0001-fake",)))
+    (step,) = next_steps(judged)
+    advice = lines(judged)[1]
+    assert step.action == ADVICE[cause].text.format(processes=named(()))
+    assert advice.startswith(step.action)
+    assert ("proofmark rerun" in advice) is (step.again is Again.RERUN)
+    assert (step.cause, step.steps) == (cause, () if cause in NOT_BY_RERUN else ("0001-fake",))
+
+
+def test_the_cause_with_the_most_figures_is_advised_first_with_all_its_steps() -> None:
+    def of(cause: InvalidCause, number: int, why: str) -> Result:
+        return figure("INVALID", None, cause=cause, why=why, steps=(f"{number:04d}-fake",))
+
+    judged = verdict(
+        of(InvalidCause.NO_SPACE, 1, "full"),
+        *(of(InvalidCause.ERROR_COUNTERS, 2, "errors") for _ in range(3)),
+        of(InvalidCause.ERROR_COUNTERS, 3, "other errors"),
+    )
+    advice = ADVICE[InvalidCause.ERROR_COUNTERS].text
+    rerun = "proofmark rerun runs/r 0002-fake 0003-fake, then proofmark report runs/r"
+    assert lines(judged)[1] == f"{advice}: {rerun}"
+
+
+def test_a_node_that_needs_a_repair_is_not_measured_again_first() -> None:
+    """Its figures fail within the noise, but its counters show a fault: the page says replace."""
+    failed = figure("FAIL", 89.0, retest=True, steps=("0002-fake",), step="0002-fake")
+    slow = SlowFigure(failed, -0.11)
+
+    def judged(**of_node: Any) -> Verdict:
+        node = BadNode("n1", (slow,), **{"retest": False, **of_node}, **NO_CAUSE)
+        return replace(verdict(failed), bad=BadNodes((node,), measured=2))
+
+    rerun = "proofmark rerun runs/r 0002-fake, then proofmark report runs/r"
+    again = judged(retest=True)
+    assert lines(again)[1] == rerun
+    assert next_steps(again)[0].action.startswith("Measure again before you act")
+    broken = judged(known=(said("lost a DIMM"),))
+    assert lines(broken)[1] == "proofmark verdict runs/r"
+    assert next_steps(broken)[0].action.startswith("Send rma.csv to the vendor")
+
+
+def test_steps_that_cannot_run_again_are_in_no_command() -> None:
+    """They use the files of another step in scratch: `proofmark rerun` refuses them."""
+    invalid = [figure("INVALID", None, steps=(f"000{number}-fake",)) for number in (1, 2)]
+    judged = replace(verdict(*invalid), fixed=frozenset({"0001-fake"}))
+    assert lines(judged)[1].endswith(
+        "proofmark rerun runs/r 0002-fake, then proofmark report runs/r"
+    )
+    failed = [
+        figure("FAIL", 89.0, retest=True, steps=(f"000{number}-fake/n1",)) for number in (1, 2)
+    ]
+    assert replace(verdict(*failed), fixed=frozenset({"0001-fake"})).retest() == ("0002-fake/n1",)
 
 
 @pytest.mark.parametrize("cause", sorted(NOT_BY_RERUN, key=str))
@@ -140,8 +209,7 @@ def test_no_rerun_is_advised_where_it_cannot_help(cause: InvalidCause) -> None:
         command = ending(judged, "r.html", "runs/r", again=known)[2].partition("next: ")[2]
         assert "rerun" not in command
         if cause is InvalidCause.BINDING:
-            expected = f"proofmark init {name} --diff compares the machine with the inventory"
-            assert command == expected
+            assert command.endswith(f"Compare the machine with the inventory: {expected(name)}")
 
 
 def test_the_advice_for_disturbed_figures_names_the_processes() -> None:
@@ -150,8 +218,8 @@ def test_the_advice_for_disturbed_figures_names_the_processes() -> None:
     execution = Execution("s", 1, 1, disturbed=disturbed("x"), disturbers=(("stress", 0.98),))
     object.__setattr__(judged.results.aggregates.records, "executions", [execution])
     assert lines(judged)[1] == (
-        "stop stress (98 % of a CPU); then run the same ansible-playbook command with -e run_id=r: "
-        "it repeats only the disturbed steps"
+        "Stop stress (98 % of a CPU). Then the same command repeats only the disturbed steps: "
+        "run the same ansible-playbook command with -e run_id=r"
     )
 
 
@@ -168,7 +236,7 @@ def test_unjudged_figures_need_limits_if_strict(strict: bool) -> None:
     worst, command = lines(verdict(figure("PASS"), figure("UNJUDGED")), strict=strict)
     assert worst == "no figure was judged; UNJUDGED figures: 1"
     assert command == (
-        "add limits to the partition's facts, then start a new run with -e fresh=true"
+        "Add limits to the facts of the partition, then start a new run (-e fresh=true)"
         if strict
         else "proofmark sign runs/r --key FILE"
     )

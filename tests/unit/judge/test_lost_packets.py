@@ -14,7 +14,7 @@ from tests.unit.judge.test_verdict import record, reference
 from tests.unit.site.test_facts_counters import reading, text
 
 from proofmark.judge.diagnosis.bad_nodes import BadNodes, Suspects, bad_nodes
-from proofmark.judge.diagnosis.causes import (
+from proofmark.judge.diagnosis.lost_packets import (
     LEAST,
     LEAST_NODES,
     losses,

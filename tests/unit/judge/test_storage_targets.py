@@ -71,7 +71,7 @@ def test_targets_are_one_group_for_each_setting(tmp_path: Path) -> None:
     fleet, results = compared(tmp_path, measured)
     groups = [each for each in fleet.figures if each.members == LIKE_TARGETS]
     assert [each.fleet_limit.nodes for each in groups] == [8] * 4
-    assert not slow_targets(results.of(["FAIL"]))
+    assert not slow_targets(results)
     parameters = groups[0].as_json()["parameters"]
     assert parameters == {"stripe_count": 1}
 
@@ -82,7 +82,7 @@ def test_the_slow_target_of_24_is_named_with_its_ratio(tmp_path: Path) -> None:
     fleet, results = compared(tmp_path, measured)
     (figure,) = fleet.figures
     assert figure.flagged == ("7",)
-    (slow,) = slow_targets(results.of(["FAIL"]))
+    (slow,) = slow_targets(results)
     assert slow.message == "storage target 7 of scratch: 0.4 × the median of 24"
     (result,) = slow.results
     assert "0.4 × the median of 24 storage targets" in result.reason

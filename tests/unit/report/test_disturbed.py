@@ -53,7 +53,8 @@ def test_the_next_step_names_the_processes_and_the_command_of_the_run(tmp_path: 
     data = gather(run, judge_run(run))
     (step,) = (each for each in next_steps(data) if each.word == "INVALID")
     assert step.problem == "Figures of fake were disturbed by stress (54 % of a CPU)"
-    assert step.action.startswith("Stop these processes. ")
+    assert step.action.startswith("Stop ")
+    assert step.action.endswith(". Then the same command repeats only the disturbed steps.")
     assert step.command.endswith(f" -e suite=quick -e run_id={run.id}")
 
 

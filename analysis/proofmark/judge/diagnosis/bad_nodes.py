@@ -9,7 +9,8 @@ from typing import Any
 from proofmark.common.message import NOTHING, Message, Term, joined
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.baseline.comparison import KIND as BASELINE
-from proofmark.judge.diagnosis.causes import Cause, Drift, Loss, causes, drift, losses, segments_of
+from proofmark.judge.diagnosis.causes import Cause, Drift, causes, drift
+from proofmark.judge.diagnosis.lost_packets import Loss, losses, segments_of
 from proofmark.judge.diagnosis.over_time import KIND
 from proofmark.judge.diagnosis.slow_figures import (
     SlowFigure,
@@ -58,6 +59,11 @@ class BadNode:
     def faults(self) -> tuple[Message, ...]:
         """Its faults that no figure has."""
         return (*([self.loss.message] if self.loss else []), *self.known)
+
+    @property
+    def results(self) -> list[Result]:
+        """The results with wrong digits, then those that fail."""
+        return [*self.digits, *(each.result for each in self.slow)]
 
     @property
     def worst(self) -> float:

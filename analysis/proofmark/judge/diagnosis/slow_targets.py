@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from proofmark.cases.vocabulary import FILE_SYSTEM, STORAGE_TARGET
 from proofmark.common.message import Message
+from proofmark.judge.fleet.like_figures import LIKE_TARGETS
 from proofmark.judge.references.judgement import PEERS
-from proofmark.judge.results import Result
-
-SOURCE = "targets-spread"
-"""The code of the source of a comparison of storage targets."""
+from proofmark.judge.results import Result, Results
 
 
 @dataclass(frozen=True)
@@ -72,22 +69,30 @@ def of_target(result: Result) -> bool:
     return STORAGE_TARGET in result.record.parameters
 
 
-def slow_targets(failed: Iterable[Result]) -> tuple[SlowTarget, ...]:
+def slow_targets(results: Results) -> tuple[SlowTarget, ...]:
     """Return the slow storage targets, the slowest first.
 
+    Their figures fail by the comparison of the targets (`Fleet`), which knows their number.
+
     Args:
-        failed: the results that fail.
+        results: the results of a run.
     """
-    groups: dict[tuple[str, int], list[Result]] = {}
-    for result in filter(of_target, failed):
-        if _targets(result):
-            parameters = result.record.parameters
-            name = str(parameters.get(FILE_SYSTEM, "scratch"))
-            groups.setdefault((name, int(parameters[STORAGE_TARGET])), []).append(result)
+    fleet = results.fleet
+    groups: dict[tuple[str, int], list[tuple[Result, int]]] = {}
+    for place in fleet.failed.tolist():
+        compared = fleet.figures[int(fleet.of[place])]
+        if compared.members != LIKE_TARGETS:
+            continue
+        result = results[place]
+        parameters = result.record.parameters
+        name = str(parameters.get(FILE_SYSTEM, "scratch"))
+        key = (name, int(parameters[STORAGE_TARGET]))
+        groups.setdefault(key, []).append((result, compared.fleet_limit.nodes))
     slow = []
-    for (name, target), results in groups.items():
-        results.sort(key=lambda each: -abs(_ratio(each) - 1))
-        slow.append(SlowTarget(target, name, tuple(results), _targets(results[0])))
+    for (name, target), found in groups.items():
+        found.sort(key=lambda each: -abs(_ratio(each[0]) - 1))
+        figures = tuple(result for result, _ in found)
+        slow.append(SlowTarget(target, name, figures, targets=found[0][1]))
     return tuple(sorted(slow, key=lambda each: (-abs(each.ratio - 1), each.target)))
 
 
@@ -95,12 +100,3 @@ def _ratio(result: Result) -> float:
     return next(
         each.ratio for each in result.references if each.kind == PEERS and each.ratio is not None
     )
-
-
-def _targets(result: Result) -> int:
-    """Return the number of targets of the comparison that the result fails; 0 if it fails none."""
-    for each in result.references:
-        source = each.source
-        if each.outcome == "FAIL" and isinstance(source, Message) and source.code == SOURCE:
-            return int(str(source.fields["nodes"]))
-    return 0

@@ -15,6 +15,7 @@ from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.common.units import factor
 from proofmark.judge.power import MOST_REPEATS
+from proofmark.judge.references.bounds import Bounds, judging_bounds
 from proofmark.judge.references.derived import (
     NOTHING_RATED,
     NOTHING_STATED,
@@ -80,14 +81,12 @@ class _Ratios(NamedTuple):
 
     middle: float
     each: Sequence[float]
-    at_least: float | None
-    at_most: float | None
+    bounds: Bounds
     paired: bool
 
     @property
     def missed(self) -> bool:
-        low = self.at_least is not None and self.middle < self.at_least
-        return low or (self.at_most is not None and self.middle > self.at_most)
+        return self.bounds.missed_by(self.middle)
 
 
 @dataclass(frozen=True)
@@ -125,20 +124,15 @@ class Comparison:
         """
         record = figure.record
         against = self._against(record, reference)
-        at_least, at_most = reference.at_least, reference.at_most
-        if against.tolerance is not None:
-            at_least = 1 - against.tolerance
-        elif reference.kind == "expected" and self.tolerance is not None:
-            at_least = at_least and 1 - self.tolerance
-            at_most = at_most and 1 + self.tolerance
+        bounds = judging_bounds(reference, self.tolerance, against.tolerance)
         if not against.value:
             reason = _not_known(against)
             of = (reference.kind, against.source, "UNJUDGED", reason, against.value)
-            return Judgement(*of, None, at_least, at_most)
+            return Judgement(*of, None, *bounds)
         paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
         each = paired or tuple(value / against.value for value in figure.values)
         middle = median(paired) if paired else figure.value / against.value
-        ratios = _Ratios(middle, each, at_least, at_most, bool(paired))
+        ratios = _Ratios(middle, each, bounds, bool(paired))
         unit_value = f"{against.value:.6g} {record.unit}"
         outcome, reason, visible = self._outcome(
             figure, reference, ratios, _compared(ratios, against.name, unit_value)
@@ -153,8 +147,7 @@ class Comparison:
             reason,
             against.value,
             middle,
-            at_least,
-            at_most,
+            *bounds,
             paired,
             visible,
         )
@@ -172,7 +165,7 @@ class Comparison:
             return "UNJUDGED", shared("floor-met", text=text), None
         limits = [
             (limit, least)
-            for limit, least in ((ratios.at_least, True), (ratios.at_most, False))
+            for limit, least in zip(ratios.bounds, (True, False), strict=True)
             if limit is not None
         ]
         found = [
@@ -222,8 +215,7 @@ class Comparison:
         shown = intern(f"{source}; {found.source}")  # one text for all nodes
         if not isinstance(found, TypicalValue):
             return _Against(found.value * times, rule, shown)
-        tolerance = found.tolerance if self.tolerance is None else self.tolerance
-        return _Against(found.value * times, rule, shown, {}, tolerance, found.unheld)
+        return _Against(found.value * times, rule, shown, {}, found.tolerance, found.unheld)
 
     def _value_of_rule(self, rule: Rule, record: Record) -> Derived | Message:
         hosts = hosts_of(record.node)
@@ -271,9 +263,7 @@ def _compared(ratios: _Ratios, name: str, value: str) -> Message:
     """Return that a ratio meets or misses its bounds."""
     end = "missed" if ratios.missed else "met"
     fields = {"ratio": f"{ratios.middle:.3g}", "name": name, "value": value}
-    least, most = (
-        None if bound is None else f"{bound:.4g}" for bound in (ratios.at_least, ratios.at_most)
-    )
+    least, most = (None if bound is None else f"{bound:.4g}" for bound in ratios.bounds)
     if least is not None and most is not None:
         reason = shared(f"bounds-{end}", limit=least, upper=most, **fields)
     elif least is not None:

@@ -10,6 +10,7 @@ from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.intervals import noise
+from proofmark.judge.references.bounds import Bounds
 from proofmark.records.columns import Record, Records
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import NodeFacts
@@ -51,6 +52,11 @@ class Judgement:
     at_most: float | None
     ratios: tuple[float, ...] = ()
     visible: float | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        """The accepted ratios."""
+        return Bounds(self.at_least, self.at_most)
 
     @property
     def evaluated(self) -> bool:
@@ -115,15 +121,19 @@ class OfCase:
         return hash(self._key)
 
 
-def ordered_references(benchmarks: Benchmarks, limits: Sequence[Limit]) -> list[OfCase]:
+def ordered_references(
+    benchmarks: Benchmarks, limits: Sequence[Limit], *, expected: bool
+) -> list[OfCase]:
     """Return the references of all cases, then the limits of the contract.
 
-    In this order they judge a figure.
+    In this order they judge a figure. There are no expected values unless the site wants them
+    (`expected`).
     """
     of_cases = (
         (name, case, reference)
         for name, case in benchmarks.cases.items()
         for reference in case.references
+        if expected or reference.kind != "expected"
     )
     of_contract = ((limit.case, benchmarks.cases.get(limit.case), limit) for limit in limits)
     return list(

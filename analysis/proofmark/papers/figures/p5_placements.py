@@ -17,7 +17,7 @@ from proofmark.report.drawing.message_sizes import message_bytes
 from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import byte_label, microseconds
-from proofmark.report.page import Cell, Column
+from proofmark.report.page import Cell, numeric
 from proofmark.report.plot import Plot, PlotContext, PlotTable
 from proofmark.report.words import count
 
@@ -198,7 +198,7 @@ class CollectivesByPlacement(Plot):
             name="p5-table-2",
             title=_("P5, table 2: relative difference of times between placements"),
             about=_("Small figures: the table of the paper, for {system}.").format(system=SYSTEM),
-            columns=[_("Collective"), _("Statistic"), *(Column(head, "number") for head in heads)],
+            columns=[_("Collective"), _("Statistic"), *(numeric(head) for head in heads)],
             rows=[
                 (
                     name,

@@ -73,8 +73,9 @@ def _limits(results: Results, figure: int, record: Record, nominal: Nominal) -> 
     """Return the limits that judge a figure, and the peak of its hardware."""
     peak = nominal(record)
     answers = results.answers.get(figure, ())
-    bounds = ((each.kind, each.value, each.at_least or each.at_most) for each in answers)
-    found = [(kind, value * bound) for kind, value, bound in bounds if value and bound]
+    found: list[Limit] = []
+    for each in answers:
+        found += [(each.kind, bound) for bound in each.bounds.times(each.value or 0).each if bound]
     return (*found, *([(NOMINAL, peak)] if peak else []))
 
 
@@ -191,21 +192,22 @@ def lines_by_label(
 def plot_points_of(samples: Iterable[Sample], x: Measure, factor: Measure) -> tuple[PlotPoint, ...]:
     """Return a point for each value of `x`: the median and the range of its samples."""
     groups: dict[float, list[tuple[float, float, float]]] = {}
-    limits: dict[float, dict[str, float]] = {}
+    limits: dict[float, list[Limit]] = {}
     for sample in samples:
         position, scale = x(sample.record), factor(sample.record)
         if position is not None and scale is not None:
             triple = (sample.value * scale, sample.low * scale, sample.high * scale)
             groups.setdefault(position, []).append(triple)
-            for kind, bound in sample.limits:
-                limits.setdefault(position, {}).setdefault(kind, bound * scale)
+            drawn = limits.setdefault(position, [])
+            kinds = {kind for kind, _ in drawn}  # of a kind, the limits of one sample are drawn
+            drawn += [(kind, bound * scale) for kind, bound in sample.limits if kind not in kinds]
     return tuple(
         PlotPoint(
             position,
             median(value for value, _, _ in triples),
             min(low for _, low, _ in triples),
             max(high for _, _, high in triples),
-            tuple(limits.get(position, {}).items()),
+            tuple(limits[position]),
         )
         for position, triples in sorted(groups.items())
     )

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from proofmark.cases.reference import TYPICAL, Reference
+from proofmark.cases.reference import Reference
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
 from proofmark.common.errors import BadInput, bad_input, nearest
 from proofmark.common.files import exists, is_folder
 from proofmark.common.message import Message
 from proofmark.judge.fleet.critical_values import LEAST_NODES
-from proofmark.judge.references.derived import Derived, derive
+from proofmark.judge.references.bounds import judging_bounds
+from proofmark.judge.references.derived import Derived
 from proofmark.judge.references.judgement import ordered_references
-from proofmark.judge.references.typical import UNKNOWN_BUILD, Setting, builds, typical_value
+from proofmark.judge.references.typical import (
+    UNKNOWN_BUILD,
+    Setting,
+    TypicalValue,
+    builds,
+    value_of_rule,
+)
 from proofmark.plan.selection import selection, selects
 from proofmark.plan.step import Step
 from proofmark.plan.step_names import step_named
 from proofmark.records.columns import EMULATED
 from proofmark.records.requirements import requirements
+from proofmark.report.accepted import accepted_text, open_bounds_text, reference_text
 from proofmark.report.explanation.context import Context, context_of
 from proofmark.report.explanation.fact_sources import fact_rows
 from proofmark.report.explanation.planned import command_rows, input_rows, need_rows, where_rows
@@ -69,22 +77,27 @@ def reference_rows(context: Context) -> list[Row]:
 
 def _applying(context: Context) -> Iterator[Reference]:
     limits = [limit for _, _, limit in context.site.limits]
-    for each in ordered_references(context.benchmarks, limits):
+    expected = context.site.partition.expected.wanted
+    for each in ordered_references(context.benchmarks, limits, expected=expected):
         case, reference = each.case, each.reference
         if case == context.step.case and selects(reference, context.figures):
             yield reference
 
 
 def _reference_row(reference: Reference, context: Context) -> Row:
-    bounds = (
-        "at least 1 - tolerance"
-        if reference.rule in TYPICAL
-        else " and ".join(
-            f"{word} {limit:g}"
-            for word, limit in (("at least", reference.at_least), ("at most", reference.at_most))
-            if limit is not None
-        )
-    )
+    metric = metrics_of(context.case).get(reference.metric)
+    of = reference_text(reference, context.step.case, metric.unit if metric else "")
+    found = _value_of_rule(reference, context)
+    if found is not None:
+        of = f"{of} ({found if isinstance(found, str) else f'{found.value:.6g} {found.unit}'})"
+    elif reference.rule is not None:
+        of = f"{of} (computed from the reports of the nodes)"
+    elif reference.against is not None:
+        of = f"{of}, measured in this run"
+    expected = context.site.partition.expected
+    of_source = found.tolerance if isinstance(found, TypicalValue) else None
+    bounds = judging_bounds(reference, expected.tolerance, of_source)
+    text = accepted_text(bounds, of) if bounds.known else open_bounds_text(of)
     conditions = [
         f"{name} {value}"
         for name, value in reference.where.items()
@@ -92,40 +105,20 @@ def _reference_row(reference: Reference, context: Context) -> Row:
     ]
     only = f", for figures with {', '.join(conditions)}" if conditions else ""
     notes = [reference.source, *_notes(reference, context)]
-    name = f"{reference.kind}: {reference.metric}"
-    return Row(name, f"{bounds} × {_value(reference, context)}{only}", "; ".join(notes))
+    return Row(f"{reference.kind}: {reference.metric}", f"{text}{only}", "; ".join(notes))
 
 
-def _value(reference: Reference, context: Context) -> str:
-    if reference.value is not None:
-        metric = metrics_of(context.case).get(reference.metric)
-        unit = reference.unit or (metric.unit if metric else "")
-        return f"{reference.value:g} {unit}".rstrip()
-    if reference.rule is not None:
-        return f"{reference.rule} {_derived(reference, context)}"
-    against = reference.against
-    assert against is not None
-    of = f" of {against.case}" if against.case else ""
-    times = f" × {against.times}" if against.times != 1 else ""
-    return f"{against.metric}{of}{_where(against.where)}{times}, measured in this run"
-
-
-def _derived(reference: Reference, context: Context) -> str:
-    """Return the value of a rule if the hardware is known before the run."""
-    assert reference.rule is not None
-    if context.facts is None:
-        return "(computed from the reports of the nodes)"
-    nodes = [context.facts] * len(context.together)
-    rated = context.site.partition.rated_hardware
-    parameters = context.step.recorded
-    found: Derived | Message
-    if reference.rule in TYPICAL:
-        of_case = builds(software_of(context.run), context.benchmarks)
-        build = of_case.get(context.step.case, UNKNOWN_BUILD)
-        found = typical_value(reference.rule, Setting(nodes, rated, build), parameters)
-    else:
-        found = derive(reference.rule, nodes, parameters, rated)
-    return f"({found})" if isinstance(found, str) else f"({found.value:.6g} {found.unit})"
+def _value_of_rule(reference: Reference, context: Context) -> Derived | Message | None:
+    """Return the value of a rule; None without a rule, or if the hardware is not known yet."""
+    if reference.rule is None or context.facts is None:
+        return None
+    of_case = builds(software_of(context.run), context.benchmarks)
+    setting = Setting(
+        [context.facts] * len(context.together),
+        context.site.partition.rated_hardware,
+        of_case.get(context.step.case, UNKNOWN_BUILD),
+    )
+    return value_of_rule(reference.rule, setting, context.step.recorded)
 
 
 def _notes(reference: Reference, context: Context) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from proofmark.common.translation import _
 from proofmark.judge.verdict import Result
 from proofmark.report.drawing.ticks import gigaflops
-from proofmark.report.page import Block, Cell, Column, table
+from proofmark.report.page import Block, Cell, Column, numeric, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import name
 from proofmark.report.words import number, pairs
@@ -63,8 +63,8 @@ def blocks(run_data: RunData) -> list[Block]:
     columns: list[Column | str] = [
         _("Figure"),
         _("Node"),
-        *(Column(_title(choice, used), "number") for choice in choices),
-        Column(_("Gain"), "number"),
+        *(numeric(_title(choice, used)) for choice in choices),
+        numeric(_("Gain")),
     ]
     rows: list[list[Cell | str]] = [
         [

@@ -22,7 +22,7 @@ from proofmark.report.drawing.time_lines import (
     described,
     draw_over_time,
 )
-from proofmark.report.page import TITLED, Block, Cell, Column, Picture, Section, table
+from proofmark.report.page import Block, Cell, Picture, Section, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.plots_section import Files, picture
 from proofmark.report.words import count, number, pairs
@@ -64,14 +64,14 @@ def _changes(verdict: Verdict) -> Iterator[Block]:
     columns = (
         _("Node"),
         _("Figure"),
-        Column(_("First"), "number"),
-        Column(_("Last"), "number"),
-        Column(_("Ratio"), "number"),
-        Column(_("Noise"), "number"),
+        numeric(_("First")),
+        numeric(_("Last")),
+        numeric(_("Ratio")),
+        numeric(_("Noise")),
         _("Sensors"),
     )
     caption = _("Figures that became worse")
-    shown = table(caption, columns, rows, kind=TITLED, rest=_("The list is in verdict.json."))
+    shown = titled(caption, columns, rows, rest=_("The list is in verdict.json."))
     yield Block(titles=(caption,), paragraphs=(about,), tables=(shown,))
 
 

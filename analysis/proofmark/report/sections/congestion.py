@@ -12,13 +12,12 @@ from proofmark.cases.vocabulary import LOAD
 from proofmark.common.translation import ENGLISH, _, in_language
 from proofmark.judge.slowdown import Slowdown
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, Drawing, plot_style, sheet
-from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.page import Block, Cell, Column, Section, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.plots_section import Files, picture
 from proofmark.report.words import number, pairs
 
 NAME = "slowdown"
-NUMBER = "number"
 
 
 def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
@@ -35,14 +34,11 @@ def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
     columns: tuple[Column | str, ...] = (
         _("Figure"),
         _("Load"),
-        *(
-            Column(title, NUMBER)
-            for title in (_("Samples"), _("Median"), "90 %", "99 %", _("Greatest"))
-        ),
+        *(numeric(title) for title in (_("Samples"), _("Median"), "90 %", "99 %", _("Greatest"))),
         _("Worst pair"),
     )
     caption = _("Slowdown beside a load")
-    shown = table(caption, columns, rows, kind=TITLED, rest=_("The list is in verdict.json."))
+    shown = titled(caption, columns, rows, rest=_("The list is in verdict.json."))
     with plot_style():
         drawing = Drawing(NAME, caption, _described(slowdowns), _figure(slowdowns), ())
     drawn = picture(drawing, files, run_data.run.files.plots.name)

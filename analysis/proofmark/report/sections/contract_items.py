@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.limit_outcomes import LimitOutcome
-from proofmark.report.page import TITLED, Block, Cell, Section, table
+from proofmark.report.accepted import accepted_text
+from proofmark.report.page import Block, Cell, Section, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.limit_table import accepted as accepted_of
 from proofmark.report.words import number, visible
@@ -25,7 +26,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     notes = [visible(f"{document.title}. {parties}.")]
     if others:
         notes.append(_("{count} further items are for other suites.").format(count=others))
-    shown = table(caption, columns, [_row(each) for each in planned], kind=TITLED)
+    shown = titled(caption, columns, [_row(each) for each in planned])
     block = Block(titles=(caption,), paragraphs=tuple(notes), tables=(shown,))
     return (Section("contract", _("Contract"), (block,)),)
 
@@ -37,8 +38,7 @@ def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
     if worst is None:
         accepted, measured, evidence = accepted_of(each), _("not compared"), "–"
     else:
-        bounds = zip(("≥", "≤"), worst.accepted, strict=True)
-        accepted = ", ".join(f"{s} {number(b)} {worst.unit}" for s, b in bounds if b is not None)
+        accepted = accepted_text(worst.accepted, unit=worst.unit)
         measured = f"{number(worst.value)} {worst.unit}"
         evidence = f"{worst.step}, {worst.node}"
     details = []

@@ -10,7 +10,7 @@ from proofmark.common.translation import _
 from proofmark.judge.diagnosis.disagreeing import Disagreement, State
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.adoption_rules import dates_in
-from proofmark.report.page import Block, Cell, Column, table
+from proofmark.report.page import Block, Cell, listed, numeric, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import figure_cell, name, settings
 from proofmark.report.words import number
@@ -32,11 +32,11 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     columns = (
         _("Figure"),
         _("Node"),
-        Column(_("Difference"), "number"),
-        Column(_("Spread of like nodes"), "number"),
+        numeric(_("Difference")),
+        numeric(_("Spread of like nodes")),
         _("Lower values"),
         _("Higher values"),
-        Column(_("Such figures"), "number"),
+        numeric(_("Such figures")),
     )
     rows: list[tuple[Cell | str, ...]] = [
         (
@@ -58,10 +58,10 @@ def executions(run_data: RunData) -> Iterator[Block]:
     verdict = run_data.verdict
     if verdict.disturbed:
         nodes = (f"{each.node}: {localized(each.message)}" for each in verdict.disturbed)
-        yield Block(titles=(_("Nodes that are disturbed mostly"),), items=tuple(nodes))
+        yield listed(_("Nodes that are disturbed mostly"), nodes)
     if verdict.replaced:
         caption = _("Values of the inventory that options replaced")
-        yield Block(titles=(caption,), items=tuple(map(localized, verdict.replaced)))
+        yield listed(caption, map(localized, verdict.replaced))
     if verdict.added:
         why = _(
             "These steps were run again although they had a sound execution. All executions count, "

@@ -8,8 +8,8 @@ import numpy as np
 
 from proofmark.common.translation import _
 from proofmark.judge.counterparts import Counterparts
-from proofmark.report.page import Block, Column, Fold, Section, Table, facts, table
-from proofmark.report.predictions import NUMBER, assumptions_table, cells, columns, notes
+from proofmark.report.page import Block, Column, Fold, Section, Table, facts, numeric, table
+from proofmark.report.predictions import assumptions_table, cells, columns, notes
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import median_text, name, settings
 from proofmark.report.words import count
@@ -51,7 +51,7 @@ def _figures(run_data: RunData, expected: Counterparts) -> Table:
     )
     heads: tuple[Column | str, ...] = (
         *(_("Figure"), _("Setting"), _("Node")),
-        Column(_("Median"), NUMBER),
+        numeric(_("Median")),
         *columns(run_data),
     )
     rest = _("The complete list is in verdict.json.")

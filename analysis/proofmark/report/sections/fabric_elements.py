@@ -9,7 +9,7 @@ from proofmark.judge.links.links import LinkFit, SlowElement
 from proofmark.report.drawing.charts import plot_style
 from proofmark.report.drawing.heat_map import draw_matrix, matrix_csv
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
-from proofmark.report.page import TITLED, Block, Cell, Column, Link, Picture, Section, table
+from proofmark.report.page import Block, Cell, Link, Picture, Section, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number
 
@@ -81,9 +81,9 @@ def slow_elements(fit: LinkFit) -> Iterator[Block]:
     ]
     columns = (
         _("Element"),
-        Column(_("Measured ÷ usual"), "number"),
-        Column(_("Confidence"), "number"),
-        Column(_("Slow measurements"), "number"),
+        numeric(_("Measured ÷ usual")),
+        numeric(_("Confidence")),
+        numeric(_("Slow measurements")),
         _("Nodes behind it"),
     )
     caption = count(len(fit.elements), "slow element")
@@ -91,7 +91,7 @@ def slow_elements(fit: LinkFit) -> Iterator[Block]:
         "{before} The confidence is the probability of the element among those "
         "that explain the same measurements."
     ).format(before=base)
-    shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+    shown = titled(caption, columns, rows, rest=translated(REST))
     yield Block(titles=(caption,), paragraphs=(explanation,), tables=(shown,))
 
 
@@ -119,16 +119,16 @@ def _bisection(fit: LinkFit) -> Iterator[Block]:
         columns = (
             _("Figure"),
             _("Crossed"),
-            Column(_("Pairs"), "number"),
-            Column(_("Sum in GB/s"), "number"),
-            Column(_("Of the links' rate"), "number"),
+            numeric(_("Pairs")),
+            numeric(_("Sum in GB/s")),
+            numeric(_("Of the links' rate")),
             _("Round"),
         )
         explanation = _(
             "All pairs of one round measured at the same time. What the links allow follows from "
             "the declared rates and uplinks. These sums are information, no limit judges them."
         )
-        shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        shown = titled(caption, columns, rows, rest=translated(REST))
         yield Block(titles=(caption,), paragraphs=(explanation,), tables=(shown,))
 
 

@@ -11,7 +11,8 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
-from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
+from proofmark.judge.next_steps import node_advice
+from proofmark.report.page import Block, Cell, Fold, Link, Section, numeric, table, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
@@ -53,13 +54,13 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
                 details=tuple(localized(cause.message) for cause in node.causes[1:3]),
             ),
             _figures(run_data, node),
-            _("measure again") if node.retest else _("report to the vendor"),
+            Cell(f"{node_advice(node)[1]}.", "reason"),
         )
         for node in bad.nodes
     ]
     columns = (
         _("Node"),
-        Column(_("Deviation"), "number"),
+        numeric(_("Deviation")),
         _("Likely cause"),
         _("Evidence"),
         _("Action"),
@@ -67,7 +68,7 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
     caption = _("{bad} of {all}").format(bad=count(len(bad.nodes), "bad node"), all=bad.measured)
     yield Block(
         titles=(caption,),
-        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+        tables=(titled(caption, columns, rows, rest=translated(REST)),),
         links=(Link("rma.csv", _("rma.csv, the list for the vendor")),),
     )
 
@@ -110,9 +111,9 @@ def _links(run_data: RunData) -> Iterator[Block]:
         rows = [
             (Cell(pair, "strong"), _percent(slow.deviation), _figure(slow)) for pair, slow in links
         ]
-        columns = (_("Nodes"), Column(_("Deviation"), "number"), _("Evidence"))
+        columns = (_("Nodes"), numeric(_("Deviation")), _("Evidence"))
         caption = _("Slow links between nodes that are not bad")
-        yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))
+        yield Block(titles=(caption,), tables=(titled(caption, columns, rows),))
 
 
 def _causes(run_data: RunData) -> Iterator[Block]:
@@ -131,9 +132,9 @@ def _causes(run_data: RunData) -> Iterator[Block]:
     ]
     columns = (
         _("Property"),
-        Column(_("Bad nodes with it"), "number"),
-        Column(_("Bad nodes in total"), "number"),
-        Column(_("p-value"), "number"),
+        numeric(_("Bad nodes with it")),
+        numeric(_("Bad nodes in total")),
+        numeric(_("p-value")),
         _("Bad nodes"),
     )
     caption = _("Properties that bad nodes share")
@@ -144,7 +145,7 @@ def _causes(run_data: RunData) -> Iterator[Block]:
     yield Block(
         titles=(caption,),
         paragraphs=(method,),
-        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+        tables=(titled(caption, columns, rows, rest=translated(REST)),),
     )
 
 
@@ -162,7 +163,7 @@ def _drift(run_data: RunData) -> Iterator[Block]:
     if rows:
         caption = _("Settings in which the nodes differ")
         columns = (_("Setting"), _("Usual"), _("Other"), _("Nodes"))
-        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        listed = titled(caption, columns, rows, rest=translated(REST))
         yield Block(titles=(caption,), tables=(listed,))
 
 
@@ -183,14 +184,14 @@ def _detection_power(run_data: RunData) -> Iterator[Block]:
     rows += [_powerless(figures) for figures in powerless.values()]
     columns = (
         _("Figure"),
-        Column(_("Nodes"), "number"),
-        Column(_("Median"), "number"),
-        Column(_("Spread"), "number"),
-        Column(_("Limit"), "number"),
-        Column(_("Found with 95 % probability"), "number"),
-        Column("−3 %", "number"),
-        Column("−5 %", "number"),
-        Column("−10 %", "number"),
+        numeric(_("Nodes")),
+        numeric(_("Median")),
+        numeric(_("Spread")),
+        numeric(_("Limit")),
+        numeric(_("Found with 95 % probability")),
+        numeric("−3 %"),
+        numeric("−5 %"),
+        numeric("−10 %"),
     )
     caption = _("Detection power of the comparison of like nodes")
     explanation = _(

@@ -12,12 +12,12 @@ from proofmark.judge.baseline.comparison import KIND
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.judge.verdict_files import SINGLE_RUN
 from proofmark.report import predictions
-from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
+from proofmark.report.accepted import accepted_text
+from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, numeric, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import limit_table as limits
 from proofmark.report.words import count, number, pairs, sealing
 
-NUMBER = "number"
 REST = N_("The complete list is in records.parquet.")
 
 
@@ -125,7 +125,7 @@ def _judged_table(run_data: RunData, total: int) -> Table:
             repeats_text(result),
             _reference(result, judgement),
             number(judgement.ratio, 3),
-            _limits(judgement),
+            accepted_text(judgement.bounds),
             f"{translated(judgement.kind)}: {localized(judgement.source)}",
         )
         for outcome, verdicts in VERDICTS_WITH.items()
@@ -137,11 +137,11 @@ def _judged_table(run_data: RunData, total: int) -> Table:
         _("Verdict"),
         _("Figure"),
         _("Node"),
-        Column(_("Median"), NUMBER),
+        numeric(_("Median")),
         *predictions.columns(run_data),
-        Column(_("Repeats"), NUMBER),
-        Column(_("Reference"), NUMBER),
-        Column(_("Ratio"), NUMBER),
+        numeric(_("Repeats")),
+        numeric(_("Reference")),
+        numeric(_("Ratio")),
         _("Limits"),
         _("Source"),
     )
@@ -153,16 +153,6 @@ def _reference(result: Result, judgement: Judgement) -> str:
     if judgement.value is None:
         return localized(judgement.reason)
     return f"{number(judgement.value)} {result.record.unit}"
-
-
-def _limits(judgement: Judgement) -> str:
-    bounds = (
-        (_("at least {bound}"), judgement.at_least),
-        (_("at most {bound}"), judgement.at_most),
-    )
-    return ", ".join(
-        text.format(bound=f"{bound:.4g}") for text, bound in bounds if bound is not None
-    )
 
 
 def all_section(run_data: RunData) -> Section:
@@ -186,9 +176,9 @@ def all_section(run_data: RunData) -> Section:
         _("Figure"),
         _("Setting"),
         _("Node"),
-        Column(_("Median"), NUMBER),
+        numeric(_("Median")),
         *predictions.columns(run_data),
-        Column(_("Repeats"), NUMBER),
+        numeric(_("Repeats")),
         _("Reason"),
     )
     every = table(

@@ -9,7 +9,7 @@ from proofmark.common.translation import _
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.results import Result
 from proofmark.records.columns import Record
-from proofmark.report.page import Block
+from proofmark.report.page import Block, listed
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, pairs
 
@@ -29,15 +29,15 @@ def blocks(run_data: RunData) -> Iterator[Block]:
             f"{localized(figures[0].fleet_limit.powerless)}"
             for what, figures in apart.items()
         )
-        yield Block(titles=(_("Like nodes that are not one population"),), items=tuple(lines))
+        yield listed(_("Like nodes that are not one population"), lines)
     single: dict[tuple[str, ...], list[Result]] = {}
     for place in fleet.spiked.tolist():
         result = run_data.verdict.results[place]
         single.setdefault((result.record.node, *_what(result.record)), []).append(result)
     if single:
-        yield Block(
-            titles=(_("Values to measure again: off at single message sizes"),),
-            items=tuple(
+        yield listed(
+            _("Values to measure again: off at single message sizes"),
+            (
                 f"{' '.join(what)}: {'; '.join(_value(each) for each in of)}"
                 for what, of in single.items()
             ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from proofmark.common.message import NOTHING
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.report.page import TITLED, Block, Cell, Fold, Table, table
+from proofmark.report.page import Block, Cell, Fold, Table, table, titled
 from proofmark.report.run_data import RunData
 from proofmark.software.program import Program
 from proofmark.software.software import Package
@@ -34,7 +34,7 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     columns = (_("Program"), _("Package"), _("File"), "SHA-256", "MPI", "BLAS")
     yield Block(
         titles=(_("Programs"),),
-        tables=(table(_("Programs that ran"), columns, rows, kind=TITLED),),
+        tables=(titled(_("Programs that ran"), columns, rows),),
         folds=tuple(_folds(run_data)),
     )
 

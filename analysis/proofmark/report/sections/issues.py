@@ -10,7 +10,7 @@ from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.records.columns import EMULATED
-from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.page import Block, Cell, Section, listed, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import blas_kernels, disagreements, fleet_findings
 from proofmark.report.sections import fabric_elements as links
@@ -104,14 +104,14 @@ def _failures(run_data: RunData) -> Iterator[Block]:
         _("Verdict"),
         _("Figure"),
         _("Node"),
-        Column(_("Median"), "number"),
+        numeric(_("Median")),
         _("Reason"),
         _("Step"),
     )
     caption = _("Figures that are FAIL or INVALID")
     yield Block(
         titles=(caption,),
-        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+        tables=(titled(caption, columns, rows, rest=translated(REST)),),
     )
 
 
@@ -131,17 +131,14 @@ def _crashes(run_data: RunData) -> Iterator[Block]:
             (each.node, Cell(localized(each.message), "reason"), one_line(each.set_aside) or "–")
             for each in found
         ]
-        shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        shown = titled(caption, columns, rows, rest=translated(REST))
         yield Block(titles=(caption,), tables=(shown,))
 
 
 def _file_systems(run_data: RunData) -> Iterator[Block]:
     """Yield the faults of file systems, each with its likely cause."""
     if faults := run_data.verdict.file_systems:
-        yield Block(
-            titles=(_("File systems that failed"),),
-            items=tuple(localized(fault.message) for fault in faults),
-        )
+        yield listed(_("File systems that failed"), (localized(fault.message) for fault in faults))
 
 
 def _before_jobs(run_data: RunData) -> Iterator[Block]:
@@ -152,7 +149,7 @@ def _before_jobs(run_data: RunData) -> Iterator[Block]:
         rows = [(each.stage, each.nodes, Cell(each.code, "code"), each.text) for each in faults]
         yield Block(
             titles=(caption,),
-            tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+            tables=(titled(caption, columns, rows, rest=translated(REST)),),
         )
 
 
@@ -174,7 +171,7 @@ def _unmet(run_data: RunData) -> Iterator[Block]:
 def _excused(run_data: RunData) -> Iterator[Block]:
     """Yield what missed a limit or crashed, and fails no acceptance."""
     if found := run_data.verdict.excused:
-        yield Block(titles=(_("Missed, but excused"),), items=tuple(map(localized, found)))
+        yield listed(_("Missed, but excused"), map(localized, found))
 
 
 def _retest(run_data: RunData) -> Iterator[Block]:
@@ -227,11 +224,10 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
     ]
     caption = _("Steps that were not run")
     again = _("To run them, repeat the command that started the run.")
-    block = table(
+    block = titled(
         caption,
         (_("Step"), _("Nodes"), _("State")),
         rows,
-        kind=TITLED,
         rest=_("The complete list is in plan.json."),
     )
     yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
@@ -240,7 +236,7 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
 def _stopped(run_data: RunData) -> Iterator[Block]:
     if stopped := run_data.verdict.coverage.stopped:
         caption = _("Jobs that ended before all of their steps, or ran without a node")
-        yield Block(titles=(caption,), items=tuple(map(localized, stopped)))
+        yield listed(caption, map(localized, stopped))
 
 
 def _step(state: StepState) -> Cell:
@@ -255,7 +251,7 @@ def _findings(run_data: RunData) -> Iterator[Block]:
         for finding in provided.findings
     ]
     if findings:
-        yield Block(titles=(_("Findings about the software"),), items=tuple(findings))
+        yield listed(_("Findings about the software"), findings)
 
 
 def _counters(run_data: RunData, *, invalid: bool) -> Iterator[Block]:
@@ -283,17 +279,15 @@ def _counters(run_data: RunData, *, invalid: bool) -> Iterator[Block]:
         _("Node"),
         _("Counter"),
         _("Place"),
-        Column(_("Before"), "number"),
-        Column(_("After"), "number"),
+        numeric(_("Before")),
+        numeric(_("After")),
     )
     caption = _("Error counters that changed while the benchmarks ran")
     effect = _("INVALID: figures that were measured on this node at that time are not valid.")
     yield Block(
         titles=(caption,),
         paragraphs=(effect,) if invalid else (),
-        tables=(
-            table(caption, columns, rows, kind=TITLED, rest=_("The complete list is in nodes/.")),
-        ),
+        tables=(titled(caption, columns, rows, rest=_("The complete list is in nodes/.")),),
     )
 
 
@@ -345,9 +339,7 @@ def _disturbances(run_data: RunData) -> Iterator[Block]:
         )
     )
     if disturbances:
-        yield Block(
-            titles=(_("Nodes that were not idle"),), items=tuple(map(localized, disturbances[:200]))
-        )
+        yield listed(_("Nodes that were not idle"), map(localized, disturbances[:200]))
 
 
 def _no_provenance(run_data: RunData) -> Iterator[Block]:

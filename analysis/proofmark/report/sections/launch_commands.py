@@ -10,7 +10,7 @@ from proofmark.common.printed_command import SCRIPT, PrintedCommand, of_run
 from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import _, translated
-from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
+from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section, listed
 from proofmark.report.run_data import MOST_COMMANDS, RunData
 from proofmark.report.words import count
 from proofmark.runs.attempts import finished_executions
@@ -129,7 +129,7 @@ def _not_needed(run_data: RunData) -> list[Block]:
         for name, reason in read_decisions(run_data.run.files).searches.items()
     )
     blocks = [(_("Searches"), searches), (_("Steps that are not needed"), items)]
-    return [Block(titles=(title,), items=lines[:LONGEST_TABLE]) for title, lines in blocks if lines]
+    return [listed(title, lines[:LONGEST_TABLE]) for title, lines in blocks if lines]
 
 
 def _more(amount: int) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.limit_outcomes import LimitOutcome
-from proofmark.report.page import TITLED, Block, Cell, Column, table
+from proofmark.report.accepted import accepted_text, open_bounds_text, reference_text
+from proofmark.report.page import Block, Cell, listed, numeric, titled
 from proofmark.report.run_data import RunData
-from proofmark.report.words import count, number, pairs
+from proofmark.report.words import count, pairs
 
 NUMBER = "number"
 
@@ -35,11 +36,11 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     columns = (
         _("Limit"),
         _("Accepted"),
-        Column(_("Judged"), NUMBER),
-        Column(_("PASS"), NUMBER),
-        Column(_("FAIL"), NUMBER),
-        Column(_("UNJUDGED"), NUMBER),
-        Column(_("INVALID"), NUMBER),
+        numeric(_("Judged")),
+        numeric(_("PASS")),
+        numeric(_("FAIL")),
+        numeric(_("UNJUDGED")),
+        numeric(_("INVALID")),
         _("Source"),
     )
     rows: list[tuple[Cell | str, ...]] = [
@@ -56,7 +57,7 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     yield Block(
         titles=(caption,),
         paragraphs=tuple(notes),
-        tables=(table(caption, columns, rows, kind=TITLED),),
+        tables=(titled(caption, columns, rows),),
     )
 
 
@@ -72,7 +73,7 @@ def idle(run_data: RunData) -> Iterator[Block]:
         if each.reference.kind == "contract" and each.steps and not each.judged
     )
     if items:
-        yield Block(titles=(_("Contract limits that judged no figure"),), items=items)
+        yield listed(_("Contract limits that judged no figure"), items)
 
 
 def _text(each: LimitOutcome) -> str:
@@ -89,21 +90,14 @@ def _name(each: LimitOutcome) -> Cell:
 
 
 def accepted(each: LimitOutcome) -> str:
-    """Return the accepted figures of a limit in words: ``at least 0.9 × 85 GB/s``."""
-    reference = each.reference
-    if reference.value is not None:
-        of = f"{number(reference.value)} {reference.unit or ''}".rstrip()
-    elif reference.against is not None:
-        of = f"{reference.against.case or each.case} {reference.against.metric}"
-    else:
-        of = str(reference.rule)
-    bounds = (
-        (_("at least {bound}"), reference.at_least),
-        (_("at most {bound}"), reference.at_most),
-    )
-    return ", ".join(
-        text.format(bound=f"{bound:g} × {of}") for text, bound in bounds if bound is not None
-    )
+    """Return the figures that a limit accepted in words: ``at least 0.9 × 85 GB/s``.
+
+    They are those of its judgements: nodes with other processors can have other tolerances.
+    """
+    of = reference_text(each.reference, each.case)
+    if not each.accepted:
+        return open_bounds_text(of)
+    return "; ".join(dict.fromkeys(accepted_text(bounds, of) for bounds in each.accepted))
 
 
 def _judged(each: LimitOutcome) -> Cell:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.report.key_figures import KeyRow, key_rows, key_texts, not_measured
-from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.page import Block, Cell, Section, listed, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.words import count
@@ -21,20 +21,20 @@ def section(run_data: RunData) -> Section:
     caption = _("Key figures")
     columns = (
         _("Figure"),
-        Column(_("Worst node"), NUMBER),
-        Column(_("Of the peak"), NUMBER),
-        Column(_("Limit"), NUMBER),
-        Column(_("Would see"), NUMBER),
+        numeric(_("Worst node")),
+        numeric(_("Of the peak")),
+        numeric(_("Limit")),
+        numeric(_("Would see")),
         _("Verdict"),
     )
-    shown = table(caption, columns, map(_cells, rows), kind=TITLED)
+    shown = titled(caption, columns, map(_cells, rows))
     note = _(
         "Of each sweep the point that a limit judges, else the best, on its worst node. The peak "
         "is that of the hardware: nominal Rpeak, memory, link. A limit states its kind. The true "
         "level misses it by no more than the change that the run would see, with 95 % confidence."
     )
     figures = Block(paragraphs=(note,), tables=(shown,)) if rows else Block()
-    scope = Block(titles=(_("Not covered"),), items=tuple(not_covered(run_data, rows)))
+    scope = listed(_("Not covered"), not_covered(run_data, rows))
     return Section("key-figures", caption, (figures, scope) if scope.items else (figures,))
 
 

@@ -9,7 +9,7 @@ from ClusterShell.RangeSet import RangeSet
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.report.page import Column, Table, facts, table
+from proofmark.report.page import Table, facts, numeric, table
 from proofmark.report.words import number, size_4_digits
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.nodes import Node
@@ -54,9 +54,7 @@ def details(node: NodeFacts) -> Iterable[Table]:
         (f"L{cache.level}", cache.kind, size_4_digits(cache.bytes), str(cache.instances))
         for cache in node.caches
     ]
-    yield table(
-        _("Caches"), (_("Level"), _("Kind"), _("Size"), Column(_("Number"), "number")), caches
-    )
+    yield table(_("Caches"), (_("Level"), _("Kind"), _("Size"), numeric(_("Number"))), caches)
     yield facts(
         _("Vulnerabilities of the processor"), sorted(node.vulnerabilities.items()), kind="dense"
     )
@@ -141,7 +139,7 @@ def _counters_of(job: JobOnNode) -> Table:
         _("Error counters of job {job}, attempt {attempt}").format(
             job=job.job, attempt=job.attempt
         ),
-        (_("Counter"), Column(_("Before"), "number"), Column(_("After"), "number")),
+        (_("Counter"), numeric(_("Before")), numeric(_("After"))),
         rows,
         kind="dense",
     )

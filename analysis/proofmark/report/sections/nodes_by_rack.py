@@ -8,7 +8,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.rolling_state import RollingState
-from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.page import Block, Cell, Section, numeric, titled
 from proofmark.report.run_data import RunData
 
 STANDINGS = {
@@ -40,7 +40,7 @@ def _racks(state: RollingState) -> Block:
     ]
     columns = (_("Rack"), *map(translated, STANDINGS.values()))
     caption = _("Nodes by rack")
-    shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+    shown = titled(caption, columns, rows, rest=translated(REST))
     return Block(titles=(caption,), paragraphs=(text,), tables=(shown,))
 
 
@@ -63,7 +63,7 @@ def _reasons(state: RollingState) -> Iterator[Block]:
     if rows:
         caption = _("Nodes that are not accepted")
         columns = (_("Node"), _("State"), _("Reason"))
-        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        listed = titled(caption, columns, rows, rest=translated(REST))
         yield Block(titles=(caption,), tables=(listed,))
 
 
@@ -80,9 +80,9 @@ def _peers(state: RollingState) -> Iterator[Block]:
         )
         columns = (
             _("Figure"),
-            Column(_("Like nodes measured"), "number"),
-            Column(_("With so many nodes"), "number"),
+            numeric(_("Like nodes measured")),
+            numeric(_("With so many nodes")),
             _("Since"),
         )
-        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        listed = titled(caption, columns, rows, rest=translated(REST))
         yield Block(titles=(caption,), paragraphs=(text,), tables=(listed,))

@@ -10,7 +10,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.imported_rules import REASONS, missing_proof
-from proofmark.report.page import TITLED, Block, Column, Section, table
+from proofmark.report.page import Block, Section, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import grouped
 from proofmark.runs.adopted import Adopted
@@ -39,8 +39,8 @@ def files(run_data: RunData) -> Section:
     columns = (
         _("Case"),
         _("Patterns"),
-        Column(_("Files"), "number"),
-        Column(_("Nodes"), "number"),
+        numeric(_("Files")),
+        numeric(_("Nodes")),
         _("Nodes without a file"),
     )
     caption = _("Files of each case")
@@ -48,7 +48,7 @@ def files(run_data: RunData) -> Section:
         folder=adopted.folder
     )
     blocks = [
-        Block(paragraphs=(source,), tables=(table(caption, columns, rows, kind=TITLED),)),
+        Block(paragraphs=(source,), tables=(titled(caption, columns, rows),)),
     ]
     for title, names in (
         (_("Files that match no case"), adopted.unmatched),
@@ -121,7 +121,7 @@ def _lacking() -> Block:
         "Missing provenance makes no figure INVALID. A judgement that needs it is UNJUDGED."
     )
     columns = (_("Not recorded"), _("Consequence"))
-    return Block(paragraphs=(note,), tables=(table(caption, columns, rows, kind=TITLED),))
+    return Block(paragraphs=(note,), tables=(titled(caption, columns, rows),))
 
 
 def _unjudged(run_data: RunData) -> Iterator[Block]:
@@ -137,8 +137,8 @@ def _unjudged(run_data: RunData) -> Iterator[Block]:
         rows = [
             (localized(REASONS[proof]), grouped(number)) for proof, number in counts.most_common()
         ]
-        columns = (_("Reason"), Column(_("Judgements"), "number"))
-        yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))
+        columns = (_("Reason"), numeric(_("Judgements")))
+        yield Block(titles=(caption,), tables=(titled(caption, columns, rows),))
 
 
 def _nodes_of_cases(run_data: RunData) -> dict[str, set[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claim_source import WORDS, Answer
-from proofmark.report.page import TITLED, Block, Cell, Link, Section, Table, table
+from proofmark.report.page import Block, Cell, Link, Section, Table, titled
 from proofmark.report.words import count
 
 
@@ -52,9 +52,8 @@ def _table(caption: str, answers: Sequence[Answer]) -> Table:
         )
         for answer in answers
     ]
-    return table(
+    return titled(
         caption,
         (_("Claim"), _("Statement of the paper"), _("Answer"), _("Result of this run")),
         rows,
-        kind=TITLED,
     )

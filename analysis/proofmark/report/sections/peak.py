@@ -5,7 +5,7 @@ from __future__ import annotations
 from proofmark.common.translation import _
 from proofmark.judge.references.derived import flop_per_cycle, nominal_hz, peak
 from proofmark.report.drawing.ticks import gigaflops
-from proofmark.report.page import TITLED, Block, Column, Section, Table, table
+from proofmark.report.page import Block, Section, Table, numeric, table, titled
 from proofmark.report.plots.blas_kernel import HPL
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import figure_cell
@@ -33,15 +33,15 @@ def section(run_data: RunData) -> Section:
         return Section("information", _("Information"), (Block(paragraphs=(unknown,)),))
     columns = (
         _("Processor"),
-        Column(_("Cores"), "number"),
-        Column(_("Flop/cycle"), "number"),
-        Column(_("Nominal GHz"), "number"),
-        Column(_("Rpeak nominal"), "number"),
-        Column(_("Nodes"), "number"),
+        numeric(_("Cores")),
+        numeric(_("Flop/cycle")),
+        numeric(_("Nominal GHz")),
+        numeric(_("Rpeak nominal")),
+        numeric(_("Nodes")),
     )
     rows = [(*row, str(len(hosts))) for row, hosts in kinds.items()]
     caption = _("Rpeak nominal of one node")
-    tables = [table(caption, columns, rows, kind=TITLED), *_efficiencies(run_data)]
+    tables = [titled(caption, columns, rows), *_efficiencies(run_data)]
     return Section(
         "information",
         _("Information"),
@@ -92,5 +92,5 @@ def _efficiencies(run_data: RunData) -> list[Table]:
             percent = f"{100 * value * factor / rate:.1f} %"
             shown = f"{number(value * factor)} GFlop/s"
             rows.append((figure_cell(result, run_data.benchmarks), shown, percent))
-    columns = (_("Figure"), Column("Rmax", "number"), Column(_("Rmax ÷ Rpeak"), "number"))
+    columns = (_("Figure"), numeric("Rmax"), numeric(_("Rmax ÷ Rpeak")))
     return [table(_("HPL in percent of Rpeak nominal"), columns, rows)] if rows else []

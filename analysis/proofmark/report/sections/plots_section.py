@@ -20,7 +20,7 @@ from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
 from proofmark.report.key_figures import nominal
-from proofmark.report.page import Block, Link, Picture, Section, table
+from proofmark.report.page import Block, Link, Picture, Section, listed, table
 from proofmark.report.plot import Plot, PlotContext, plots, shows
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import blas_kernels, peak
@@ -65,9 +65,9 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]
     blocks += _tables(samples, files, folder, marks)
     if invalid:
-        blocks.append(Block(titles=(_("Measured, but INVALID"),), items=tuple(invalid)))
+        blocks.append(listed(_("Measured, but INVALID"), invalid))
     if missing:
-        blocks.append(Block(titles=(_("Not measured in this run"),), items=tuple(missing)))
+        blocks.append(listed(_("Not measured in this run"), missing))
     return Section("plots", _("Plots"), tuple(blocks)), files
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.report.page import TITLED, Block, Column, Section, facts, table
+from proofmark.report.page import Block, Section, facts, numeric, titled
 from proofmark.report.predictions import assumptions_table
 from proofmark.report.run_data import RunData
 from proofmark.runs.twin_files import ModelError
@@ -61,10 +61,10 @@ def _error(error: ModelError | None, notes: tuple[str, ...]) -> Block:
     columns = (
         _("Case"),
         _("Metric"),
-        Column(_("Figures"), "number"),
-        Column(_("Median of predicted ÷ measured"), "number"),
-        Column(_("Smallest"), "number"),
-        Column(_("Largest"), "number"),
+        numeric(_("Figures")),
+        numeric(_("Median of predicted ÷ measured")),
+        numeric(_("Smallest")),
+        numeric(_("Largest")),
     )
-    compared = table(title, columns, rows, kind=TITLED)
+    compared = titled(title, columns, rows)
     return Block(titles=(title,), paragraphs=(typical, *notes), tables=(compared,))

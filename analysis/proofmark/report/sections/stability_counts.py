@@ -11,7 +11,7 @@ from proofmark.common.text import percent
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.stability.sampling import CONFIDENCE
 from proofmark.judge.stability.tally import Tally
-from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.page import Block, Cell, Section, numeric, titled
 from proofmark.report.run_data import RunData
 
 CAUSES = {
@@ -50,14 +50,14 @@ def _counts(found: Tally) -> Block:
     ]
     columns = (
         _("Cause"),
-        Column(_("Failed jobs"), "number"),
-        Column(_("Share"), "number"),
+        numeric(_("Failed jobs")),
+        numeric(_("Share")),
         _("Begin to end"),
     )
     caption = _("Failed jobs by cause")
     doubts = (*found.damaged, *found.damaged_jobs, *found.weaker)
     texts = (f"{state} {localized(found.label)}.", _times(found), *map(localized, doubts))
-    listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+    listed = titled(caption, columns, rows, rest=translated(REST))
     return Block(titles=(caption,), paragraphs=texts, tables=(listed,))
 
 
@@ -118,7 +118,7 @@ def _failures(found: Tally) -> Iterator[Block]:
     if rows:
         caption = _("Failed jobs")
         columns = (_("Job"), _("Case"), _("Nodes"), _("End"), _("Cause"), _("State"))
-        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
+        listed = titled(caption, columns, rows, rest=translated(REST))
         yield Block(titles=(caption,), tables=(listed,))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.fleet.like_figures import LIKE_TARGETS
-from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.page import Block, Cell, Section, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number
 
@@ -45,12 +45,12 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     columns = (
         _("Storage target"),
         _("File system"),
-        Column(_("Worst figure ÷ median"), "number"),
+        numeric(_("Worst figure ÷ median")),
         _("Evidence"),
     )
     caption = _("{slow} of {all}").format(
         slow=count(len(slow), "slow storage target"), all=max(compared)
     )
-    shown_table = table(caption, columns, rows, kind=TITLED)
+    shown_table = titled(caption, columns, rows)
     block = Block(titles=(caption,), tables=(shown_table,))
     return (Section("storage-targets", _("Storage targets"), (block,)),)

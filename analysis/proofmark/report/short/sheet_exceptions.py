@@ -8,12 +8,11 @@ from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.next_steps import node_advice, other_next_steps
 from proofmark.records.columns import EMULATED
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import disagreements
 from proofmark.report.sections.issues import never_ran
-from proofmark.report.sections.next_steps import other_next_steps
-from proofmark.report.sections.remedies import of_node
 from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
 from proofmark.report.words import grouped
 
@@ -44,7 +43,7 @@ def exceptions_part(run_data: RunData, allowance: Allowance) -> Part:
 
 def _exceptions(run_data: RunData) -> Iterator[Row]:
     verdict = run_data.verdict
-    for step in other_next_steps(run_data):
+    for step in other_next_steps(verdict):
         figures = _(" ({count} figures)").format(count=step.figures) if step.figures > 1 else ""
         yield step.word, f"{step.problem}{figures}", step.nodes
     for fault in verdict.unmet[1:]:  # the first one is in the step above
@@ -161,6 +160,6 @@ def _nodes_note(run_data: RunData) -> str:
 
 def _node(node: BadNode, most: int) -> tuple[str, ...]:
     deviation = f"{100 * node.worst:+.1f} %".replace("-", "−") if node.slow else "–"
-    _problem, action = of_node(node)
-    texts = (localized(node.likely), action)
+    _problem, action = node_advice(node)
+    texts = (localized(node.likely), f"{action}.")
     return (clipped(node.host, most // 2), deviation, *(clipped(text, most) for text in texts))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from proofmark.common.translation import _, translated
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.worst_figures import WorstFigure
+from proofmark.report.accepted import accepted_text
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.limit_table import accepted
 from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
@@ -67,14 +68,7 @@ def _waived(row: LimitOutcome) -> str:
 def _accepted(row: LimitOutcome) -> str:
     """Return the bounds in the unit of the measured figure; as ratios if nothing was measured."""
     worst = row.worst
-    if worst is None:
-        return accepted(row)
-    low, high = worst.accepted
-    bounds = [
-        *([f"≥ {number(low)} {worst.unit}"] if low is not None else []),
-        *([f"≤ {number(high)} {worst.unit}"] if high is not None else []),
-    ]
-    return ", ".join(bounds)
+    return accepted_text(worst.accepted, unit=worst.unit) if worst else accepted(row)
 
 
 def _measured(worst: WorstFigure | None, *, several: bool) -> str:

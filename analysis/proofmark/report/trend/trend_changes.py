@@ -14,7 +14,7 @@ from proofmark.judge.trend.events import Event
 from proofmark.judge.trend.history import LEAST_PEERS, Points
 from proofmark.judge.trend.trend import Change, Reprogrammed, Trend
 from proofmark.report.drawing.history_chart import Mark, plot
-from proofmark.report.page import TITLED, Block, Cell, Column, Picture, table
+from proofmark.report.page import Block, Cell, Column, Picture, numeric, titled
 from proofmark.report.trend.trend_parts import (
     MOST_EVENTS,
     curve_of,
@@ -36,7 +36,7 @@ def changed_figures(trend: Trend) -> Iterator[Block]:
         return
     rows = (_row(trend, change, label(change.points.line)) for change in trend.changes)
     columns = (_("Figure"), *_columns())
-    shown = table(_("Changes"), columns, rows, kind=TITLED, total=len(trend.changes))
+    shown = titled(_("Changes"), columns, rows, total=len(trend.changes))
     yield Block(tables=(shown,))
     yield _plots(trend, trend.changes)
 
@@ -61,9 +61,9 @@ def _plots(trend: Trend, changes: Sequence[Change]) -> Block:
 
 def _columns() -> tuple[Column | str, ...]:
     return (
-        Column(_("From"), "number"),
-        Column(_("To"), "number"),
-        Column(_("Change"), "number"),
+        numeric(_("From")),
+        numeric(_("To")),
+        numeric(_("Change")),
         _("When"),
         _("Events that may be the cause"),
     )
@@ -196,7 +196,7 @@ def drifting_nodes(trend: Trend) -> Iterator[Block]:
         about = _("From and to: the value of the node ÷ the median of like nodes in the same run.")
         rows = (_row(trend, change, _of_node(change)) for change in trend.drifting)
         columns = (_("Node"), *_columns())
-        shown = table(_("Nodes that drift"), columns, rows, kind=TITLED, total=len(trend.drifting))
+        shown = titled(_("Nodes that drift"), columns, rows, total=len(trend.drifting))
         yield Block(paragraphs=(about,), tables=(shown,))
         yield _plots(trend, trend.drifting)
 
@@ -219,12 +219,12 @@ def other_programs(trend: Trend) -> Iterator[Block]:
     rows = (_row_of_program(each) for each in ordered)
     columns: tuple[Column | str, ...] = (
         _("Figure"),
-        Column(_("Before"), "number"),
-        Column(_("Now"), "number"),
-        Column(_("Change"), "number"),
+        numeric(_("Before")),
+        numeric(_("Now")),
+        numeric(_("Change")),
         _("What differs"),
     )
-    shown = table(_("Other programs"), columns, rows, kind=TITLED, total=len(ordered))
+    shown = titled(_("Other programs"), columns, rows, total=len(ordered))
     yield Block(paragraphs=(about,), folds=(folded_table(shown, len(ordered)),))
 
 

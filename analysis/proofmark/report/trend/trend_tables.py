@@ -17,7 +17,18 @@ from proofmark.judge.trend.history import Points
 from proofmark.judge.trend.past_run import LeftOut, PastRun
 from proofmark.judge.trend.trend import Trend
 from proofmark.report.drawing.history_chart import sparkline
-from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Picture, facts, table
+from proofmark.report.page import (
+    TITLED,
+    Block,
+    Cell,
+    Column,
+    Fold,
+    Picture,
+    facts,
+    numeric,
+    table,
+    titled,
+)
 from proofmark.report.trend.trend_parts import curve_of, folded_table, label
 from proofmark.report.words import number
 
@@ -33,7 +44,7 @@ def machine_events(trend: Trend) -> Iterator[Block]:
         return
     rows = (_row_of_event(trend, event) for event in trend.events)
     columns = (_("Between"), _("Trait"), _("Before"), _("After"), _("Where"))
-    shown = table(_("Events"), columns, rows, kind=TITLED, total=len(trend.events))
+    shown = titled(_("Events"), columns, rows, total=len(trend.events))
     yield Block(tables=(shown,))
 
 
@@ -119,8 +130,8 @@ def list_of_runs(runs: Sequence[PastRun], left_out: Sequence[LeftOut]) -> Iterat
     heads: tuple[Column | str, ...] = (
         _("Run"),
         _("Start (UTC)"),
-        Column(_("Figures"), "number"),
-        Column(_("INVALID"), "number"),
+        numeric(_("Figures")),
+        numeric(_("INVALID")),
         _("Verdict"),
     )
     shown = table(_("Runs, the newest first"), heads, rows_of_runs, total=len(newest))

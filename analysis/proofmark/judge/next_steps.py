@@ -1,0 +1,361 @@
+"""What to do after a run: the one list that the terminal, the page and the summary print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from proofmark.common.message import joined
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.sentences import localized
+from proofmark.common.text import one_line
+from proofmark.common.translation import _, translated
+from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.disturbed_nodes import disturbers
+from proofmark.judge.invalid_cause import ADVICE, Again, InvalidCause
+from proofmark.judge.results import CONFIRMING, UNCONFIRMED, Result
+from proofmark.judge.verdict import Verdict
+from proofmark.runs.noise_file import Shares
+from proofmark.runs.stage_faults import RESTORES
+from proofmark.site.installed_parts import By
+
+LONGEST_REASON = 240
+"""Characters of a reason; the table of issues has the whole reason."""
+FAIL, INVALID, OPEN = "FAIL", "INVALID", "UNJUDGED"
+MISSING = frozenset(f"hardware-{by}" for by in get_args(By))
+"""The codes of faults of nodes with less hardware than stated."""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One group of problems with the same next step.
+
+    Attributes:
+        word: the verdict of its figures, one of the four words.
+        problem: what failed.
+        nodes: where, as a node set; empty if it is not about nodes.
+        action: the next step, as sentences without the last full stop.
+        again: the command that follows.
+        steps: the steps that it runs again.
+        figures: the number of figures with the problem; 0 for a problem without figures.
+        cause: of INVALID figures; None for all others.
+        command: the text of the command, where `again` has one and the reader can run it.
+    """
+
+    word: str
+    problem: str
+    nodes: str
+    action: str
+    again: Again = Again.NOTHING
+    steps: tuple[str, ...] = ()
+    figures: int = 0
+    cause: InvalidCause | None = None
+    command: str = ""
+
+
+def next_steps(verdict: Verdict) -> tuple[NextStep, ...]:
+    """Return the next steps, one for each group of problems: first those of the bad nodes."""
+    nodes = sorted(_of_nodes(verdict), key=lambda each: -each.figures)
+    return (*nodes, *other_next_steps(verdict))
+
+
+def other_next_steps(verdict: Verdict) -> tuple[NextStep, ...]:
+    """Return the next steps that are not about bad nodes, the most serious verdict first.
+
+    Of several groups with the same verdict, the one with the most figures comes first.
+    """
+    failed = sorted(
+        (*_of_fabric(verdict), *_of_storage(verdict), *_failed(verdict)),
+        key=lambda each: -each.figures,
+    )
+    before = _before_jobs(verdict)
+    invalid = invalid_steps(verdict)
+    return (*before, *failed, *invalid, *_not_measured(verdict), *_not_judged(verdict))
+
+
+def invalid_steps(verdict: Verdict) -> list[NextStep]:
+    """Return what to do about INVALID figures, by case, reason and cause; disturbed are one group.
+
+    The group with the most figures comes first.
+    """
+    groups: dict[tuple[str, InvalidCause], list[Result]] = {}
+    for result in verdict.of(INVALID):
+        cause = result.cause or InvalidCause.OTHER
+        problem = f"{result.record.case}: {_short(_without_node(result))}"
+        disturbed = cause is InvalidCause.DISTURBED
+        groups.setdefault(("" if disturbed else problem, cause), []).append(result)
+    processes = named(verdict.results.disturbers())
+    found = []
+    for (problem, cause), results in groups.items():
+        text, again = ADVICE[cause]
+        if cause is InvalidCause.DISTURBED:
+            cases = ", ".join(dict.fromkeys(result.record.case for result in results))
+            problem = _short(
+                _("Figures of {cases} were disturbed by {processes}").format(
+                    cases=cases, processes=processes
+                )
+            )
+        action = translated(text).format(processes=processes)
+        found.append(_group(INVALID, problem, action, results, again, cause))
+    return sorted(found, key=lambda each: -each.figures)
+
+
+def measured_again_first(verdict: Verdict) -> tuple[str, ...]:
+    """Return the steps of `Verdict.retest` without those of nodes that need a repair first."""
+    after_repair: set[str] = set()
+    for node in verdict.bad.nodes:
+        if not node.retest:
+            for result in node.results:
+                after_repair |= {*result.steps}
+    return tuple(step for step in verdict.retest() if step not in after_repair)
+
+
+def named(shares: Shares) -> str:
+    """Return what disturbed a run, each with its share of a CPU."""
+    return ", ".join(map(localized, disturbers(shares)))
+
+
+def node_advice(node: BadNode) -> tuple[str, str]:
+    """Return the problem of a bad node, and what to do. Like nodes have the same texts.
+
+    A node that is measured again first has no other fault (`BadNode.retest`).
+    """
+    cases = ", ".join(dict.fromkeys(slow.result.record.case for slow in node.slow))
+    slow = _("Figures of {cases} are outside the limits").format(cases=cases)
+    if node.retest:
+        return slow, _again(each.result.retest_reason for each in node.slow)
+    parts = ", ".join(dict.fromkeys(each.place for each in node.counters if each.place))
+    meanings = ", ".join(
+        dict.fromkeys(localized(each.meaning) for each in node.counters if each.invalid)
+    )
+    missing = [fault for fault in node.known if fault.code in MISSING]
+    if missing:
+        return (
+            _capital(localized(joined(missing))),
+            _("Replace the parts that are missing. Measure again after that"),
+        )
+    if node.loss:
+        return (
+            _("Its port or its cable loses packets"),
+            _("Replace the cable, then the port. Measure again after that"),
+        )
+    if parts:
+        return (
+            _("Error counters rose in {parts}").format(parts=parts),
+            _("Replace the part in {parts}. Measure again after that").format(parts=parts),
+        )
+    repair = _("Send rma.csv to the vendor. Measure again after the repair")
+    if meanings:
+        return _("Error counters rose: {meanings}").format(meanings=meanings), repair
+    if node.known:
+        return _capital(localized(joined(node.known))), repair
+    if node.digits:
+        return (
+            _("It computes other digits than its peers, without an error message"),
+            _("Take the node out of service. Test its processors and its memory"),
+        )
+    if node.slower:
+        return slow, _("It became slower during the run: check its cooling and its power")
+    if node.causes:
+        shared = f"{translated(node.causes[0].trait)} {node.causes[0].value}"
+        action = _("The bad nodes share {shared}. Check this first. Measure again after that")
+        return slow, action.format(shared=shared)
+    if node.rare_settings:
+        action = _("Few nodes have {setting}. Set it as on the others. Measure again after that")
+        return slow, action.format(setting=localized(node.rare_settings[0]))
+    return slow, repair
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _again(reasons: Iterable[str]) -> str:
+    """Return the next step for failures that are measured again for `reasons` (codes)."""
+    if UNCONFIRMED not in reasons:
+        return _("Measure again before you act: the difference is less than the noise")
+    text = _("Measure again before you act: fewer than {number} undisturbed repeats show it")
+    return text.format(number=CONFIRMING)
+
+
+def _failure_advice(result: Result) -> tuple[str, str]:
+    """Return the problem of a FAIL figure that no bad node explains, and what to do."""
+    record = result.record
+    problem = _("{figure} is outside the limits").format(figure=f"{record.case} {record.metric}")
+    if result.retest:
+        return problem, _again([result.retest_reason])
+    missed = next((each for each in result.references if each.outcome == FAIL), None)
+    if missed and missed.kind == "floor" and "blas_kernel" in record.parameters:
+        return problem, _("Compare the kernel of the BLAS with the right one in this report")
+    return problem, _("Compare the settings in the part Provenance with the required ones")
+
+
+def _of_nodes(verdict: Verdict) -> Iterator[NextStep]:
+    """Yield the bad nodes, grouped by problem and next step."""
+    groups: dict[tuple[str, str], list[BadNode]] = {}
+    for node in verdict.bad.nodes:
+        groups.setdefault(node_advice(node), []).append(node)
+    for (problem, action), nodes in groups.items():
+        results: list[Result] = []
+        for node in nodes:
+            results += node.results
+        where = folded(node.host for node in nodes)
+        figures = len(results) or len(nodes)
+        yield NextStep(FAIL, problem, where, action, Again.RERUN, _steps(results), figures)
+
+
+def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:
+    """Yield the slow elements of the fabric, then the slow links without such an element."""
+    fit, bad = verdict.links, verdict.bad
+    for element in fit.elements if fit else ():
+        problem = _("{name} is slow: {ratio} of the usual rate").format(
+            name=element.name, ratio=f"{element.ratio:.0%}"
+        )
+        action = _(
+            "Check its cables and ports, and the error counters of the switch. Then measure again"
+        )
+        yield NextStep(FAIL, problem, element.nodes, action, figures=element.slow)
+    if bad.links:
+        hosts = {host for pair, _slow in bad.links for host in hosts_of(pair)}
+        yield NextStep(
+            FAIL,
+            _("Links between nodes that are not bad are slow"),
+            folded(hosts),
+            _("Check the cables and the routes between these nodes. Then measure again"),
+            Again.RERUN,
+            _steps((slow.result for _pair, slow in bad.links), every=True),
+            len(bad.links),
+        )
+
+
+def _of_storage(verdict: Verdict) -> Iterator[NextStep]:
+    for target in verdict.targets:
+        action = _("Check the disks and the server of this storage target. Then measure again")
+        steps = _steps(target.results, every=True)
+        problem, figures = localized(target.message), len(target.results)
+        yield NextStep(FAIL, problem, "", action, Again.RERUN, steps, figures)
+    for fault in verdict.file_systems:
+        problem = f"{fault.folder}: {localized(fault.problem)}"
+        action = _("Check {cause}. Then measure again").format(cause=localized(fault.likely))
+        yield NextStep(FAIL, problem, folded(fault.nodes), action, Again.CONTINUE)
+
+
+def _failed(verdict: Verdict) -> Iterator[NextStep]:
+    """Yield the FAIL figures that neither a node, a link nor a storage target explains."""
+    explained = _explained(verdict)
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in verdict.of(FAIL):
+        if (result.record.step, result.record.node) not in explained:
+            groups.setdefault(_failure_advice(result), []).append(result)
+    for (problem, action), results in groups.items():
+        yield _group(FAIL, problem, action, results, Again.RERUN)
+
+
+def _explained(verdict: Verdict) -> set[tuple[str, str]]:
+    """Return step and node of the FAIL figures that have a next step already."""
+    fit = verdict.links
+    shown = [slow.result for _pair, slow in verdict.bad.links]
+    for node in verdict.bad.nodes:
+        shown += node.results
+    for target in verdict.targets:
+        shown += target.results
+    explained = {(result.record.step, result.record.node) for result in shown}
+    by_pair = {pair for element in fit.elements for pair in element.pairs} if fit else set()
+    for result in verdict.of(FAIL) if by_pair else ():
+        if result.record.node in by_pair:
+            explained.add((result.record.step, result.record.node))
+    return explained
+
+
+def _without_node(result: Result) -> str:
+    """Return the reason with ``the node`` for its name, so that like nodes share a group."""
+    names = {result.record.node, *hosts_of(result.record.node)}
+    return localized(result.reason.without_nodes(names))
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
+
+
+def _group(
+    word: str,
+    problem: str,
+    action: str,
+    results: Sequence[Result],
+    again: Again,
+    cause: InvalidCause | None = None,
+) -> NextStep:
+    hosts = folded({host for result in results for host in hosts_of(result.record.node)})
+    return NextStep(word, problem, hosts, action, again, _steps(results), len(results), cause)
+
+
+def _steps(results: Iterable[Result], *, every: bool = False) -> tuple[str, ...]:
+    """Return the steps of results, without repetition.
+
+    They are those that a further execution can change; with `every` all of them.
+    """
+    found: dict[str, None] = {}
+    for result in results:
+        if every or result.rerun_helps:
+            found |= dict.fromkeys(result.steps)
+    return tuple(found)
+
+
+def _before_jobs(verdict: Verdict) -> Iterator[NextStep]:
+    """Yield what failed in the stages that start no job."""
+    for fault in verdict.stage_faults:
+        problem = f"{fault.stage}: {fault.code}: {_short(fault.text)}"
+        word, again = INVALID, Again.CONTINUE
+        action = _("Solve the cause on these nodes. Then run the same command again")
+        if fault.stage in RESTORES:
+            word, again = FAIL, Again.RESTORE
+            action = _("Solve the cause on these nodes. Then restore them")
+        elif (fault.stage, fault.code) == ("collect", "CHANGED"):
+            again = Again.FRESH
+            action = _("Find out what changed the file. Its sealed content counts in this run")
+        elif (fault.stage, fault.code) == ("waive", "OUTDATED"):
+            again = Again.NOTHING
+            action = _("Waive the item for this evidence, or leave it as it was judged")
+        yield NextStep(word, problem, fault.nodes, action, again)
+
+
+def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
+    coverage = verdict.coverage
+    if gap := coverage.expected - coverage.measured:
+        problem = _("{count} of {all} steps were not measured").format(
+            count=gap, all=coverage.expected
+        )
+        action = _("Run the same command again. It measures the missing steps")
+        again = Again.CONTINUE
+        if verdict.imported:
+            action = _("Ask for the missing outputs, then adopt the complete folder")
+            again = Again.NOTHING
+        yield NextStep(INVALID, problem, "", action, again)
+    if coverage.duplicate:
+        problem = _("{count} figures were measured twice by one step").format(
+            count=coverage.duplicate
+        )
+        action = _("Read the output of the step: it has the same row twice")
+        yield NextStep(INVALID, problem, "", action)
+
+
+def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
+    if not verdict.unmet:
+        return
+    problem = _("{count} requirements were not judged: {first}").format(
+        count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
+    )
+    action, again = open_advice(verdict)
+    yield NextStep(OPEN, problem, "", action, again)
+
+
+def open_advice(verdict: Verdict) -> tuple[str, Again]:
+    """Return what to do about figures that must be judged and are not, and the command for it."""
+    if keys := ", ".join(verdict.missing_keys):
+        action = _("Add {keys} to the facts of the partition, then start a new run")
+        return action.format(keys=keys), Again.FRESH
+    if any(True for _noisy in verdict.results.too_noisy()):
+        return _("Start a new run: it repeats what is too noisy"), Again.REPEATS
+    return _("Add limits to the facts of the partition, then start a new run"), Again.FRESH

@@ -1,0 +1,214 @@
+"""The accepted figures of a limit: every table shows the bounds that judged."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures import report_run
+from tests.fixtures.kit import local_site, make_kit
+from tests.fixtures.report_run import made_run
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
+from tests.unit.judge.test_references import facts
+from tests.unit.judge.test_verdict import record, reference
+
+from proofmark.cases.reference import Reference
+from proofmark.cases.suite import Benchmarks
+from proofmark.cli.contract import limit_text
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
+from proofmark.judge.judging import judge_and_write
+from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.references import figure_comparison, typical
+from proofmark.judge.references.typical import Build
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan
+from proofmark.records.columns import Records
+from proofmark.report.accepted import accepted_text
+from proofmark.report.drawing.series import samples_of
+from proofmark.report.explanation.explanation import explain
+from proofmark.report.sections.limit_table import accepted
+from proofmark.runs.start import RunInputs, start_or_continue
+from proofmark.site.contract_document import ContractItem
+from proofmark.site.judge_expected import JudgeExpected
+from proofmark.site.machines import machines_of
+from proofmark.site.partition import Limit
+
+TYPICAL = Reference(metric="rate", kind="expected", source="s", rule="typical_hpl")
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Benchmarks]:
+    """Return a plan with four steps of one case, and the case."""
+    kit = make_kit(tmp_path_factory.mktemp("kit"))
+    kit.case(sweep={"size": [1, 2, 3, 4]})
+    return kit.plan(), kit.benchmarks()
+
+
+def judged(
+    known: tuple[Plan, Benchmarks],
+    wanted: Reference,
+    *nodes: tuple[str, float],
+    tolerance: float | None = None,
+    **evidence: Any,
+) -> Verdict:
+    """Judge one figure of each node by one reference of the case, or by one limit."""
+    plan, benchmarks = known
+    limits = [wanted] if isinstance(wanted, Limit) else []
+    case = benchmarks.cases["fake"].model_copy(update={"references": [] if limits else [wanted]})
+    changed = benchmarks.model_copy(update={"cases": {"fake": case}})
+    unit = "GFlop/s" if wanted.rule else "MB/s"
+    records = [
+        record(node=node, value=value, unit=unit, parameters={"size": 1, "threads": 40})
+        for node, value in nodes
+    ]
+    expected = JudgeExpected(tolerance=tolerance)
+    return judge(
+        Evidence(
+            "r", plan, Records.of(records), changed, limits, judge_expected=expected, **evidence
+        )
+    )
+
+
+def only(verdict: Verdict) -> LimitOutcome:
+    (limit,) = verdict.limits
+    return limit
+
+
+def test_a_limit_shows_the_tolerance_of_the_site(known: tuple[Plan, Benchmarks]) -> None:
+    """It said 0.9, and 0.7 judged."""
+    wanted = reference(value=1827.8, unit="MB/s")
+    of_source = judged(known, wanted, ("n1", 1400))
+    assert of_source.counts["FAIL"] == 1
+    assert accepted(only(of_source)) == "at least 0.9 × 1828 MB/s"
+    of_site = judged(known, wanted, ("n1", 1400), tolerance=0.3)
+    assert of_site.counts["PASS"] == 1
+    assert accepted(only(of_site)) == "at least 0.7 × 1828 MB/s"
+    both = judged(known, reference(at_most=1.1), ("n1", 100), tolerance=0.3)
+    assert accepted(only(both)) == "at least 0.7 × 100, at most 1.3 × 100"
+
+
+def test_a_limit_without_a_figure_shows_what_would_judge(known: tuple[Plan, Benchmarks]) -> None:
+    verdict = judged(known, reference(where={"size": 2}), ("n1", 100), tolerance=0.25)
+    assert only(verdict).judged == 0
+    assert accepted(only(verdict)) == "at least 0.75 × 100"
+    unmeasured = judged(known, TYPICAL.model_copy(update={"where": {"size": 2}}), ("n1", 100))
+    assert accepted(only(unmeasured)) == "at least (1 - tolerance) × typical_hpl"
+
+
+@pytest.mark.parametrize("tolerance", [None, 0.3])
+def test_a_typical_value_shows_the_tolerances_that_judged(
+    known: tuple[Plan, Benchmarks], tolerance: float | None
+) -> None:
+    """The cell was empty for each typical value."""
+    nodes = {"n1": facts("skl-2x6148", virtual=None)}
+    verdict = judged(
+        known,
+        TYPICAL,
+        ("n1", 2000.0),
+        tolerance=tolerance,
+        facts=nodes,
+        builds={"fake": Build("mkl")},
+    )
+    (judgement,) = verdict.results[0].references
+    assert judgement.evaluated
+    shown = accepted(only(verdict))
+    assert shown == accepted_text(judgement.bounds, "typical_hpl")
+    assert shown.startswith("at least 0.7 ×" if tolerance else "at least 0.")
+
+
+def test_two_processors_can_have_two_tolerances(
+    known: tuple[Plan, Benchmarks], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = {name: facts("skl-2x6148", virtual=None) for name in ("n1", "n2")}
+    nodes["n2"] = nodes["n2"].model_copy(update={"hostname": "n2"})
+
+    def value_of(rule: Any, setting: typical.Setting, parameters: Any) -> typical.TypicalValue:
+        tolerance = 0.2 if setting.nodes[0].hostname == "n2" else 0.1
+        return typical.TypicalValue(1000.0, "GFlop/s", "a guide", tolerance, ())
+
+    monkeypatch.setattr(figure_comparison, "value_of_rule", value_of)
+    verdict = judged(known, TYPICAL, ("n1", 950.0), ("n2", 850.0), facts=nodes)
+    assert verdict.counts["PASS"] == 2
+    assert accepted(only(verdict)) == "at least 0.9 × typical_hpl; at least 0.8 × typical_hpl"
+
+
+def test_another_figure_is_named_as_it_is_compared(known: tuple[Plan, Benchmarks]) -> None:
+    against = {"metric": "rate", "where": {"size": 2}, "times": "{threads}"}
+    wanted = reference(value=None, against=against, kind="floor")
+    shown = "at least 0.9 × fake rate at size 2 × threads"
+    assert accepted(only(judged(known, wanted, ("n1", 100)))) == shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"value": 320, "unit": "GB/s", "at_least": 0.9}, "≥ 288 GB/s"),
+        ({"value": 320, "unit": "GB/s", "at_least": 0.9, "at_most": 2}, "≥ 288 GB/s, ≤ 640 GB/s"),
+        ({"value": 320, "at_most": 0.5}, "≤ 160"),
+        ({"rule": "rpeak_nominal", "at_least": 0.6}, "at least 0.6 × rpeak_nominal"),
+        (
+            {"against": {"metric": "copy", "case": "stream", "times": 2}, "at_least": 0.6},
+            "at least 0.6 × stream copy × 2",
+        ),
+    ],
+)
+def test_an_item_of_a_contract_has_the_same_text(changes: dict[str, Any], text: str) -> None:
+    item = {"number": "1", "text": "t", "case": "fake", "metric": "rate", "kind": "contract"}
+    assert limit_text(ContractItem.model_validate({**item, **changes})) == text
+
+
+def test_a_plot_marks_both_bounds(known: tuple[Plan, Benchmarks]) -> None:
+    """Of two bounds only the least was drawn."""
+    (sample,) = samples_of(judged(known, reference(at_most=1.1), ("n1", 100)).results)
+    assert [kind for kind, _ in sample.limits] == ["expected", "expected"]
+    assert [bound for _, bound in sample.limits] == pytest.approx([90, 110])
+
+
+@pytest.mark.parametrize("expected", [JudgeExpected(), JudgeExpected(tolerance=0.3)])
+def test_the_tables_of_a_page_show_the_same_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: JudgeExpected
+) -> None:
+    monkeypatch.setattr(report_run, "local_site", partial(local_site, expected=expected))
+    verdict = judge_and_write(made_run(tmp_path))
+    shown = {each.of: accepted(each) for each in verdict.limits}
+    assert all(shown.values())
+    ratios = {text.partition(" ×")[0] for text in shown.values()}
+    for result in verdict.results:
+        for judgement in result.references:
+            if judgement.kind in ("floor", "expected") and judgement.evaluated:
+                assert accepted_text(judgement.bounds).partition(",")[0] in ratios
+
+
+@pytest.mark.parametrize(
+    ("expected", "bounds"),
+    [
+        (JudgeExpected(), {"at least 0.9 ×", "at least (1 - tolerance) ×"}),
+        (JudgeExpected(tolerance=0.3), {"at least 0.7 ×"}),
+        (JudgeExpected(wanted=False), set()),
+    ],
+)
+def test_explain_shows_the_bounds_that_will_judge(
+    tmp_path: Path, expected: JudgeExpected, bounds: set[str]
+) -> None:
+    """It said 0.9 where the tolerance of the site judges, and named values that are off."""
+    site = shipped_site("nurion", "knl")
+    partition = site.partition.model_copy(update={"expected": expected})
+    site = site.model_copy(update={"partition": partition})
+    benchmarks = shipped_benchmarks()
+    machines, probe = machines_of(site)
+    plan = make_plan(benchmarks, "p1", site, machines)
+    run, _ = start_or_continue(tmp_path, RunInputs(plan, benchmarks, site, probe))
+    (group,) = (each for each in run.plan.groups if each.mode == "a2a-flat")
+    jobs = (job for job in group.jobs if len(job.nodes) == 1)
+    step = next(each for job in jobs for each in job.steps if each.placement == "fitted")
+    (section,) = (each for each in explain(run, step.id).sections if each.key == "references")
+    found = {
+        f"{row.value.partition('×')[0]}×"
+        for row in section.rows
+        if row.name.startswith("expected: ")
+    }
+    assert found == bounds
