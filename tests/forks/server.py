@@ -49,6 +49,7 @@ def main() -> None:
     folder, program, wanted, _ = sys.argv[1:]
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/socket")
+        Path(folder, "socket").chmod(0o600)  # who can write it gets the rights of this process
         listener.listen(64)
         Path(folder, "new").write_bytes(marshal.dumps(state()))
         Path(folder, "new").rename(f"{folder}/state")

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 from tests.folders import ROOT
-from tests.forks import tool, tools
+from tests.forks import REAL, tool, tools
 from tests.role_pages import example
 from tests.roles.kit import Kit, Played
 
@@ -86,7 +86,7 @@ def started(
         environment: variables that are added.
         command: the words before ansible-playbook.
     """
-    programs = tools()
+    programs = REAL if command else tools()
     usual = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     done = subprocess.run(
         [*command, f"{programs / 'ansible-playbook'}", *arguments],

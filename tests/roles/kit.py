@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 from tests.folders import ROOT
-from tests.forks import tools
+from tests.forks import REAL, tools
 from tests.processes import proc_files, running
 
 LONGEST_S = 900
@@ -146,9 +146,10 @@ class Kit:
     ) -> subprocess.Popen[str]:
         """Start ansible-playbook in a new session, with the words of `command` before it.
 
+        These words may be another Python: then no fork takes the place of the start.
         The caller waits for it: `tests.processes.running`.
         """
-        folder = tools()
+        folder = REAL if command else tools()
         environment = {
             **os.environ,
             "PATH": f"{folder}:{os.environ['PATH']}",
