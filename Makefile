@@ -76,7 +76,7 @@ rehearsal-end: .venv-rehearsal
 
 # pytest also runs the tests with the mark lint; one of them runs ansible-lint, beside other tests.
 test: lint-files
-	$(PYTEST) --tier=test $(ARGS)
+	$(PYTEST) --tier=test --durations=25 $(ARGS)
 
 soak: .venv-dev
 	$(PYTEST) --tier=soak $(ARGS)

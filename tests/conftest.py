@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import itertools
@@ -35,6 +36,8 @@ _of_fixtures: dict[int, Started] = {}
 TIERS = ("test", "soak")
 OWN_FOLDER = pytest.StashKey[Path]()
 """The folder with the temporary folders of this pytest, if the command line names none."""
+TOOLS = "TOOLS_OF_TESTS"
+"""The environment variable from which `tests.forks` takes the folder of the commands."""
 TRACE = "proofmark.trace"
 """The name of the logger of the trace."""
 EXAMPLES = {"test": 20, "soak": 2000}
@@ -74,6 +77,13 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    if TOOLS not in os.environ:  # a worker of xdist has those of its pytest
+        from tests.forks import forked_tools  # a test copies this file, but not its folder
+
+        ends = contextlib.ExitStack()
+        os.environ[TOOLS] = f"{ends.enter_context(forked_tools())}"
+        ends.callback(os.environ.pop, TOOLS)
+        config.add_cleanup(ends.close)
     subprocess.Popen.__init__ = _recording(subprocess.Popen.__init__)  # type: ignore[method-assign]
     if not config.option.basetemp:  # a worker of xdist has that of its pytest
         # The path of a socket of gpg-agent below it has at most 108 bytes.

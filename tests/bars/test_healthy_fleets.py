@@ -39,7 +39,7 @@ def false_failures(folder: Path, seed: int) -> int:
     return verdict.counts["FAIL"] + verdict.counts["INVALID"] + len(verdict.faults)
 
 
-@pytest.mark.parametrize("fleets", [20, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("fleets", [len(SIZES), pytest.param(100, marks=pytest.mark.soak)])
 def test_healthy_fleets_have_no_false_failure(tmp_path: Path, fleets: int) -> None:
     failed = []
     for seed in range(fleets):

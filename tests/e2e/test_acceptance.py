@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import polars as pl
 import pytest
 import yaml
 from tests.fixtures.kit import snapshot
+from tests.forks import tool
 from tests.roles.kit import Kit, Played, make_real_kit, processes_of
 
 from proofmark.site.node.cpu import cpu_list
@@ -65,7 +65,7 @@ def flow() -> Iterator[tuple[Kit, Played]]:
 
 
 def proofmark(kit: Kit, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("proofmark")), *arguments]
+    command = [tool("proofmark"), *arguments]
     return subprocess.run(command, cwd=kit.folder, capture_output=True, text=True, check=False)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from tests.folders import ROOT
+from tests.forks import REAL, tool, tools
 from tests.role_pages import example
 from tests.roles.kit import Kit, Played
 
@@ -31,7 +31,7 @@ def planned(kit: Kit, *options: str, command: tuple[str, ...] = ()) -> Path:
     """Create a run of the site `local`; return its folder."""
     words = ["plan", "--create", "-i", "inventory/local", "-l", "local", "--run-id", "r1", *options]
     subprocess.run(
-        [*command, f"{Path(sys.executable).parent / 'proofmark'}", *words],
+        [*command, f"{tool('proofmark')}", *words],
         cwd=kit.folder,
         env={**os.environ, **kit.environment},
         check=True,
@@ -86,14 +86,14 @@ def started(
         environment: variables that are added.
         command: the words before ansible-playbook.
     """
-    tools = Path(sys.executable).parent
+    programs = REAL if command else tools()
     usual = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     done = subprocess.run(
-        [*command, f"{tools / 'ansible-playbook'}", *arguments],
+        [*command, f"{programs / 'ansible-playbook'}", *arguments],
         cwd=folder,
         env={
             **usual,
-            "PATH": f"{tools}:{os.environ['PATH']}",
+            "PATH": f"{programs}:{os.environ['PATH']}",
             "LC_ALL": "C.UTF-8",
             "COLUMNS": "200",
             **(environment or {}),

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 from tests.folders import ROOT
+from tests.forks import REAL, tools
 from tests.processes import proc_files, running
 
 LONGEST_S = 900
@@ -145,19 +146,20 @@ class Kit:
     ) -> subprocess.Popen[str]:
         """Start ansible-playbook in a new session, with the words of `command` before it.
 
+        These words may be another Python: then no fork takes the place of the start.
         The caller waits for it: `tests.processes.running`.
         """
-        tools = Path(sys.executable).parent
+        folder = REAL if command else tools()
         environment = {
             **os.environ,
-            "PATH": f"{tools}:{os.environ['PATH']}",
+            "PATH": f"{folder}:{os.environ['PATH']}",
             "LC_ALL": "C.UTF-8",
             "ANSIBLE_FORCE_COLOR": "0",
             "COLUMNS": "200",
             **self.environment,
         }
         environment.pop("PYTHONUNBUFFERED", None)
-        call = [*command, str(tools / "ansible-playbook"), playbook]
+        call = [*command, f"{folder / 'ansible-playbook'}", playbook]
         site = ["-i", "inventory/local", "-l", "local"] if "-i" not in arguments else []
         return subprocess.Popen(
             [*call, *arguments, *site],

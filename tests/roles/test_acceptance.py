@@ -6,12 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.forks import tool
 from tests.roles.kit import NAP, Kit, assert_runnable_by, processes_of
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
 
 def assert_signed(kit: Kit, signers: Path, verdict: str) -> None:
     """Check that this verdict is signed, and stays so after one byte more in an output."""
-    verify = [str(Path(sys.executable).with_name("proofmark")), "verify", f"{kit.run()}"]
+    verify = [tool("proofmark"), "verify", f"{kit.run()}"]
     verify += ["--signers", f"{signers}"]
     own = {**os.environ, **kit.environment}
     done = subprocess.run(verify, capture_output=True, text=True, check=False, env=own)

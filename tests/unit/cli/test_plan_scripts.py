@@ -26,6 +26,8 @@ from proofmark.software.software import software_of
 from proofmark.twin.smpi import unpack
 
 SITES = sorted(path.name for path in (ROOT / "inventory").iterdir() if path.is_dir())
+SHORT = {"nurion": "skl"}
+"""Of a site with thousands of nodes the partition that the tier test looks at."""
 UNKNOWN = re.compile(r"@PREFIX@|@RUN_ID@|\{scratch\}")
 
 
@@ -52,10 +54,18 @@ def kinds_of(plan: Plan) -> list[Step]:
     return list(kinds.values())
 
 
-@pytest.mark.parametrize("name", SITES)
-def test_each_suite_of_each_site_has_a_launch_line_for_each_step(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        *((name, SHORT.get(name, "compute")) for name in SITES),
+        *(pytest.param(name, "compute", marks=pytest.mark.soak) for name in SHORT),
+    ],
+)
+def test_each_suite_of_each_site_has_a_launch_line_for_each_step(
+    name: str, limit: str, tmp_path: Path
+) -> None:
     benchmarks = shipped_benchmarks()
-    for site in load_sites(ROOT / "inventory" / name, "compute"):
+    for site in load_sites(ROOT / "inventory" / name, limit):
         machines, probe = machines_of(site)
         for plan in plans_of(site):
             planned = Planned(site, plan, benchmarks, machines, tmp_path, Foreseen(probe))
