@@ -13,6 +13,7 @@ import pytest
 from tests.folders import PACKAGE, ROOT
 
 from proofmark import api
+from proofmark.cli.commands import OF_PERSONS, RENAMED
 from proofmark.runs.run_files import RunFiles
 
 ROOMS = (
@@ -188,6 +189,18 @@ def test_the_files_of_the_path_are_files_of_a_run() -> None:
     named = set(re.findall(r"`([\w<>/]+\.(?:json|sh|parquet|html))`", path))
     names = {path.rpartition("/")[2] for path in named} - {"<host>.json", "binding.json"}
     assert names <= file_names()
+
+
+@pytest.mark.lint
+def test_the_page_gives_a_reason_for_each_command() -> None:
+    """The number may fall. A command that comes in takes the place of another one."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    part = text.split("\n## The commands\n")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| `([a-z0-9]+)` \| (.+) \|$", part, re.MULTILINE))
+    assert sorted(rows) == sorted(OF_PERSONS)
+    assert len(rows) <= 31
+    for old, new in RENAMED.items():
+        assert f"formerly `{old}`" in rows[new.split()[0]]
 
 
 def test_all_exceptions_have_one_base_class() -> None:
