@@ -53,7 +53,7 @@ class Slurm:
         self._controller: subprocess.Popen[bytes] | None = None
         self._partition, self._hardware = partition, hardware
         self._settings, self._lines = settings or {}, lines
-        self._programs = (*COMMANDS, *programs)
+        self._programs = programs
 
     def __enter__(self) -> Self:
         """Start the daemons; return when all nodes are idle.
@@ -63,8 +63,10 @@ class Slurm:
         """
         (self.folder / "state").mkdir(parents=True, exist_ok=True)
         self.configuration.write_text(self._text())
-        for name in self._programs:
+        for name in COMMANDS:
             self.cluster.command(name, SLURM_CONF=str(self.configuration))
+        for program in self._programs:
+            self.cluster.command(program, SLURM_CONF=str(self.configuration))
         self.start_controller()
         configuration = f"SLURM_CONF={shlex.quote(str(self.configuration))}"
         self.cluster.service("slurm", f'{configuration} /usr/sbin/slurmd -D -N "$NODE"')

@@ -95,7 +95,8 @@ def test_a_request_to_a_bmc_is_traced_without_credentials(
         with caplog.at_level(logging.INFO, "proofmark.trace"):
             back_end(context).read(Host("n1", emulator.address("n1")), {})
     assert any(line.startswith("GET https://127.9.") for line in caplog.messages)
-    assert all(": status 20" in line for line in caplog.messages)
+    optional = "/TaskService/"  # which this BMC lacks
+    assert all(": status 20" in line or optional in line for line in caplog.messages)
     assert PASSWORD not in caplog.text
 
 
