@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.emulators.vcluster import Cluster, OpenPbs
+from tests.emulators.vcluster.pbs import SERVER
 from tests.fixtures.kit import until
 from tests.roles.batch import (
     NEEDS_OPENPBS,
@@ -136,9 +137,9 @@ def test_a_restart_of_the_server_loses_no_job(batch: Batch, pbs: OpenPbs) -> Non
     run = batch.stage(stall_timeout_s=300)
     with batch.watched(run, 200):
         runs_on_all(run)
-        pbs.stop_server()
+        pbs.stop_server(SERVER)
         time.sleep(2)
-        pbs.start_server()
+        pbs.start_server(SERVER)
         batch.go()
     assert is_whole(run)
     assert len(list(run.folder.rglob("attempt-*"))) == 1

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.emulators.vcluster import Cluster, OpenPbs
+from tests.emulators.vcluster.pbs import SERVER
 from tests.fixtures.kit import until
 from tests.processes import running
 from tests.roles.batch import (
@@ -251,10 +252,10 @@ def test_a_restart_of_the_server_in_mid_run(site: Site, batch: Batch) -> None:
     execution = Execution(site, batch)
     with execution.begun():
         runs_on_all(execution.run)
-        site.pbs.stop_server()
+        site.pbs.stop_server(SERVER)
         execution.says("does not answer")
         batch.go()
-        site.pbs.start_server()
+        site.pbs.start_server(SERVER)
     assert ends_well(execution)
 
 

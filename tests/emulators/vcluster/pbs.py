@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -25,6 +25,14 @@ FOLDERS = {
     **dict.fromkeys(("spool", "undelivered"), 0o1777),
 }
 """The folders of a server below PBS_HOME (pbs_postinstall)."""
+LOCKS = {
+    "pbs_comm": "server_priv/comm.lock",
+    "pbs_sched": "sched_priv/sched.lock",
+    "pbs_server": "server_priv/server.lock",
+}
+"""The daemons of the head in the order of their start, with the files of their process ids."""
+SERVER = ("pbs_sched", "pbs_server")
+"""The daemons without the one through which those of the nodes speak with each other."""
 COMMANDS = (
     *("qsub", "qstat", "qselect", "qdel", "qhold", "qrls", "qmgr", "qstart", "qstop", "qenable"),
     *("pbsnodes", "pbs_rstat", "pbsdsh"),
@@ -93,16 +101,16 @@ class OpenPbs:
         )
         self.cluster.service("pbs_mom", self._mom())
 
-    def start_server(self) -> None:
-        """Start the data service, the server, the scheduler and the comm, with the saved state."""
-        for name in ("pbs_comm", "pbs_sched", "pbs_server"):
+    def start_server(self, daemons: Iterable[str] = LOCKS) -> None:
+        """Start daemons of the head and the data service, with the saved state."""
+        for name in daemons:
             self._run(str(self.prefix / "sbin" / name))
         self._wait("server", lambda: bool(self._try("qstat", "-B")))
 
-    def stop_server(self) -> None:
-        """Stop the daemons of the head at once; jobs go on."""
-        for name in ("server_priv/server.lock", "sched_priv/sched.lock", "server_priv/comm.lock"):
-            lock = self.home / name
+    def stop_server(self, daemons: Iterable[str] = LOCKS) -> None:
+        """Stop daemons of the head and the data service at once; jobs go on."""
+        for name in daemons:
+            lock = self.home / LOCKS[name]
             if lock.exists() and (number := lock.read_text().strip()).isdecimal():
                 self._run("kill", "-9", number, check=False)
         self._run(str(self.prefix / "sbin/pbs_dataservice"), "stop", check=False)
