@@ -104,6 +104,8 @@ def test_a_stopped_queue_is_named(batch: Batch, pbs: OpenPbs) -> None:
     with batch.watched(run):
         until(lambda: any("the queue workq is stopped" in line for line in batch.said))
         pbs.call("qmgr", "-c", "set queue workq started = True")
+        # A cycle now: by default the scheduler looks again after ten minutes.
+        pbs.call("qmgr", "-c", "set server scheduling = True")
         batch.go()
     assert is_whole(run)
 
