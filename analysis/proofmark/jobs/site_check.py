@@ -81,10 +81,10 @@ def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
         return
     machines, _ = machines_of(site)
     cores = machines(site.partition.current_mode).symbols["cores"]
-    if _commands_at_once(most) > cores:
+    if (commands := _commands_at_once(most)) > cores:
         found = (
-            f"{named!r}: {most.case} starts {_commands_at_once(most)} commands on a node at the "
-            f"same time, and {waiting[0]} starts one on each of its {cores} cores"
+            f"{waiting[0]!r}: {most.case} starts {commands} commands on a node at the same time, "
+            f"and this launcher starts one on each of its {cores} cores"
         )
         accepted = ", ".join(
             name

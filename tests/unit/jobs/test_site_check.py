@@ -107,7 +107,7 @@ def test_copies_that_would_wait_for_each_other_are_refused(
     found = [f"{each}" for each in job_mistakes(chosen, [kit.plan(cores=8, site=chosen)])]
     assert len(found) == (refused > 0)
     if refused:
-        assert f"partition.launch.launcher: found {launcher!r}: fake starts {refused}" in found[0]
+        assert f"partition.launch.launcher: found 'flux': fake starts {refused}" in found[0]
         assert "4 cores; accepted: hydra, jsrun, openmpi" in found[0]
 
 
