@@ -60,13 +60,16 @@ def pytest_configure(config: pytest.Config) -> None:
     The temporary folders of all pytests of a user are in one folder, which each pytest closes for
     other users when it begins. So each has a folder of its own here.
 
-    They store compiled modules, whose compilation takes more CPU time than many a test.
+    They store compiled modules, whose compilation takes more CPU time than many a test. Their
+    output is buffered, as that of a user: a command with other variables of Python than those of
+    `tests.forks` is started, and not forked.
 
     A shell starts its background jobs with SIGINT ignored, nohup with SIGHUP. Children inherit
     this. A script cannot trap a signal that was ignored when it started (POSIX, trap).
     """
     sys.dont_write_bytecode = False
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+        os.environ.pop(name, None)
     for tier, examples in EXAMPLES.items():
         # A loaded machine makes examples slow, and few requests fit a strict placement.
         accepted = [HealthCheck.too_slow, HealthCheck.filter_too_much]

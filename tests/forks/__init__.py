@@ -104,8 +104,7 @@ def served(client: Path, real: Path, python: Path, wanted: Wanted) -> Iterator[N
     (own / "real").write_text(f"{real}")
     script(client, f"{python.resolve()} -ISE", CLIENT.read_text())
     words = [f"{own}", f"{real}", json.dumps(wanted), ROOM]
-    usual = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    usual["LC_ALL"] = "C.UTF-8"  # as make and the plays have it
+    usual = {**os.environ, "LC_ALL": "C.UTF-8"}  # as make and the plays have it
     call = [f"{python}", "-m", "tests.forks.server", *words]
     with subprocess.Popen(call, cwd=ROOT, env=usual, stdin=subprocess.PIPE) as server:
         try:

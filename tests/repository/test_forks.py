@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import shlex
 import signal
@@ -17,13 +18,12 @@ from typing import Any
 import pytest
 from tests.fixtures.kit import until
 from tests.folders import ROOT, let_all_enter
-from tests.forks import REAL, Wanted, script, served, tool
+from tests.forks import CLIENT, REAL, WANTED, Wanted, script, served, tool, tools
 from tests.processes import running
 
 PYTHON = Path(sys.executable).resolve()
 """Without a blank: the first line of a script cannot have one."""
-USUAL = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-ENVIRONMENT = {**USUAL, "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
+ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
 PROGRAM = r"""
 import json, locale, os, signal, sys, time
 def shown():
@@ -43,6 +43,22 @@ def waits():
     print("forked" if "tests.forks" in sys.modules else "started", os.getpid(), flush=True)
     time.sleep(600)
 """
+
+
+def test_the_commands_of_tests_run_in_forks() -> None:
+    """A command that this process starts has the state of the server, whatever the machine sets."""
+    code = "import marshal, sys, client; sys.stdout.buffer.write(marshal.dumps(client.state()))"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=CLIENT.parent,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    for name in WANTED:
+        assert marshal.loads(found.stdout) == marshal.loads(
+            (tools() / f".{name}/state").read_bytes()
+        )
 
 
 def called(command: str, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -175,7 +191,7 @@ def test_a_signal_ends_the_fork(pair: Pair) -> None:
     "how",
     [
         {"umask": 0o77},
-        {"env": {**ENVIRONMENT, "PYTHONUTF8": "1"}},
+        {"env": {**ENVIRONMENT, "PYTHONPATH": "/nowhere"}},
         {"env": {**ENVIRONMENT, "LC_ALL": "C"}},
         {"preexec_fn": lambda: os.nice(1)},
         {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)},
