@@ -15,6 +15,7 @@ import numpy as np
 from tests.bars.judged import report
 from tests.fixtures.finished import own_number, seal
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import item
 
 from proofmark.runs.run import Run
 
@@ -103,7 +104,6 @@ class BadMachine:
         outputs = {
             host: [text_of(value) for value in values] for host, values in measured.items()
         } | dict(self.outputs)
-        limits = {"limits": [CONTRACT]} if self.contract else {}
         run = fleet_run(
             folder,
             measured,
@@ -112,7 +112,8 @@ class BadMachine:
             executions=_by_host(self.executions),
             outputs=outputs,
             case=CASE,
-            partition={**limits, **self.partition},
+            items=[item(**CONTRACT)] if self.contract else [],
+            partition=self.partition,
             baseline=baseline if self.baseline else None,
             run_id=run_id,
             more=0 if self.picked else REPEATS - 1,

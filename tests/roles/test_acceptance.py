@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.fixtures.kit import write_contract
 from tests.forks import tool
 from tests.roles.kit import NAP, Kit, assert_runnable_by, processes_of
 
@@ -39,7 +40,8 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     Tags select whole stages, which continue the newest run of the site. A run of another site, and
     a link that moves, change nothing.
     """
-    kit.partition(limits=[SLOW_LIMIT])
+    kit.partition()
+    write_contract(kit.folder / "inventory/local", [SLOW_LIMIT])
     first = kit.play("acceptance.yml", "--tags", "plan,build,scratch")
     assert first.code == 0, first.output
     assert first.output.count(f"{IDLE}\n") == 1
@@ -142,7 +144,8 @@ def test_second_site_is_refused_before_anything_is_done(kit: Kit) -> None:
 @pytest.mark.fault("two-sites")
 def test_the_second_site_alone_is_accepted(kit: Kit) -> None:
     """The control. The first test of this file is the control for the first site."""
-    kit.partition(limits=[SLOW_LIMIT])
+    kit.partition()
+    write_contract(kit.folder / "inventory/local", [SLOW_LIMIT])
     shutil.copytree(kit.folder / "inventory/local", kit.folder / "inventory/other")
     played = kit.play("playbooks/validate.yml", "-i", "inventory/other", "-l", "local")
     assert played.code == 0, played.output

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.emulators.vcluster.juicefs import JuiceFs
-from tests.fixtures.kit import make_kit, until
+from tests.fixtures.kit import item, make_kit, until
 
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.site.execution import Queue
-from proofmark.site.partition import Limit
 from proofmark.site.storage import Scratch
 
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.soak]
@@ -36,15 +35,13 @@ awk -v t="$start $end" 'BEGIN { split(t, at, " "); print "rate", 2.1 / (at[2] - 
 echo END
 """
 """The step of size 2 waits on each node until the fault is there."""
-SHARE = Limit.model_validate(
-    {
-        "case": "fake",
-        "metric": "rate",
-        "value": 5 / NODES,
-        "unit": "MB/s",
-        "at_least": 0.5,
-        "source": f"{NODES} nodes share the link of the server",
-    }
+SHARE = item(
+    case="fake",
+    metric="rate",
+    value=5 / NODES,
+    unit="MB/s",
+    at_least=0.5,
+    source=f"{NODES} nodes share the link of the server",
 )
 
 Act = Callable[[JuiceFs, Cluster], None]

@@ -34,10 +34,7 @@ MODES = ["quadrant-flat", "quadrant-cache"]
 def rehearsal(kit: Kit) -> Iterator[Kit]:
     """Yield a kit with the site of the rehearsal and two modes; nothing may be left afterwards."""
     shutil.copytree(ROOT / "inventory/rehearsal", kit.folder / "inventory/rehearsal")
-    facts = kit.folder / "inventory/rehearsal/group_vars/knl/partition.yml"
-    partition = yaml.safe_load(facts.read_text())["partition"]
-    del partition["limits"]  # of cases that this kit lacks
-    facts.write_text(yaml.safe_dump({"partition": partition}, sort_keys=False))
+    (kit.folder / "inventory/rehearsal/contract.yml").unlink()  # of cases that this kit lacks
     case = yaml.safe_load(NAP)
     case["suites"] = {"rehearsal": {"modes": MODES, "scope": "each-node"}}
     (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))

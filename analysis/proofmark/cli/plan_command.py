@@ -120,8 +120,8 @@ def plan(options: Namespace) -> int:
         file = str(site.facts)
         raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
     unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
-    if (refused := refusals(unjudged)) and not options.accept_unjudged:
-        raise BadInput(*(replace(mistake, file=f"{site.facts}") for mistake in refused))
+    if (refused := refusals(unjudged, site)) and not options.accept_unjudged:
+        raise BadInput(*refused)
     refuse_unseen(site, runs)
     site, baseline = with_baseline(site, options.baseline)
     if probe and (warning := warning_of_probe(probe, "probe of this machine")):

@@ -11,7 +11,7 @@ from proofmark.cases.vocabulary import RAIL
 from proofmark.cli.command import Words, complete
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
-from proofmark.judge.stability.sampling import ahead, items_of
+from proofmark.judge.stability.sampling import ahead
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.stability_plan import counted_plan
@@ -56,7 +56,7 @@ def plan_notes(
         yield f"not judged: one rail alone, unless {RAILS_KNOWN}"
     yield from idle_cores(made, machines)
     if made.stability:
-        yield from ahead(made, items_of(site))
+        yield from ahead(made, [*site.items.values()])
         made = counted_plan(made)
     yield from without_figures(made, benchmarks, site, machines)
 

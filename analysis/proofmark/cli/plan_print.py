@@ -12,7 +12,7 @@ from proofmark.cli.plan_summary import plan_summary
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
-from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals
+from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing
 from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import steps_left
 from proofmark.plan.time_limit import JobTime, job_times
@@ -61,7 +61,7 @@ def unjudged_lines(unjudged: Sequence[Unjudged]) -> Iterator[str]:
     """Yield a line for each figure that will stay unjudged, and whether a run is refused."""
     for each in unjudged:
         yield f"unjudged: {each.message}"
-    if refusals(unjudged):
+    if refusing(unjudged):
         yield f"refused without -e {ACCEPT}=true"
 
 

@@ -20,8 +20,8 @@ from proofmark.jobs.planned_scripts import RUN_ID, Preview, shown
 from proofmark.jobs.scripts import Scripts
 from proofmark.jobs.site_check import site_mistakes
 from proofmark.jobs.step_programs import environment_of_step, package_of_step
-from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals, unjudged_of
-from proofmark.judge.stability.sampling import ahead, items_of
+from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing, unjudged_of
+from proofmark.judge.stability.sampling import ahead
 from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.mode_changes import mode_lines
@@ -99,7 +99,7 @@ class Planned:
             "": [*mode_lines(plan, site.partition), *self._without_figures(), *steps_left(plan)],
             "unjudged": [str(each.message) for each in unjudged],
             "a run is refused": [
-                *([f"without -e {ACCEPT}=true"] if refusals(unjudged) else []),
+                *([f"without -e {ACCEPT}=true"] if refusing(unjudged) else []),
                 *self._refusals(),
             ],
             "left out": plan.left_out,
@@ -119,7 +119,7 @@ class Planned:
             *_history(plan, self._cost),
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
-            *(ahead(plan, items_of(site)) if plan.stability else ()),
+            *(ahead(plan, [*site.items.values()]) if plan.stability else ()),
             *(line for kind, texts in kinds.items() for line in _few(kind, texts, most)),
         ]
 

@@ -16,7 +16,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message
 from proofmark.common.text import duration
-from proofmark.judge.foreseen import ACCEPT, refusals, unjudged_of
+from proofmark.judge.foreseen import ACCEPT, refusing, unjudged_of
 from proofmark.machine.checkout import unseen
 from proofmark.machine.modes.mode_stage import unprovable_modes
 from proofmark.plan.lacking import in_words
@@ -113,7 +113,7 @@ def _unjudged_lines(site: Site, plans: Sequence[Plan], benchmarks: Benchmarks) -
     refused: list[str] = []
     for plan in plans:
         found = unjudged_of(plan, benchmarks, site, machines, probe)
-        refused += [plan.suite] if refusals(found) else []
+        refused += [plan.suite] if refusing(found) else []
         for each in found:
             suites.setdefault(each.message, []).append(plan.suite)
     for message, names in suites.items():

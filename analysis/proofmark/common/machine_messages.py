@@ -8,7 +8,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     # judge: known before a run
     "floor-only": "only a floor applies, which a figure cannot pass",
     "foreseen": "{kind}: {figure}: {text}",
-    "foreseen-key": "{kind}: {figure}: {text}; the key {key} enables a judgement",
+    "foreseen-item": "{kind}: {figure}: {text}; an item of {file} enables a judgement",
     "rolling-nodes": "nodes: {accepted} accepted, {waiting} waiting, {failed} failed, {open} not "
     "judged",
     # site: facts that a probe does not report

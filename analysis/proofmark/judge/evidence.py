@@ -24,10 +24,10 @@ from proofmark.runs.nodes import Node
 from proofmark.runs.predicted import Expected
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.installed_parts import NOTHING_DECLARED, Parts
 from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.partition import Limit
 from proofmark.site.rated import Rated
 
 
@@ -53,7 +53,7 @@ class Evidence:
         plan: the planned steps.
         records: the records of the run.
         benchmarks: the cases with their references.
-        limits: the limits of the site's contract.
+        limits: the items of the contract for the partition.
         facts: the hardware of each node, as far as it is known.
         probes: the reports of each node, by host.
         family_level: probability that any node is flagged as an outlier on a healthy machine.
@@ -85,7 +85,7 @@ class Evidence:
     plan: Plan
     records: Records
     benchmarks: Benchmarks
-    limits: Sequence[Limit] = ()
+    limits: Sequence[ContractItem] = ()
     facts: Mapping[str, NodeFacts] = field(default_factory=dict)
     probes: Mapping[str, Node] = field(default_factory=dict)
     family_level: float = FAMILY_LEVEL

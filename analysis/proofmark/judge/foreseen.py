@@ -24,6 +24,7 @@ from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.step import COUNTED
 from proofmark.plan.traits import Figures, figures_of
 from proofmark.site.accepted_baseline import chosen_baseline
+from proofmark.site.contract_document import CONTRACT
 from proofmark.site.declared_node import declared_node
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
@@ -32,7 +33,7 @@ from proofmark.site.node.facts import NodeFacts, parse_probe
 
 Kind = Literal["required", "limit", "reference"]
 """A required metric, a limit of the contract, or a reference of a case, which only informs."""
-LIMITS = "partition.limits"
+ITEMS = f"{CONTRACT}.items"
 """The key that enables a judgement of every figure."""
 ACCEPT = "accept_unjudged"
 """The extra variable of a run that starts although something cannot be judged."""
@@ -61,16 +62,16 @@ class Unjudged:
     def key(self) -> str:
         """The key of the inventory that enables the judgement."""
         keys = (each.fields["key"] for each in self.reason.nested() if each.code in WITH_KEY)
-        return str(next(keys, LIMITS))
+        return str(next(keys, ITEMS))
 
     @property
     def message(self) -> Message:
         """The whole line."""
         what = f"{self.figure}: {self.limit}" if self.limit else self.figure
         words = {"kind": self.kind, "figure": what, "text": self.reason}
-        if self.key != LIMITS:
+        if self.key != ITEMS:
             return Message("foreseen", **words)
-        return Message("foreseen-key", key=self.key, **words)
+        return Message("foreseen-item", file=CONTRACT, **words)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form for programs."""
@@ -78,14 +79,21 @@ class Unjudged:
         return {**of_figure, **self.reason.as_json("reason"), "key": self.key}
 
 
-def refusals(found: Sequence[Unjudged]) -> list[InputError]:
-    """Return the mistakes, without a file, because of which a run is refused."""
-    accepted = f"a fact that enables it, another suite, or -e {ACCEPT}=true"
-    return [
-        InputError("", each.key, f"figures that cannot be judged: {each.message}", accepted)
-        for each in found
-        if each.kind != "reference"
-    ]
+def refusing(found: Sequence[Unjudged]) -> list[Unjudged]:
+    """Return the figures because of which a run is refused."""
+    return [each for each in found if each.kind != "reference"]
+
+
+def refusals(found: Sequence[Unjudged], site: Site) -> list[InputError]:
+    """Return the mistakes because of which a run is refused."""
+    accepted = f"a fact or an item that enables it, another suite, or -e {ACCEPT}=true"
+    mistakes = []
+    for each in refusing(found):
+        of_contract = each.key == ITEMS
+        file, key = (site.contract_file, "items") if of_contract else (site.facts, each.key)
+        what = f"figures that cannot be judged: {each.message}"
+        mistakes.append(InputError(f"{file}", key, what, accepted))
+    return mistakes
 
 
 def unjudged_of(
@@ -195,7 +203,7 @@ class _Outlook:
         for each in self.benchmarks.cases[case].references:
             if each.kind != "expected" or self.site.partition.expected.wanted:
                 yield each
-        yield from (limit for _, _, limit in self.site.limits if limit.case == case)
+        yield from (item for item in self.site.items.values() if item.case == case)
 
     def _open(self, case: str, metric: str, figures: Figures, sanity: bool) -> Message:
         """Return why `metric` will be neither PASS nor FAIL; with `sanity` a floor suffices."""

@@ -22,7 +22,6 @@ from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.references.typical import builds
 from proofmark.judge.repeats import granted_more
-from proofmark.judge.stability.sampling import items_of
 from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
@@ -99,7 +98,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     evidence = evidence_of(run)
     if run.plan.stability:
         site = site_of(run)
-        found = tally_of(run, items_of(site))
+        found = tally_of(run, [*site.items.values()])
         evidence = counted(evidence, found, site.partition.origin)
         evidence = replace(evidence, stopped=(*found.damaged, *found.damaged_jobs))
         return evidence.records, replace(judge(evidence), stability=found)
@@ -129,7 +128,7 @@ def evidence_of(run: Run) -> Evidence:
             run, benchmarks, site, software, probes, steps=() if run.plan.stability else None
         ),
         benchmarks=benchmarks,
-        limits=[limit for _, _, limit in site.limits],
+        limits=[*site.items.values()],
         facts=facts,
         probes=probes,
         family_level=partition.family_level,

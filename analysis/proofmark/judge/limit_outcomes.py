@@ -71,7 +71,7 @@ class LimitOutcome:
 
     @property
     def item(self) -> ContractItem | None:
-        """The item of the contract; None for a limit of the partition, or a reference."""
+        """The item of the contract; None for a reference of a case."""
         return self.reference if isinstance(self.reference, ContractItem) else None
 
     @property

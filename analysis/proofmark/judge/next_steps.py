@@ -358,4 +358,4 @@ def open_advice(verdict: Verdict) -> tuple[str, Again]:
         return action.format(keys=keys), Again.FRESH
     if any(True for _noisy in verdict.results.too_noisy()):
         return _("Start a new run: it repeats what is too noisy"), Again.REPEATS
-    return _("Add limits to the facts of the partition, then start a new run"), Again.FRESH
+    return _("Add items to contract.yml, then start a new run"), Again.FRESH

@@ -155,8 +155,10 @@ def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
     """Return the unknown names in the contract limits of `site`."""
     return [
         mistake
-        for file, key, limit in site.limits
-        for mistake in reference_mistakes(file, key, limit, limit.case, benchmarks.cases)
+        for key, item in site.items.items()
+        for mistake in reference_mistakes(
+            site.contract_file, key, item, item.case, benchmarks.cases
+        )
     ]
 
 
@@ -165,20 +167,15 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
 
     Limits with unknown names are left to `limit_mistakes`.
     """
-    names = {name for _, _, limit in site.limits for name in cases_of(limit, limit.case)}
+    names = {name for item in site.items.values() for name in cases_of(item, item.case)}
     if not names <= benchmarks.cases.keys() or limit_mistakes(benchmarks, site):
         return []
     suites = all_suites(benchmarks, names, site, machines)
     return [
         mistake
-        for file, key, limit in site.limits
+        for key, item in site.items.items()
         for mistake in selection_mistakes(
-            str(file),
-            key,
-            limit,
-            limit.case,
-            suites,
-            benchmarks,
+            f"{site.contract_file}", key, item, item.case, suites, benchmarks
         )
     ]
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.plan.expansion import all_suites
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import cases_of, selecting_suites, selection
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machines
-from proofmark.site.partition import Limit
 
 NOT_HERE = "not in this suite"
 
@@ -35,9 +35,8 @@ def without_figures(
         site: the partition.
         machines: its machine, or a function from a mode to the machine in this mode.
     """
-    limits = [limit for _, _, limit in site.limits]
-    idle: list[Limit] = []
-    for limit in limits:
+    idle: list[ContractItem] = []
+    for limit in site.items.values():
         selected = selection(limit, limit.case, plan, benchmarks)
         if not selected.steps:
             idle.append(limit)
@@ -53,7 +52,9 @@ def without_figures(
         yield f"{NOT_HERE}: limit {described(limit, limit.case)}, of {', '.join(of)}"
 
 
-def by_suite(limits: Sequence[Limit], plans: Sequence[Plan], benchmarks: Benchmarks) -> list[str]:
+def by_suite(
+    limits: Iterable[ContractItem], plans: Sequence[Plan], benchmarks: Benchmarks
+) -> list[str]:
     """Return a line for each limit: the suites of `plans` of one partition with its figures."""
     lines = []
     for limit in limits:

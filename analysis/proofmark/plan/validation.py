@@ -142,15 +142,14 @@ def validate(
         refusals = (refusal(made, plans_of_site, site, known, benchmarks) for made in plans_of_site)
         refused[site.partition_name] = [each for each in refusals if each]
         if not mistakes:
-            lines = by_suite([limit for _, _, limit in site.limits], plans_of_site, benchmarks)
+            lines = by_suite(site.items.values(), plans_of_site, benchmarks)
             limits[site.partition_name] = lines
     all_mistakes = list(dict.fromkeys(mistakes))
     return Checked(sites, plans, all_mistakes, limits, lacks, refused, not_here, unread)
 
 
 def _without_limits(site: Site) -> Site:
-    partition = site.partition.model_copy(update={"limits": []})
-    return site.model_copy(update={"partition": partition, "contract": None})
+    return site.model_copy(update={"contract": None})
 
 
 def _wrong_facts(
@@ -246,12 +245,14 @@ def _plans(
 
 
 def _located(site: Site, mistake: InputError) -> InputError:
-    """Return a mistake in the facts of the partition with its file and line."""
-    if mistake.file not in ("", str(site.facts)):
+    """Return a mistake in the facts of the partition, or in an item, with its file and line."""
+    of_contract = mistake.file == f"{site.contract_file}"
+    if mistake.file not in ("", str(site.facts)) and not of_contract:
         return mistake
     parts = [int(part) if part.isdecimal() else part for part in mistake.key.split(".")]
-    file, _ = placed(variable_files(site.facts), parts)
-    return replace(mistake, file=file or str(site.facts))
+    files = [site.contract_file] if of_contract else variable_files(site.facts)
+    file, _ = placed(files, parts)
+    return replace(mistake, file=file or mistake.file or str(site.facts))
 
 
 def fact_mistakes(

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.vocabulary import Text
+from proofmark.cases.reference import Reference
+from proofmark.cases.vocabulary import Slug, Text
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.site.partition import Limit
 from proofmark.site.stability_terms import StabilityTerms
 
 CONTRACT = "contract.yml"
@@ -33,12 +33,13 @@ class Scatter(StrictModel):
     runs: Annotated[int, Field(ge=3)]
 
 
-class ContractItem(Limit):
-    """One item of a contract: a `Limit`, and the rule by which the parties apply it.
+class ContractItem(Reference):
+    """One item of a contract: a limit for one case, and the rule by which the parties apply it.
 
-    ``system`` is the partition that it is for.
+    ``system`` is the partition that it is for; without it, all partitions.
 
     Attributes:
+        case: the id of the case whose figures it limits.
         number: of the item in the document, unique in it.
         text: of the item.
         phase: of the acceptance that it belongs to.
@@ -50,6 +51,8 @@ class ContractItem(Limit):
         scatter: the largest scatter of the repeats.
     """
 
+    case: Slug
+    kind: Literal["contract"] = "contract"
     number: ItemNumber
     text: Text
     phase: Literal["functionality", "performance", "stability"] = "performance"
@@ -99,6 +102,39 @@ class Contract(StrictModel):
         if twice := [number for number, count in counts.items() if count > 1]:
             raise ValueError(f"items: the number {', '.join(twice)} is there twice")
         return self
+
+
+def with_sealed_limits(sealed: Any) -> Any:
+    """Return the content of ``site.json`` with the limits of its partition as items.
+
+    Only the evidence of an earlier version has the key; `Partition` refuses it in an inventory. A
+    waiver of such a run is for its former contract, and the verdict names it as one.
+
+    Args:
+        sealed: the content. Anything that is no site is returned as it is, and refused later.
+    """
+    facts = sealed.get("partition") if isinstance(sealed, dict) else None
+    if not isinstance(facts, dict) or not isinstance(limits := facts.get("limits"), list):
+        return sealed
+    rest = {key: value for key, value in facts.items() if key != "limits"}
+    if not limits:
+        return {**sealed, "partition": rest}
+    own = sealed.get("contract") or {
+        "title": "partition.limits of the inventory",
+        "parties": {"inventory": sealed.get("name")},
+    }
+    if not isinstance(own, dict) or not all(isinstance(limit, dict) for limit in limits):
+        return sealed
+    items = [
+        {
+            "number": f"partition.limits.{place}",
+            "text": f"{limit.get('case')} {limit.get('metric')}",
+            **limit,
+        }
+        for place, limit in enumerate(limits)
+    ]
+    contract = {**own, "items": [*(own.get("items") or ()), *items]}
+    return {**sealed, "partition": rest, "contract": contract}
 
 
 def read_contract(inventory: Path) -> Contract | None:

@@ -57,6 +57,8 @@ class PartitionGroup(StrictModel):
         access: how the hosts are reached; None if the firmware's facts name the command.
         passwords: for sudo, by host. A run never stores them.
         aliases: further names that a host may report, by host.
+        siblings: the names of all partitions of the inventory, also of those without hosts under
+            the limit.
     """
 
     hosts: tuple[str, ...] = Field(min_length=1)
@@ -67,6 +69,7 @@ class PartitionGroup(StrictModel):
     access: Access | None = None
     passwords: dict[str, str] = {}
     aliases: dict[str, list[str]] = {}
+    siblings: tuple[str, ...] = ()
 
     def access_with_passwords(self) -> Access | None:
         """Return `access` with the passwords of its hosts."""
@@ -251,14 +254,16 @@ def resolved_groups(
         return dict(_plain(kept))
 
     groups: dict[str, PartitionGroup] = {}
-    for group in compute.child_groups if compute else ():
+    partitions = compute.child_groups if compute else []
+    siblings = tuple(group.name for group in partitions)
+    for group in partitions:
         hosts = tuple(host.name for host in group.get_hosts())
         selected = tuple(host for host in hosts if host in chosen)
         if selected:
             own = values_of(selected[0], (PARTITION, TUNED))
             facts, tuned = own.get(PARTITION), own.get(TUNED)
             made = _group(hosts, selected, facts, reader, lambda host: values_of(host, wanted))
-            groups[group.name] = made.model_copy(update={"tuned": tuned})
+            groups[group.name] = made.model_copy(update={"tuned": tuned, "siblings": siblings})
     return groups
 
 

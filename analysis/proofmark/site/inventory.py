@@ -7,19 +7,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.host_names import HostTable, alike_error, canonical, clashes
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import placed
 from proofmark.site.access import Access
 from proofmark.site.choice import LINK, chosen_site, missing_inventory
-from proofmark.site.contract_document import CONTRACT, Contract, read_contract
+from proofmark.site.contract_document import (
+    CONTRACT,
+    Contract,
+    ContractItem,
+    read_contract,
+    with_sealed_limits,
+)
 from proofmark.site.firmware import SSH
 from proofmark.site.groups import ALIASES, PartitionGroup, read_groups, unread_group_vars
-from proofmark.site.partition import PREDICTED, Limit, Partition
+from proofmark.site.partition import PREDICTED, Partition
 from proofmark.site.partition_facts import (
     fact_mistake,
     open_question,
@@ -68,24 +76,25 @@ class Site(StrictModel):
     contract: Contract | None = None
     replaced: dict[str, tuple[str, str]] = Field(default={}, exclude_if=lambda given: not given)
 
-    @property
-    def limits(self) -> list[tuple[Path, str, Limit]]:
-        """The limits of the partition and the items of the contract for it.
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, given: Any) -> Any:
+        return with_sealed_limits(given)
 
-        Each has its file and its place in the file.
-        """
+    @property
+    def items(self) -> dict[str, ContractItem]:
+        """The items of the contract for the partition, by their place in its file."""
         items = self.contract.items if self.contract else []
-        return [
-            *(
-                (self.facts, f"partition.limits.{place}", limit)
-                for place, limit in enumerate(self.partition.limits)
-            ),
-            *(
-                (self.inventory / CONTRACT, f"items.{place}", item)
-                for place, item in enumerate(items)
-                if item.system in (None, self.partition_name)
-            ),
-        ]
+        return {
+            f"items.{place}": item
+            for place, item in enumerate(items)
+            if item.system in (None, self.partition_name)
+        }
+
+    @property
+    def contract_file(self) -> Path:
+        """The file of the contract, which need not exist."""
+        return self.inventory / CONTRACT
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -277,6 +286,7 @@ def read_sites(
 
     groups = source.groups if source.groups is not None else read_groups(source.source, limit)
     mistakes += _alike(folder, groups)
+    mistakes += _of_no_partition(folder / CONTRACT, contract, groups)
     for name, group in groups.items():
         file = folder / "group_vars" / name
         names = [(name, host) for host in group.all_hosts]
@@ -313,6 +323,20 @@ def read_sites(
         elif broken is not None:
             broken.append(site_of(name, group, partition))
     return sites, mistakes
+
+
+def _of_no_partition(
+    file: Path, contract: Contract | None, groups: Mapping[str, PartitionGroup]
+) -> Iterator[InputError]:
+    """Yield the items of the contract whose ``system`` is no partition: they judge nothing."""
+    known = dict.fromkeys(name for group in groups.values() for name in group.siblings)
+    for place, item in enumerate(contract.items if contract and known else ()):
+        if item.system is not None and item.system not in known:
+            parts = ["items", place, "system"]
+            found = f"{item.system!r}{nearest(item.system, known)}"
+            where, _ = placed([file], parts)
+            key = ".".join(map(str, parts))
+            yield InputError(where or f"{file}", key, found, f"a partition: {', '.join(known)}")
 
 
 def _alike(folder: Path, groups: Mapping[str, PartitionGroup]) -> Iterator[InputError]:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 from archspec.cpu import TARGETS
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Variable
 from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
@@ -53,13 +52,6 @@ class Preinstalled(StrictModel):
     environment: dict[Variable, str] = {}
 
 
-class Limit(Reference):
-    """A contractual limit for one case, set in the inventory: a `Reference` with the case id."""
-
-    case: Slug
-    kind: Literal["contract"] = "contract"
-
-
 class Partition(StrictModel):
     """The facts of one partition: the variable ``partition`` of its group.
 
@@ -80,7 +72,6 @@ class Partition(StrictModel):
             an outlier.
         firmware: how modes are set. Without it no mode but the current one is entered.
         host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated.
-        limits: contractual limits of the site.
         rated: the hardware that the vendor states, for the limits that are derived from it.
         expected: ``off``, or ``tolerance``: the part by which a figure may be below the value that
             its hardware reaches elsewhere.
@@ -109,7 +100,6 @@ class Partition(StrictModel):
     queue: Queue = Queue()
     launch: LaunchSettings = LaunchSettings()
     host_cpus: HostCpuMap | None = None
-    limits: list[Limit] = []
     rated: Rated = Rated()
     expected: JudgeExpected = JUDGE_EXPECTED
     parts: DeclaredParts = DeclaredParts()

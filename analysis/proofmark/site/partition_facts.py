@@ -62,6 +62,10 @@ def variable_files(folder: Path) -> list[Path]:
     return [folder.with_suffix(".yml"), *sorted(folder.glob("*.yml"))]
 
 
+FORMER = {"limits": "partition.limits was replaced by items of contract.yml (docs/verdict.md)"}
+"""Former keys of a partition, each with what replaced it."""
+
+
 def fact_mistake(facts: Path, item: ErrorDetails, variable: str = PARTITION) -> InputError:
     """Return an error of pydantic with the file and the line of the wrong key of `variable`."""
     key = ".".join([variable, *map(str, item["loc"])])
@@ -70,6 +74,9 @@ def fact_mistake(facts: Path, item: ErrorDetails, variable: str = PARTITION) -> 
         key = f"{existing}.{item['loc'][-1]}" if item["type"] == "missing" else existing
     file = file or f"{facts}"
     if item["type"] == "extra_forbidden":
+        if variable == PARTITION and len(item["loc"]) == 1 and item["loc"][0] in FORMER:
+            name = f"{item['loc'][0]}"
+            return InputError(str(file), key, "a former key", FORMER[name])
         words = accepted_keys(Partition if variable == PARTITION else Tuned, item["loc"])
         found = unknown_key(str(item["loc"][-1]), words)
         return InputError(str(file), key, found, f"one of {', '.join(words)}")

@@ -46,12 +46,12 @@ def twin_site(site: Site, scratch: Path, known: Interconnect, selector: str = ""
             "file_systems": [],
             "firmware": None,
             "modes": {current: partition.modes[current]},
-            "limits": [],
             "run_user": None,
             "host_cpus": None,
         }
     )
-    return site.model_copy(update={"partition": simulated, "connection": "local"})
+    changes = {"partition": simulated, "connection": "local", "contract": None}
+    return site.model_copy(update=changes)
 
 
 def with_jobs(site: Site, count: int) -> Site:

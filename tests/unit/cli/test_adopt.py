@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.fixtures.kit import write_contract
 from tests.folders import BENCHMARKS, DATA, ROOT
 
 from proofmark.cli.adopt import COMMANDS
@@ -109,9 +110,8 @@ def test_a_declared_site_gives_hosts_and_limits(
 ) -> None:
     site = tmp_path / "inventory" / "example-xeon"
     shutil.copytree(ROOT / "inventory" / "example-xeon", site)
-    facts = site / "group_vars" / "xeon" / "partition.yml"
-    limit = "{case: stream, metric: triad, value: 1, unit: MB/s, at_least: 1, source: contract}"
-    facts.write_text(facts.read_text().replace("limits: []", f"limits: [{limit}]"))
+    limit = {"case": "stream", "metric": "triad", "value": 1, "unit": "MB/s", "at_least": 1}
+    write_contract(site, [limit])
     for number in (1, 2):
         (vendor / f"n{number}").rename(vendor / f"xeon00{number}")
     words = ("--case", "stream=*.log", "--node", "(xeon[0-9]+)/", "-i", str(site), "-l", "xeon")
@@ -169,14 +169,13 @@ def test_the_summary_shows_each_limit_with_its_own_outcome(
     shutil.copy(SAMPLES / "stream-5.10_N2000000_serial.txt", vendor / "n2" / "stream.log")
     site = tmp_path / "inventory" / "vendor"
     shutil.copytree(ROOT / "inventory" / "example-xeon", site)
-    facts = site / "group_vars" / "xeon" / "partition.yml"
-    base = "case: stream, value: 1, unit: MB/s, at_least: 1"
-    limits = [
-        f"{{{base}, metric: triad, where: {{placement: close}}, source: first}}",
-        f"{{{base}, metric: copy, source: second}}",
-        f"{{{base}, metric: triad, where: {{threads: 2}}, source: third}}",
+    base = {"case": "stream", "value": 1, "unit": "MB/s", "at_least": 1}
+    items = [
+        {**base, "text": "first", "metric": "triad", "where": {"placement": "close"}},
+        {**base, "text": "second", "metric": "copy"},
+        {**base, "text": "third", "metric": "triad", "where": {"threads": 2}},
     ]
-    facts.write_text(facts.read_text().replace("limits: []", f"limits: [{', '.join(limits)}]"))
+    write_contract(site, items)
     for number in (1, 2):
         (vendor / f"n{number}").rename(vendor / f"xeon00{number}")
     words = ("--case", "stream=*.log", "--node", "(xeon[0-9]+)/", "-i", str(site), "-l", "xeon")
@@ -187,7 +186,7 @@ def test_the_summary_shows_each_limit_with_its_own_outcome(
     rows = text[text.index("Limits of the contract") :].partition("</table>")[0]
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows.split("<tr")[2:]]
     assert [(row[0], row[3], row[4]) for row in cells] == [
-        ("stream triad, placement close", "none", "UNJUDGED"),
-        ("stream triad, threads 2", "1 PASS", "UNJUDGED"),
-        ("stream copy", "2 PASS", "PASS"),
+        ("1 first", "none", "UNJUDGED"),
+        ("3 third", "1 PASS", "UNJUDGED"),
+        ("2 second", "2 PASS", "PASS"),
     ]

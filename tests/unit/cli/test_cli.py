@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
+from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of, write_contract
 from tests.folders import ROOT
 from tests.processes import running
 
@@ -292,13 +292,13 @@ class TestPlan:
     ) -> None:
         needs = {"case": "fake", "metrics": ["rate"]}
         kit.suites(quick={"title": "Quick", "required_metrics": [needs]})
-        line = "required: fake rate: no reference applies; the key partition.limits enables"
+        line = "required: fake rate: no reference applies; an item of contract.yml enables"
         code, printed, _ = called(capsys, "plan", *self.SITE)
         assert (code, f"unjudged: {line}" in printed) == (0, True)
         assert "a run is refused: without -e accept_unjudged=true" in printed
         code, printed, _ = called(capsys, "plan", *self.SITE, "--json")
         (found,) = json.loads(printed)["unjudged"]
-        assert (found["reason_code"], found["key"]) == ("no-reference", "partition.limits")
+        assert (found["reason_code"], found["key"]) == ("no-reference", "contract.yml.items")
         code, _, said = called(capsys, "plan", *self.SITE, "--create")
         assert (code, f"cannot be judged: {line}" in said) == (3, True)
         assert not (kit.folder / "runs").exists()
@@ -310,11 +310,9 @@ class TestPlan:
         kit.suites(quick={"title": "small"}, large={"title": "large"})
         kit.case(suites={"quick": {}, "large": {"sweep": {"size": [1024]}}})
         inventory = kit.folder / "inventory/local"  # Ansible caches relative paths
-        path = inventory / "group_vars/local/partition.yml"
-        facts = yaml.safe_load(path.read_text(encoding="utf-8"))
         limit = {"case": "fake", "metric": "rate", "source": "tender", "value": 50}
-        limits = [{**limit, "unit": "MB/s", "at_least": 1, "where": {"size": 1024}}]
-        path.write_text(yaml.safe_dump({"partition": {**facts["partition"], "limits": limits}}))
+        limit |= {"unit": "MB/s", "at_least": 1, "where": {"size": 1024}}
+        write_contract(inventory, [limit])
         site = ("-i", inventory, "-l", "local")
         code, printed, said = called(capsys, "plan", *site, "--create")
         assert (code, said) == (0, "not in this suite: limit fake rate (size=1024), of large\n")

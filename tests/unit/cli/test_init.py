@@ -528,7 +528,7 @@ def test_questions_that_need_no_answer_are_printed_by_validate(
     assert code == 0
     asked = [line for line in printed.splitlines() if line.startswith("question: ")]
     keys = [re.sub(r"^question: \S+: ([a-z_.]+).*", r"\1", line) for line in asked]
-    assert {"queue.account", "fabric.levels", "firmware.bmc", "limits"} <= set(keys)
+    assert {"queue.account", "fabric.levels", "firmware.bmc", "contract"} <= set(keys)
     written = "".join(path.read_text() for path in inventory.rglob("*.yml"))
     assert written.count("# QUESTION: ") == len(asked)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from tests.fixtures.kit import write_contract
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
@@ -39,10 +39,7 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(inventory: Path, changes: list[dict[str, Any]]) -> None:
-    path = inventory / "group_vars" / "skl" / "partition.yml"
-    facts = yaml.safe_load(path.read_text(encoding="utf-8"))
-    facts["partition"]["limits"] = [{**LIMIT, **change} for change in changes]
-    path.write_text(yaml.safe_dump(facts), encoding="utf-8")
+    write_contract(inventory, [{**LIMIT, **change} for change in changes])
 
 
 def called(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
@@ -58,18 +55,22 @@ def test_every_wrong_limit_is_a_mistake_with_its_line(
     code, printed, said = called(capsys, "validate", "-i", inventory, "-l", "skl")
     assert (code, printed) == (3, "")
     lines = said.splitlines()
-    found = ["'16', did you mean 16, a number?", "'ddrr', did you mean 'ddr'?", "'flatt'", "'sklx'"]
-    keys = ["2.where.nodes", "3.where.memory", "4.mode", "5.system"]
+    found = ["'sklx'", "'16', did you mean 16, a number?", "'ddrr', did you mean 'ddr'?", "'flatt'"]
+    keys = ["5.system", "2.where.nodes", "3.where.memory", "4.mode"]
     assert len(lines) == len(keys)
-    file = inventory / "group_vars/skl/partition.yml"
+    file = inventory / "contract.yml"
     text = file.read_text(encoding="utf-8").splitlines()
     for line, key, value in zip(lines, keys, found, strict=True):
         place, _, rest = line.removeprefix(f"proofmark: {file}:").partition(": ")
-        assert rest.startswith(f"partition.limits.{key}: found {value}")
+        assert rest.startswith(f"items.{key}: found {value}")
         assert key.rpartition(".")[2] in text[int(place) - 1]
 
-    code, printed, said = called(capsys, "plan", "-i", inventory, "-l", "skl", "--suite", "node")
-    assert (code, printed, len(said.splitlines())) == (3, "", len(WRONG))
+    plan = ("plan", "-i", inventory, "-l", "skl", "--suite", "node")
+    code, printed, said = called(capsys, *plan)
+    assert (code, printed, len(said.splitlines())) == (3, "", 1)
+    write(inventory, [*RIGHT, *WRONG[:-1]])
+    code, printed, said = called(capsys, *plan)
+    assert (code, printed, len(said.splitlines())) == (3, "", len(WRONG) - 1)
 
 
 @pytest.mark.fault("limit-of-another-suite")

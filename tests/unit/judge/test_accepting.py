@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.finished import as_host
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import item, make_kit
 from tests.fixtures.messages import said
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import PROBES, ROOT
@@ -29,10 +29,11 @@ from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.records.columns import Record, Records
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.inventory import Site, read_sites
 from proofmark.site.machines import machines_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.partition import Limit, Partition
+from proofmark.site.partition import Partition
 from proofmark.site.rated import Rated, RatedDimms
 
 KERNELS = ("copy", "scale", "add", "triad")
@@ -154,7 +155,7 @@ def hpl(rate: float = 1700) -> list[Record]:
 def judged(
     records: Sequence[Record],
     facts: NodeFacts | None = None,
-    limits: Sequence[Limit] = (),
+    limits: Sequence[ContractItem] = (),
     suite: str = "node",
     rated: Rated | None = None,
     plan: Plan | None = None,
@@ -177,7 +178,7 @@ def measured(verdict: Verdict) -> Verdict:
 def evidence(
     records: Sequence[Record],
     facts: NodeFacts | None = None,
-    limits: Sequence[Limit] = (),
+    limits: Sequence[ContractItem] = (),
     suite: str = "node",
     rated: Rated | None = None,
     plan: Plan | None = None,
@@ -188,9 +189,9 @@ def evidence(
     return Evidence("r", planned, read, expecting(), limits, nodes, rated=rated or Rated())
 
 
-def limit(**changes: Any) -> Limit:
+def limit(**changes: Any) -> ContractItem:
     fields = {"case": "stream", "metric": "triad", "source": "contract", "at_least": 0.5}
-    return Limit(**{**fields, **changes})
+    return item(**{**fields, **changes})
 
 
 def words(verdict: Verdict) -> dict[str, int]:

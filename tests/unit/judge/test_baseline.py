@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.fixtures.fleet import fleet_run, write_inventory
+from tests.fixtures.kit import item
 from tests.fixtures.phi import NOBODY
 from tests.folders import let_all_enter
 
@@ -75,10 +76,8 @@ def run_of(
     **more: Any,
 ) -> Run:
     """Return a finished run with a verdict and a report."""
-    partition = {"limits": [LIMIT], **more.pop("partition", {})}
-    run = fleet_run(
-        folder / name, measured, run_id=name, baseline=baseline, partition=partition, **more
-    )
+    more = {"items": [item(**LIMIT)], **more}
+    run = fleet_run(folder / name, measured, run_id=name, baseline=baseline, **more)
     report_on(run)
     return run
 
@@ -305,7 +304,7 @@ class TestAccepting:
     def test_an_unjudged_run_needs_a_reason(
         self, site: Path, keys: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        run = run_of(site, "first", rates(1), partition={"limits": []})
+        run = run_of(site, "first", rates(1), items=[])
         assert accept(run, keys) == 3
         assert "--reason" in capsys.readouterr().err
         assert accept(run, keys, "--reason", "the first run of the machine") == 0

@@ -236,7 +236,7 @@ def test_unjudged_figures_need_limits_if_strict(strict: bool) -> None:
     worst, command = lines(verdict(figure("PASS"), figure("UNJUDGED")), strict=strict)
     assert worst == "no figure was judged; UNJUDGED figures: 1"
     assert command == (
-        "Add limits to the facts of the partition, then start a new run (-e fresh=true)"
+        "Add items to contract.yml, then start a new run (-e fresh=true)"
         if strict
         else "proofmark sign runs/r --key FILE"
     )

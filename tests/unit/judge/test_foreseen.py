@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import LIMIT, Kit, make_kit
+from tests.fixtures.kit import LIMIT, Kit, contract_of, item, make_kit
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import PROBES
 from tests.unjudged_page import DECLARED, PAGE, page, plans
 
 from proofmark.jobs.execute import execute
-from proofmark.judge.foreseen import LIMITS, Unjudged, refusals, unjudged_of
+from proofmark.judge.foreseen import ITEMS, Unjudged, refusals, unjudged_of
 from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.time_limit import LEAST_S, MARGIN, endless_steps, requested_s, within_limit
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
-from proofmark.site.partition import Limit
 from proofmark.site.rated import Rated
 
 PROBE = (PROBES / "live-kvm-zen3.txt").read_text(encoding="utf-8")
@@ -33,8 +33,8 @@ BY_RULE = {key: value for key, value in LIMIT.items() if key not in ("value", "u
 DIMMS = {"dimms": {"channels": 8, "mt_per_s": 3200}, "source": "a table"}
 
 
-def limit(**values: Any) -> Limit:
-    return Limit.model_validate({**LIMIT, "case": "fake", **values})
+def limit(**values: Any) -> ContractItem:
+    return item(**{**LIMIT, "case": "fake", **values})
 
 
 def foreseen(kit: Kit, site: Site) -> list[Unjudged]:
@@ -65,12 +65,12 @@ def test_what_is_foreseen_is_what_the_verdict_says_later(
     kit = make_kit(tmp_path)
     kit.case(references=references)
     kit.suites(quick={"title": "Quick", "sanity": sanity, "required_metrics": REQUIRED})
-    site = kit.site([Limit.model_validate({**each, "case": "fake"}) for each in limits])
+    site = kit.site([item(**{**each, "case": "fake"}) for each in limits])
     rated = {"rated": Rated.model_validate(facts)}
     site = site.model_copy(update={"partition": site.partition.model_copy(update=rated)})
     found = [each for each in foreseen(kit, site) if each.kind == "required"]
     assert [each.reason.code for each in found] == ([code] if code else [])
-    key = "partition.rated.dimms" if code == "fact-hidden" else LIMITS
+    key = "partition.rated.dimms" if code == "fact-hidden" else ITEMS
     assert all(each.key == key for each in found)
     run = kit.run(site=site)
     execute(run, "none", lambda line: None)
@@ -104,9 +104,10 @@ def test_a_limit_without_its_reference_and_a_virtual_node(tmp_path: Path) -> Non
     both = {"quick": {}, "large": {"sweep": {"size": [1, 7]}}}
     kit.case(sweep={"size": [1, 2]}, suites=both)
     (found,) = foreseen(kit, kit.site([elsewhere]))
-    assert (found.kind, found.reason.code, found.key) == ("limit", "not-measured", LIMITS)
-    assert len(refusals([found])) == 1
+    assert (found.kind, found.reason.code, found.key) == ("limit", "not-measured", ITEMS)
     site = kit.site([elsewhere])
+    (mistake,) = refusals([found], site)
+    assert (mistake.file, mistake.key) == ("inventory/here/contract.yml", "items")
     emulated = site.partition.model_copy(update={"origin": "emulated"})
     assert foreseen(kit, site.model_copy(update={"partition": emulated})) == []
 
@@ -119,8 +120,10 @@ def test_a_limit_that_can_never_be_computed_is_known_before_the_run(rule: str) -
         case="hpl", metric="rmax", value=None, unit=None, rule=rule, where={"placement": "fitted"}
     )
     for rated in ({}, {"avx_hz": 2.0e9}):
-        changes = {"limits": [of_contract], "rated": site.partition.rated.model_copy(update=rated)}
-        known = site.model_copy(update={"partition": site.partition.model_copy(update=changes)})
+        changes = {"rated": site.partition.rated.model_copy(update=rated)}
+        partition = site.partition.model_copy(update=changes)
+        contract = contract_of([of_contract])
+        known = site.model_copy(update={"partition": partition, "contract": contract})
         machines, _ = machines_of(known)
         plan = make_plan(shipped_benchmarks(), "node", known, machines, digest=False)
         found = unjudged_of(plan, shipped_benchmarks(), known, machines)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, item, make_kit
 from tests.unit.judge.test_verdict import record, reference
 
 from proofmark.cases.reference import Reference
@@ -22,7 +22,6 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records
 from proofmark.site.judge_expected import JudgeExpected
-from proofmark.site.partition import Limit
 
 KINDS = ("contract", "expected", "baseline", "floor", "peers")
 ONLY = "no contract, no expected value"
@@ -106,7 +105,7 @@ def known(kit: Kit) -> tuple[Plan, Benchmarks]:
     return kit.plan(), kit.benchmarks()
 
 
-LIMIT = Limit(case="fake", metric="rate", source="contract", value=100, unit="MB/s", at_least=0.9)
+LIMIT = item(case="fake", metric="rate", source="contract", value=100, unit="MB/s", at_least=0.9)
 
 
 def of_kind(kind: str, **changes: Any) -> Reference:

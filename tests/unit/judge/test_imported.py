@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.kit import contract_of, item
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS
 
@@ -28,7 +29,6 @@ from proofmark.site.ceilings import UNIVERSAL
 from proofmark.site.declared_ceilings import declared_ceilings
 from proofmark.site.declared_parts import DeclaredParts
 from proofmark.site.hardware import Hardware
-from proofmark.site.partition import Limit
 from proofmark.site.rated import Rated
 
 SAMPLES = BENCHMARKS / "samples"
@@ -64,13 +64,18 @@ def judged(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes((SAMPLES / OUTPUTS[case]).read_bytes())
     site = site_of_hosts(hosts)
-    own = [Limit.model_validate(limit) for limit in limits]
-    declared: dict[str, Any] = {"limits": own, **facts_of_site}
+    own = [item(**limit) for limit in limits]
+    declared: dict[str, Any] = {**facts_of_site}
     if network:
         facts = {"fabric": {"network": {"kind": "infiniband"}}}
         partition = {**site.partition.model_dump(mode="json"), **facts}
         declared["fabric"] = type(site.partition).model_validate(partition).fabric
-    site = site.model_copy(update={"partition": site.partition.model_copy(update=declared)})
+    site = site.model_copy(
+        update={
+            "partition": site.partition.model_copy(update=declared),
+            "contract": contract_of(own),
+        }
+    )
     cases = {name: benchmarks.cases[name] for name in of_cases}
     patterns = {name: [f"*/{name}"] for name in of_cases}
     rule = PathRule("(n[0-9]+)", cases)

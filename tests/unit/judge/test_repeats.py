@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.fixtures.finished import judged, seal, write_execution
 from tests.fixtures.fleet import fleet_run
-from tests.fixtures.kit import execution, make_kit, steps_of
+from tests.fixtures.kit import execution, item, make_kit, steps_of
 
 from proofmark.cli.main import main
 from proofmark.common.message import NOTHING
@@ -23,7 +23,6 @@ from proofmark.report.run_data import gather
 from proofmark.report.sections import issues
 from proofmark.runs.decisions import add_decisions
 from proofmark.runs.run import Run
-from proofmark.site.partition import Limit
 
 LIMIT = {
     "case": "fake",
@@ -45,8 +44,7 @@ HEALTHY = {f"n{number}": [100.0 + number / 10] * 9 for number in range(1, 6)}
 
 def run_of(folder: Path, rates: Mapping[str, float | Sequence[float]], **partition: Any) -> Run:
     """Return a run that measured `rates`; each value of a node is an execution of one step."""
-    partition = {"limits": [LIMIT], **partition}
-    return fleet_run(folder, rates, partition=partition, case=STEADY)
+    return fleet_run(folder, rates, partition=partition, items=[item(**LIMIT)], case=STEADY)
 
 
 def disturb(run: Run, node: str, numbers: Sequence[int]) -> None:
@@ -116,7 +114,7 @@ def test_control_executions_of_repeats_auto_are_planned(
     """They are of a step on each of two nodes; a further execution is an added one."""
     values = [80.0, *[100.0] * 4]
     rates = {"n1": values, "n2": [100.0] * 5}
-    run = fleet_run(tmp_path, rates, partition={"limits": [LIMIT]}, case=STEADY, more=more)
+    run = fleet_run(tmp_path, rates, items=[item(**LIMIT)], case=STEADY, more=more)
     verdict = judge_run(run)
     found = [(each.planned, each.added, each.refused) for each in verdict.added]
     assert found == ([(5 - added, added, NOTHING)] * 2 if added else [])
@@ -155,7 +153,7 @@ def test_three_planned_repeats_and_four_added_ones(tmp_path: Path) -> None:
     """The repeats of a plan are steps; the added executions are of its first step."""
     kit = make_kit(tmp_path)
     kit.case(sweep={"size": 1}, suites={"quick": {"repeats": 3}})
-    run = kit.run(site=kit.site([Limit.model_validate(LIMIT)]))
+    run = kit.run(site=kit.site([item(**LIMIT)]))
     host = os.uname().nodename
     for step, values in zip(steps_of(run), ([10, 100, 100, 100, 100], [10], [10]), strict=True):
         for number, value in enumerate(values, start=1):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import item, make_kit
 from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import invalid, record, reference
 
@@ -20,7 +20,7 @@ from proofmark.judge.required import NodeClass
 from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records
-from proofmark.site.partition import Limit
+from proofmark.site.contract_document import ContractItem
 
 REQUIRED = "fake rate on unknown hardware"
 """The name of the requirement: case, metric, class of nodes. No node has reported its hardware."""
@@ -42,7 +42,7 @@ def verdict(
     kit: tuple[Plan, Benchmarks],
     records: Sequence[Record],
     references: Sequence[Reference] = (KEPT,),
-    limits: Sequence[Limit] = (),
+    limits: Sequence[ContractItem] = (),
     **required: Any,
 ) -> Verdict:
     """Return the verdict of a suite that requires the rate of size 1, with changes."""
@@ -134,9 +134,9 @@ class TestLimits:
     """A limit of the contract needs a planned step that can have a figure for it."""
 
     @staticmethod
-    def limit(**changes: Any) -> Limit:
+    def limit(**changes: Any) -> ContractItem:
         fields = {"case": "fake", "metric": "rate", "source": "c", "value": 1, "at_least": 1}
-        return Limit(**{**fields, **changes})
+        return item(**{**fields, **changes})
 
     @pytest.mark.parametrize(
         "changes",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import item
 from tests.folders import PROBES
 
 from proofmark.judge.baseline.changes import accepted_parts, capacity_of
@@ -67,7 +68,8 @@ def judged(
         {host: [1000 * rate, 1001 * rate] for host in hosts},
         # One module of this probe runs at 2400 MT/s.
         changes={host: {SLOWEST: FULL, **changes.get(host, {})} for host in hosts},
-        partition={"parts": dict(parts or {}), "rated": dict(rated or {}), "limits": [limit]},
+        partition={"parts": dict(parts or {}), "rated": dict(rated or {})},
+        items=[item(**limit)],
     )
     return run, judge_and_write(run)
 

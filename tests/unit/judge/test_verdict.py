@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import make_kit, results_of
+from tests.fixtures.kit import item, make_kit, results_of
 from tests.fixtures.messages import said
 
 from proofmark.cases.reference import Reference
@@ -28,7 +28,7 @@ from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.records.read import Record
-from proofmark.site.partition import Limit
+from proofmark.site.contract_document import ContractItem
 
 OUTCOMES = ("FAIL", "PASS", "UNJUDGED")
 
@@ -86,7 +86,7 @@ def judged(
     known: tuple[Plan, Benchmarks],
     records: Sequence[Record],
     references: Sequence[Reference] = (),
-    limits: Sequence[Limit] = (),
+    limits: Sequence[ContractItem] = (),
 ) -> Verdict:
     plan, benchmarks = known
     case = benchmarks.cases["fake"].model_copy(update={"references": list(references)})
@@ -156,7 +156,7 @@ class TestReferences:
     def test_a_contract_limit_is_a_reference_of_its_case(
         self, known: tuple[Plan, Benchmarks]
     ) -> None:
-        limit = Limit(case="fake", metric="rate", source="contract", value=200, at_least=1)
+        limit = item(case="fake", metric="rate", source="contract", value=200, at_least=1)
         (result,) = judged(known, [record()], [reference()], [limit]).results
         assert (result.verdict, len(result.references)) == ("FAIL", 2)
         elsewhere = limit.model_copy(update={"case": "other"})

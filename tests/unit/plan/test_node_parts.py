@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.fixtures.kit import item
 from tests.sites import benchmarks, machines, sites
 from tests.unit.site.test_run_variables import package
 
@@ -17,7 +18,6 @@ from proofmark.records.columns import Record
 from proofmark.site.declared_parts import DeclaredParts
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.machine import Machine
-from proofmark.site.partition import Limit
 from proofmark.site.rails import variables_of_rail
 from proofmark.software.software import Software
 
@@ -145,7 +145,7 @@ def test_a_rail_that_the_mpi_cannot_be_told_is_not_measured_and_said_so() -> Non
 
 
 def test_a_limit_of_a_node_is_not_for_a_part_of_it() -> None:
-    limit = Limit(case="stream", metric="triad", source="s", value=400, at_least=1)
+    limit = item(case="stream", metric="triad", source="s", value=400, at_least=1)
     record = Record(
         *("r", "s", 1, "epyc", "epyc", "n", "measured", "stream", "STREAM", "triad", 1.0, "MB/s"),
         *(1, "current", "close", {"domain": "numa-3"}, "h", True, ""),  # type: ignore[arg-type]

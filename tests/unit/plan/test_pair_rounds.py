@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.fixtures.kit import Kit, examples, make_kit
+from tests.fixtures.kit import Kit, contract_of, examples, item, make_kit
 from tests.unit.judge.test_accepting import plan_of as plan_of_skl
 
 from proofmark.cases.suite_use import SuiteUse
@@ -178,8 +178,6 @@ def test_a_plan_of_an_earlier_version_has_pairs_of_neighbours(kit: Kit) -> None:
 
 def test_a_reference_without_the_parameter_judges_no_pairs_that_share_links(kit: Kit) -> None:
     """The control: the same limit selects the pairs that measured alone."""
-    from proofmark.site.partition import Limit
-
     limit = {"case": "fake", "metric": "rate", "value": 1, "unit": "MB/s"}
     limit |= {"at_least": 1, "source": "contract"}
     for alone, where, refused in (
@@ -188,9 +186,8 @@ def test_a_reference_without_the_parameter_judges_no_pairs_that_share_links(kit:
         (True, {}, False),
     ):
         site = site_of(kit, names(8), LEAF)
-        limits = [Limit.model_validate({**limit, "where": where})]
-        partition = site.partition.model_copy(update={"limits": limits})
-        limited = site.model_copy(update={"partition": partition})
+        contract = contract_of([item(**limit, where=where)])
+        limited = site.model_copy(update={"contract": contract})
         if refused:
             with pytest.raises(BadInput, match="measured 'together'"):
                 plan_of(kit, limited, alone=alone)

@@ -11,12 +11,11 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import FAKE, Kit, make_kit
+from tests.fixtures.kit import FAKE, Kit, item, make_kit
 
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Plan, Step
-from proofmark.site.partition import Limit
 
 LIMIT: dict[str, Any] = {
     **{"case": "fake", "metric": "rate", "source": "s"},
@@ -216,20 +215,20 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("wrong", "expected"),
         [
-            ({"case": "fke"}, "partition.limits.0.case: found unknown case 'fke', did you mean"),
-            ({"metric": "rat"}, "partition.limits.0.metric: found unknown metric 'rat', did you"),
-            ({"where": {"x": 1}}, "partition.limits.0.where: found unknown parameter 'x'"),
+            ({"case": "fke"}, "items.0.case: found unknown case 'fke', did you mean"),
+            ({"metric": "rat"}, "items.0.metric: found unknown metric 'rat', did you"),
+            ({"where": {"x": 1}}, "items.0.where: found unknown parameter 'x'"),
             (
                 {"unit": None},
-                "partition.limits.0.unit: found no unit of the value; accepted: a unit",
+                "items.0.unit: found no unit of the value; accepted: a unit",
             ),
             (
                 {"unit": "us"},
-                "partition.limits.0.unit: found us; accepted: a unit that converts to",
+                "items.0.unit: found us; accepted: a unit that converts to",
             ),
             (
                 {"at_least": None, "at_most": 1},
-                "partition.limits.0: found only at_most, and higher values of rate are better; "
+                "items.0: found only at_most, and higher values of rate are better; "
                 "accepted: at_least",
             ),
         ],
@@ -237,10 +236,10 @@ class TestRefusals:
     def test_a_contract_limit_that_applies_to_no_result(
         self, kit: Kit, wrong: dict[str, Any], expected: str
     ) -> None:
-        kit.plan(site=kit.site([Limit(**LIMIT)]))
+        kit.plan(site=kit.site([item(**LIMIT)]))
         with pytest.raises(BadInput) as error:
-            kit.plan(site=kit.site([Limit(**{**LIMIT, **wrong})]))
-        assert str(error.value).startswith(f"inventory/here/group_vars/local: {expected}")
+            kit.plan(site=kit.site([item(**{**LIMIT, **wrong})]))
+        assert str(error.value).startswith(f"inventory/here/contract.yml: {expected}")
 
 
 class TestDigest:
@@ -288,7 +287,7 @@ class TestDigest:
         assert kit.plan().digest != digest
 
     def test_it_depends_on_the_facts_of_the_partition(self, kit: Kit) -> None:
-        limited = kit.site([Limit(**LIMIT)])
+        limited = kit.site([item(**LIMIT)])
         assert kit.plan(site=limited).digest != kit.plan().digest
 
     def test_a_plan_survives_its_file(self, kit: Kit) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import FAKE, SYMBOLS, Kit, make_kit, topology
+from tests.fixtures.kit import FAKE, SYMBOLS, Kit, contract_of, item, make_kit, topology
 from tests.fixtures.report_run import made_run
 
 from proofmark.cases.reference import Reference
@@ -24,9 +24,9 @@ from proofmark.plan.selection import selecting_suites, selection
 from proofmark.plan.traits import Trait
 from proofmark.records.columns import Record, Records
 from proofmark.runs.run import Run, benchmarks_of
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import Mode
 from proofmark.site.machine import Machine
-from proofmark.site.partition import Limit
 
 LIMIT: dict[str, Any] = {
     "case": "fake",
@@ -37,7 +37,7 @@ LIMIT: dict[str, Any] = {
     "at_least": 1,
 }
 MACHINE = Machine(SYMBOLS, topology())
-KEY = "partition.limits.0"
+KEY = "items.0"
 
 
 @pytest.fixture
@@ -56,14 +56,14 @@ def kit(tmp_path: Path) -> Kit:
     return kit
 
 
-def limits(*changes: dict[str, Any]) -> list[Limit]:
-    return [Limit.model_validate({**LIMIT, **change}) for change in changes]
+def limits(*changes: dict[str, Any]) -> list[ContractItem]:
+    return [item(**{**LIMIT, **change}) for change in changes]
 
 
 def refusal(kit: Kit, change: dict[str, Any]) -> str:
     with pytest.raises(BadInput) as error:
         kit.plan(site=kit.site(limits(change)))
-    return str(error.value).replace("inventory/here/group_vars/local: partition.limits.0", "limit")
+    return str(error.value).replace("inventory/here/contract.yml: items.0", "limit")
 
 
 ACCEPTED: list[dict[str, Any]] = [
@@ -177,8 +177,8 @@ def test_a_reference_is_measured_in_the_same_mode(kit: Kit, mode: str, measured:
     mistakes = idle_limits(kit.benchmarks(), site, MACHINE)
     assert [mistake.key for mistake in mistakes] == ([] if measured else [f"{KEY}.against"])
     other = [each.model_copy(update={"mode": mode}) for each in limits({})]
-    facts = site.partition.model_copy(update={"limits": other})
-    mistakes = idle_limits(kit.benchmarks(), site.model_copy(update={"partition": facts}), MACHINE)
+    changed = site.model_copy(update={"contract": contract_of(other)})
+    mistakes = idle_limits(kit.benchmarks(), changed, MACHINE)
     assert [mistake.key for mistake in mistakes] == ([] if measured else [f"{KEY}.mode"])
 
 
@@ -242,19 +242,19 @@ class TestOtherSuites:
         (line,) = without_figures(plan, kit.benchmarks(), site, MACHINE)
         assert line == "not evaluated in this suite: limit fake rate: no step measures other rate"
         lines = by_suite(
-            site.partition.limits, [plan, kit.plan("large", site=site)], kit.benchmarks()
+            site.items.values(), [plan, kit.plan("large", site=site)], kit.benchmarks()
         )
         assert lines == ["fake rate: in large; not in this suite: quick"]
 
     def test_the_suites_of_each_limit(self, kit: Kit) -> None:
         site = kit.site(limits({"where": {"size": 2048}}, {"mode": "current"}))
         plans = [kit.plan(suite, site=site) for suite in ("quick", "large")]
-        assert by_suite(site.partition.limits, plans, kit.benchmarks()) == [
+        assert by_suite(site.items.values(), plans, kit.benchmarks()) == [
             "fake rate (size=2048): in large; not in this suite: quick",
             "fake rate (mode current): in quick, large; not in this suite: –",
         ]
         suites = all_suites(kit.benchmarks(), {"fake"}, site, MACHINE)
-        (first, _) = site.partition.limits
+        (first, _) = site.items.values()
         assert selecting_suites(first, "fake", suites, kit.benchmarks()) == ["large"]
 
 

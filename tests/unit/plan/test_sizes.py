@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.fixtures.kit import contract_of, item
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.storage_facts import storage_rates
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.machines import machines_of
-from proofmark.site.partition import Limit
 
 BOUND_S = 300
 NODES = {
@@ -28,7 +29,7 @@ def plan(
     cores: int,
     origin: str = "spack",
     suite: str = "quick",
-    limits: Sequence[Limit] = (),
+    limits: Sequence[ContractItem] = (),
     **scratch: Any,
 ) -> Plan:
     """Return the plan of a suite on one node of the example with `cores` cores."""
@@ -39,14 +40,15 @@ def plan(
     mode = partition.modes[partition.current_mode].model_copy(update={"topology": None})
     partition = partition.model_copy(
         update={
-            "limits": list(limits),
             "hardware": hardware,
             "provision_from": origin,
             "modes": {partition.current_mode: mode},
             "scratch": partition.scratch.model_copy(update=scratch),
         }
     )
-    site = site.model_copy(update={"partition": partition, "hosts": site.hosts[:1]})
+    site = site.model_copy(
+        update={"partition": partition, "hosts": site.hosts[:1], "contract": contract_of(limits)}
+    )
     return make_plan(shipped_benchmarks(), suite, site, machines_of(site)[0])
 
 
@@ -80,9 +82,9 @@ def test_small_arrays_and_short_solves_are_labelled() -> None:
     assert {each.parameters["solve"] for each in long} == {"steady"}
 
 
-def limit_of(**where: str) -> Limit:
+def limit_of(**where: str) -> ContractItem:
     """Return a contract limit for Triad of hpcc."""
-    return Limit(
+    return item(
         case="hpcc",
         metric="stream_star_triad",
         where=dict(where),

@@ -35,7 +35,6 @@ from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.judge_expected import JudgeExpected
 from proofmark.site.machines import machines_of
-from proofmark.site.partition import Limit
 
 TYPICAL = Reference(metric="rate", kind="expected", source="s", rule="typical_hpl")
 
@@ -57,7 +56,7 @@ def judged(
 ) -> Verdict:
     """Judge one figure of each node by one reference of the case, or by one limit."""
     plan, benchmarks = known
-    limits = [wanted] if isinstance(wanted, Limit) else []
+    limits = [wanted] if isinstance(wanted, ContractItem) else []
     case = benchmarks.cases["fake"].model_copy(update={"references": [] if limits else [wanted]})
     changed = benchmarks.model_copy(update={"cases": {"fake": case}})
     unit = "GFlop/s" if wanted.rule else "MB/s"

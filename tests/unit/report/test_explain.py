@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import examples
+from tests.fixtures.kit import examples, item
 from tests.fixtures.report_run import made_run
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 
@@ -34,7 +34,6 @@ from proofmark.report.explanation.rows import Explanation, Row
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machines import machines_of
-from proofmark.site.partition import Limit
 
 LIMIT = {
     "case": "hpcc",
@@ -51,7 +50,7 @@ KEYS = ("command", "where", "inputs", "needs", "outputs", "references", "conditi
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("explained")
-    run = made_run(folder, limits=[Limit.model_validate(LIMIT)])
+    run = made_run(folder, limits=[item(**LIMIT)])
     judge_and_write(run)
     return run
 

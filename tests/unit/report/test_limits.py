@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.kit import item
 from tests.fixtures.report_run import Outputs, made_run, reported
 
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.report.run_data import gather
 from proofmark.report.view import view
-from proofmark.site.partition import Limit
+from proofmark.site.contract_document import ContractItem
 
 PINGPONG: dict[str, Any] = {
     "case": "imb-pingpong",
@@ -24,8 +25,8 @@ PINGPONG: dict[str, Any] = {
 }
 
 
-def limit(**changes: Any) -> Limit:
-    return Limit.model_validate({**PINGPONG, **changes})
+def limit(**changes: Any) -> ContractItem:
+    return item(**{**PINGPONG, **changes})
 
 
 LIMITS = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fixtures.kit import item
 from tests.fixtures.report_run import made_run, reported
 
 from proofmark.cli.main import main
 from proofmark.judge.written import read_written
-from proofmark.site.partition import Limit
 
-LIMIT = Limit(
+LIMIT = item(
     case="imb-pingpong", metric="t_avg", where={"bytes": 3}, value=1, source="annex 2", at_most=1
 )
 NAMED = (

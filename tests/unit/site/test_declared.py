@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, make_kit, write_contract
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
@@ -309,9 +309,8 @@ def test_all_mistakes_are_reported_together_with_file_and_line(tmp_path: Path) -
     assert any("l3:one" in line for line in mistakes)
     # Keys that cannot be read do not hide mistakes in other keys.
     broken = valid.replace("off_root: true", "of_root: true").replace(": none", ": nome")
-    limit = "{metric: triad, value: 1, at_least: 0.9, source: annex, case: "
-    limits = f"limits: [{limit}streem}}, {limit}steam}}]"
-    broken = broken.replace("limits: []", limits)
+    limit = {"metric": "triad", "value": 1, "at_least": 0.9}
+    contract = write_contract(inventory, [{**limit, "case": "streem"}, {**limit, "case": "steam"}])
     file.write_text(broken + "  limitz: []\n  modes: {}\n", encoding="utf-8")
     lines = broken.splitlines()
     mistakes = check(inventory)
@@ -319,10 +318,14 @@ def test_all_mistakes_are_reported_together_with_file_and_line(tmp_path: Path) -
         f"{at('scheduler:')}: partition.scheduler: found 'nome'" in line for line in mistakes
     )
     for case in ("streem", "steam"):
-        assert any(f"{at('limits:')}: " in line and f"{case!r}" in line for line in mistakes)
+        number = contract.read_text().splitlines().index(f"  case: {case}") + 1
+        assert any(
+            f"{contract}:{number}: items." in line and f"{case!r}" in line for line in mistakes
+        )
     assert any(f"{at('of_root:')}: partition.scratch.of_root" in line for line in mistakes)
     assert any(f"{file}:{len(lines) + 1}: partition.limitz" in line for line in mistakes)
     assert any("partition.modes" in line for line in mistakes)
+    contract.unlink()
     file.write_text(valid, encoding="utf-8")
     assert check(inventory) == []
 

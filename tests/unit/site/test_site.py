@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
+from pydantic import ValidationError
+from tests.fixtures.kit import write_contract
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.site.choice import LINK, choose_site, chosen_site, refuse_sources
-from proofmark.site.inventory import Site, choose_inventory, load_site
+from proofmark.site.inventory import Site, choose_inventory, load_site, load_sites
 
 PARTITION: dict[str, Any] = {
     "hardware": "discovered",
@@ -234,7 +237,11 @@ class TestFacts:
             ({"scratch": {"path": "x"}}, "partition.scratch.path: found 'x'"),
             ({"hardware": "guessed"}, "partition.hardware"),
             ({"origin": "predicted"}, "partition.origin: found 'predicted'"),
-            ({"limits": [{"case": "hpl"}]}, "partition.limits.0.metric: found nothing"),
+            (
+                {"limits": []},
+                "partition.limits: found a former key; accepted: partition.limits was",
+            ),
+            ({"limits": [{"case": "hpl"}]}, "was replaced by items of contract.yml"),
         ],
     )
     def test_a_mistake_is_named_with_file_and_key(
@@ -298,10 +305,56 @@ class TestFacts:
         assert "n2.proofmark_aliases" in refusal(inventory)
 
     def test_a_site_is_unchanged_after_json(self, inventory: Path) -> None:
-        limits = [{"case": "hpl", "metric": "rmax", "source": "s", "value": 1.5, "at_least": 1}]
-        facts(inventory, "a", {**PARTITION, "limits": limits})
+        limit = {"case": "hpl", "metric": "rmax", "source": "s", "value": 1.5, "at_least": 1}
+        write_contract(inventory, [limit])
         site = load_site(inventory, "a")
+        assert site.items["items.0"].value == 1.5
         assert Site.model_validate_json(site.model_dump_json()) == site
+
+
+class TestContract:
+    LIMIT: ClassVar[dict[str, Any]] = {
+        **{"case": "hpl", "metric": "rmax", "source": "annex 2", "value": 1.5, "at_least": 1}
+    }
+
+    @pytest.mark.fault("limit-selects-nothing")
+    @pytest.mark.parametrize("limit", ["a", "b", "compute"])
+    def test_an_item_of_no_partition_is_refused(self, inventory: Path, limit: str) -> None:
+        """Under each limit: nothing would ever judge it."""
+        path = write_contract(inventory, [{**self.LIMIT, "system": "aa"}])
+        with pytest.raises(BadInput) as error:
+            load_sites(inventory, limit)
+        (mistake,) = error.value.mistakes
+        assert mistake.file.startswith(f"{path}:") and mistake.key == "items.0.system"
+        assert mistake.found == "'aa', did you mean 'a'?"
+        assert mistake.accepted == "a partition: a, b"
+
+    def test_an_item_is_for_its_partition_or_for_all(self, inventory: Path) -> None:
+        """The control."""
+        write_contract(inventory, [self.LIMIT, {**self.LIMIT, "system": "b"}])
+        assert [*load_site(inventory, "a").items] == ["items.0"]
+        assert [*load_site(inventory, "b").items] == ["items.0", "items.1"]
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_the_limits_of_a_sealed_run_are_read_as_items(self, inventory: Path, own: bool) -> None:
+        """An earlier version sealed them in the partition."""
+        if own:
+            write_contract(inventory, [self.LIMIT])
+        sealed = load_site(inventory, "a").model_dump(mode="json")
+        sealed["partition"]["limits"] = [{**self.LIMIT, "kind": "contract"}]
+        items = [*Site.model_validate_json(json.dumps(sealed)).items.values()]
+        assert [each.number for each in items] == ["1"] * own + ["partition.limits.0"]
+        read = items[-1].model_dump(exclude_defaults=True)
+        assert read == {**self.LIMIT, "number": "partition.limits.0", "text": "hpl rmax"}
+        sealed["partition"]["limits"] = []
+        assert Site.model_validate_json(json.dumps(sealed)) == load_site(inventory, "a")
+
+    @pytest.mark.parametrize("damage", ["x", 1, None, {}, ["x"], [{}]])
+    def test_damaged_limits_of_a_sealed_run_are_refused(self, inventory: Path, damage: Any) -> None:
+        sealed = load_site(inventory, "a").model_dump(mode="json")
+        sealed["partition"]["limits"] = damage
+        with pytest.raises(ValidationError):
+            Site.model_validate_json(json.dumps(sealed))
 
 
 def test_the_local_machine_is_a_site() -> None:
@@ -333,10 +386,10 @@ def test_ansible_reads_no_file_of_the_kit_beside_the_hosts(tmp_path: Path, folde
     assert (done.stdout, done.stderr) == ("fat\n", "")
 
 
-@pytest.mark.parametrize("second", ["a/limits.yml", "a.yaml", "all.yml", "compute/limits.yml"])
+@pytest.mark.parametrize("second", ["a/more.yml", "a.yaml", "all.yml", "compute/more.yml"])
 def test_facts_in_two_files_are_refused(inventory: Path, second: str) -> None:
     """Ansible drops the dictionary of one file without a word."""
-    write(inventory / "group_vars" / second, {"partition": {"limits": []}})
+    write(inventory / "group_vars" / second, {"partition": {"family_level": 0.01}})
     with pytest.raises(BadInput, match=r"partition: found defined in 2 files") as caught:
         load_site(inventory, "a")
     assert second in str(caught.value) and "a/partition.yml" in str(caught.value)

@@ -12,9 +12,9 @@ from proofmark.common.message import Message
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.bounds import Bounds
 from proofmark.records.columns import Record, Records
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.partition import Limit
 
 Scalar = str | int | float
 Nodes = Mapping[str, NodeFacts]
@@ -122,7 +122,7 @@ class OfCase:
 
 
 def ordered_references(
-    benchmarks: Benchmarks, limits: Sequence[Limit], *, expected: bool
+    benchmarks: Benchmarks, limits: Sequence[ContractItem], *, expected: bool
 ) -> list[OfCase]:
     """Return the references of all cases, then the limits of the contract.
 

@@ -17,7 +17,6 @@ from proofmark.common.text import percent
 from proofmark.plan.plan import Plan
 from proofmark.plan.stability_plan import jobs_a_day, sizes_of
 from proofmark.site.contract_document import ContractItem
-from proofmark.site.inventory import Site
 
 CONFIDENCE = 0.9
 """Of the two-sided interval of a mean time."""
@@ -88,11 +87,6 @@ def _number(value: float) -> str:
 
 def _percent(share: float) -> str:
     return "< 0.01" if share < 1e-4 else "> 99.99" if share > 1 - 1e-4 else f"{100 * share:.3g}"
-
-
-def items_of(site: Site) -> list[ContractItem]:
-    """Return the items of the contract for the partition of `site`."""
-    return [limit for _, _, limit in site.limits if isinstance(limit, ContractItem)]
 
 
 def risks_of(item: ContractItem, hours: float, jobs: int, good: float, bad: float) -> Risks | None:

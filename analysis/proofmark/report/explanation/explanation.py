@@ -76,7 +76,7 @@ def reference_rows(context: Context) -> list[Row]:
 
 
 def _applying(context: Context) -> Iterator[Reference]:
-    limits = [limit for _, _, limit in context.site.limits]
+    limits = [*context.site.items.values()]
     expected = context.site.partition.expected.wanted
     for each in ordered_references(context.benchmarks, limits, expected=expected):
         case, reference = each.case, each.reference

@@ -85,7 +85,7 @@ def _figures(row: LimitOutcome) -> str:
 
 
 def _notes(run_data: RunData, rows: Sequence[LimitOutcome]) -> Iterator[str]:
-    limits = run_data.site.limits
+    limits = run_data.site.items
     if not limits:
         yield _("The inventory states no limit of a contract for this partition.")
     elif not rows:

@@ -28,7 +28,7 @@ class Question:
 
     Attributes:
         text: the question, in one line.
-        answer: lines of YAML below ``partition`` that a person may use as the answer.
+        answer: lines of YAML that a person may use as the answer.
     """
 
     text: str

@@ -246,7 +246,17 @@ def _vendor_questions(report: NodeReport | None, facts: NodeFacts | None) -> Fou
     if facts is not None and report is not None:
         found |= _dimms(facts, report.node)
         found |= parts_question(facts, report.node)
-    found["limits"] = Question("limits: which figures does the contract state? docs/verdict.md")
+    found["contract"] = Question(
+        "contract: which figures does the contract state? They are items of contract.yml, beside "
+        "hosts.yml (docs/verdict.md), for example:",
+        (
+            "title: Acceptance of the compute partition",
+            "parties: {buyer: the buyer, supplier: the supplier}",
+            "items:",
+            '  - {number: "1", text: Triad of each node, case: stream, metric: triad, value: 320, '
+            "unit: GB/s, at_least: 1}",
+        ),
+    )
     return found
 
 
