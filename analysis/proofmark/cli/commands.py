@@ -31,17 +31,13 @@ Lines = Mapping[str, tuple[str, str]]
 GROUPS: Mapping[str, Lines] = {
     "plan and check": {
         "cases": ("cli.cases", "list the cases and suites"),
-        "validate": (
-            "cli.validate_command",
-            "check a site, and print the cost of each suite there",
+        "check": (
+            "cli.check",
+            "check a site, the cost of its suites, what will stay unjudged; with --nodes its nodes",
         ),
         "plan": (
             "cli.plan_command",
             "print what a run will start, and how long; write its scripts and inputs",
-        ),
-        "preflight": (
-            "cli.preflight_command",
-            "check the requirements of an acceptance; change nothing",
         ),
         "twin": (
             "twin.twin_command",
@@ -121,8 +117,10 @@ STAGES: Lines = {
 RENAMED = {
     "claims": "verdict --claims",
     "fabric": "init --fabric",
+    "preflight": "check --nodes",
     "preview": "plan",
     "read": "adopt --print",
+    "validate": "check",
 }
 """The commands of 0.1 that are options of others now, for one release."""
 OF_PERSONS = {name: line for lines in GROUPS.values() for name, line in lines.items()}

@@ -96,7 +96,7 @@ def _write(options: Namespace) -> int:
     named = of_person(folder, "FOLDER")
     print_line(f"questions: {questions}; {PrintedCommand('grep', '-rn', MARK, named)}")
     _choose(folder)
-    print_line(f"next: {PrintedCommand('proofmark', 'validate', '-i', named)}")
+    print_line(f"next: {PrintedCommand('proofmark', 'check', '-i', named)}")
     return 0
 
 

@@ -120,9 +120,9 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("words", "suggestion"),
         [
-            (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: cases"),
+            (["chek"], "found the command 'chek', did you mean 'check'?; accepted: cases"),
             (["-v", "complare"], "'complare', did you mean 'compare'?"),
-            (["zzz"], "found the command 'zzz'; accepted: cases, validate, plan, "),
+            (["zzz"], "found the command 'zzz'; accepted: cases, check, plan, "),
             (["read"], "found the command 'read'; accepted: proofmark adopt --print"),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),

@@ -39,7 +39,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         (f"plan {SITE} --runs RUNS --create --run-id acc1", 3),
         (f"plan {SITE} --runs NEW --create --expected RUN", 3),
     ],
-    "validate": [(f"validate {SITE}", None)],
+    "check": [(f"check {SITE}", None), (f"check {SITE} --nodes", None)],
     "status": [("status RUN", 0), ("status RUN --plan", 0), ("status RUNS --newest-of SITE", 0)],
     "explain": [("explain RUN 1", 0), ("explain 1", 0)],
     "twin": [(f"twin {SITE} --runs NEW --measured RUN", 3)],
@@ -74,7 +74,6 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         ("modes status RUN -i SITE", 0),
         ("modes restore RUN -i SITE --confirm-reboot", 0),
     ],
-    "preflight": [(f"preflight {SITE}", None)],
     "scratch": [
         ("scratch check RUN -i SITE", 0),
         ("scratch verify RUN -i SITE", 0),
