@@ -41,7 +41,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def baseline(options: Namespace) -> int:
-    """Run the verb of the command line."""
+    """Accept a signed run as the reference of later runs; print or remove accepted runs."""
     VERBS[options.verb](options)
     return 0
 

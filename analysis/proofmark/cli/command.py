@@ -57,14 +57,6 @@ def language_argument(parser: ArgumentParser) -> None:
     complete(language, LANGUAGES)
 
 
-def runs_argument(parser: ArgumentParser) -> None:
-    """Add one or more RUN to `parser`."""
-    runs = parser.add_argument(
-        "folders", metavar="RUN", nargs="+", type=Path, help="folders of runs"
-    )
-    complete(runs, Words.RUN)
-
-
 def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., object]]) -> None:
     """Add the verb of a command to `parser`: one of `verbs`, with its function's docstring."""
     meanings = {name: (function.__doc__ or "").rstrip(".") for name, function in verbs.items()}

@@ -40,7 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def contract(options: Namespace) -> int:
-    """Run the verb of the command line."""
+    """Check and print the contract of a site; waive an item of it for a run."""
     inventory = inventory_of(options)
     document = read_contract(inventory.folder)
     if document is None:

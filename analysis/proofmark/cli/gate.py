@@ -102,7 +102,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Run the verb of the command line; return its exit code.
+    """Return nodes to service by measurement; print which nodes are held or kept.
 
     Raises:
         BadInput: the scheduler does not answer, or refuses; with its command and what it printed.

@@ -63,7 +63,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def init(options: Namespace) -> int:
-    """Write an inventory from what is found, compare one, or print a fabric."""
+    """Write the inventory of a site from what its scheduler and nodes report, or compare one."""
     if options.fabric:
         return _print_fabric(options.fabric, [name for name in options.levels.split(",") if name])
     if options.site is None or options.from_node is None:

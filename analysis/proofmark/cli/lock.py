@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from proofmark.cli.command import Command
+from proofmark.cli.install import lock_arguments, ready, spack_arguments, system_of
 from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of
-from proofmark.cli.software_command import ready, spack_arguments, system_of
-from proofmark.cli.sources import lock_arguments
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder

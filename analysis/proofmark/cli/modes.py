@@ -72,7 +72,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Run the verb of the command line; return its exit code.
+    """Change the firmware mode of the nodes of a run, check it, and restore it.
 
     Raises:
         BadInput: the run, the mode, the firmware facts or the credentials cannot be used.

@@ -91,7 +91,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
 
 
 def plan(options: Namespace) -> int:
-    """Print the plan of each partition, or create the run of one."""
+    """Print what a run will start, and how long; write its scripts, or create the run."""
     benchmarks = kit_benchmarks()
     overrides = {
         "provision_from": options.provision_from,

@@ -51,7 +51,7 @@ def _report_arguments(parser: ArgumentParser) -> None:
 
 
 def report(options: Namespace) -> int:
-    """Write records, verdict and report of a run. The exit code is 0 for every verdict."""
+    """Write records, verdict and report of a run, or a summary; exit code 0 for every verdict."""
     with in_language(options.language):
         return _report(options)
 

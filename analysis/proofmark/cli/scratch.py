@@ -41,7 +41,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Run the verb of the command line; print the changed nodes as JSON.
+    """Mount, check, unmount and clean the scratch directory of a run; print changed nodes.
 
     Raises:
         BadInput: the scratch directory does not fit the needs of the run. It has every reason.

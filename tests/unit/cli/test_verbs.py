@@ -60,7 +60,8 @@ def called(words: str) -> tuple[str, str]:
         return "", words
     first, _, rest = words.partition(" ")
     second, _, further = rest.partition(" ")
-    return (f"{first} {second}", further) if first == "stage" else (first, rest)
+    both = f"{first} {second}"
+    return (both, further) if both in COMMANDS else (first, rest)
 
 
 def needed(name: str) -> Iterator[tuple[str, str]]:
