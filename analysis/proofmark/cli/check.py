@@ -12,7 +12,7 @@ from datetime import datetime
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, Use
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
@@ -179,4 +179,7 @@ def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> i
     return int(any(each.bad for each in findings))
 
 
-COMMANDS = {"check": Command(check, "check -i inventory/nurion", _arguments)}
+USES = (Use(("--credentials", "--window-ends"), beside=("--nodes",)),)
+"""The options that would be ignored beside others."""
+
+COMMANDS = {"check": Command(check, "check -i inventory/nurion", _arguments, uses=USES)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import zip_longest
@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command
-from proofmark.common.errors import nearest
+from proofmark.cli.command import Command, Use
+from proofmark.common.errors import BadInput, nearest
 from proofmark.common.progress_lines import say
 
 BAD_INPUT = 3
@@ -112,7 +112,7 @@ OF_VERBS = {name: line for lines in VERBS.values() for name, line in lines.items
 COMMANDS: Lines = {**OF_PERSONS, **OF_VERBS, **STAGES}
 """All commands."""
 
-Fill = Callable[[str, argparse.ArgumentParser], None]
+Fill = Callable[[str, "_CommandParser"], None]
 """Adds the arguments of a command, which its name names, to its parser."""
 
 
@@ -169,15 +169,28 @@ class _CommandParser(_Parser):
         super().__init__(**options)
         self._command, self._fill = command, arguments
         self.verbs: dict[str, _CommandParser] = {}
+        self.uses: Sequence[Use] = ()
+        self._given: set[str] = set()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if args and args[0] in self.verbs:
             return self.verbs[args[0]].parse_known_args(args[1:], namespace)
         self.load()
+        self._given.clear()
         options, rest = super().parse_known_args(args, namespace)
+        if mistakes := [each for use in self.uses for each in use.mistakes(self._given)]:
+            raise BadInput(*mistakes)
         if self._command:
             options = argparse.Namespace(called=Called(self._command, options))
         return options, rest
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Remember the arguments of the line, which a default cannot be told from."""
+        if action.option_strings:
+            self._given.update(action.option_strings)
+        elif arg_strings:
+            self._given |= {*arg_strings} if action.dest == "verb" else {f"{action.metavar}"}
+        return super()._get_values(action, arg_strings)
 
     def load(self) -> None:
         """Add the arguments of the command, once."""
@@ -193,12 +206,13 @@ def command_of(name: str) -> Command:
     return command
 
 
-def _arguments(name: str, parser: argparse.ArgumentParser) -> None:
+def _arguments(name: str, parser: _CommandParser) -> None:
     """Add the arguments of a command and its example to `parser`."""
     command = command_of(name)
     parser.description = fill(_about(command), WIDTH)
     for verb, (_, summary) in VERBS.get(name, {}).items():
         parser.description += f"\nproofmark {verb} -h: {summary}"
+    parser.uses = command.uses
     parser.epilog = f"example: proofmark {command.example}"
     command.arguments(parser)
 

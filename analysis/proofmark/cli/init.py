@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, Words, complete
+from proofmark.cli.command import Command, Use, Words, complete
 from proofmark.cli.output import print_line, print_text
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
@@ -153,11 +153,21 @@ def _declared_scheduler(sites: list[Site]) -> str:
     return name if name in listed_schedulers() else NONE
 
 
+USES = (
+    Use(("--levels",), beside=("--fabric",)),
+    Use(
+        ("SITE", "--from-node", "--scheduler", "--diff", "--become", "--bmc-port"),
+        without=("--fabric",),
+    ),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "init": Command(
         init,
         "init inventory/mysite --from-node node001 --scheduler slurm",
         arguments,
         traced=False,
+        uses=USES,
     )
 }

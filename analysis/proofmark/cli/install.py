@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, Rights, Words, complete, run_argument
+from proofmark.cli.command import Command, Rights, Use, Words, complete, run_argument
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
@@ -371,9 +371,16 @@ def cache(options: Namespace) -> int:
     return 0
 
 
+USES = (Use(("--cache-key",), beside=("--cache", "--bundle")),)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "install": Command(
-        install, "install runs/latest-local --from spack", _install_arguments, rights=Rights.OF_ROOT
+        install,
+        "install runs/latest-local --from spack",
+        _install_arguments,
+        rights=Rights.OF_ROOT,
+        uses=USES,
     ),
     "stage build-program": Command(build_program, "stage build-program os-noise", _build_arguments),
     "install sources": Command(

@@ -8,6 +8,7 @@ from pathlib import Path
 from proofmark.cli.command import (
     Command,
     Rights,
+    Use,
     Words,
     complete,
     language_argument,
@@ -122,9 +123,16 @@ def export(options: Namespace) -> int:
     return 0
 
 
+USES = (Use(("--strict", "--inventory"), beside=("--json",)),)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "report": Command(
-        report, "report runs/latest-local --summary", _report_arguments, rights=Rights.OF_ROOT
+        report,
+        "report runs/latest-local --summary",
+        _report_arguments,
+        rights=Rights.OF_ROOT,
+        uses=USES,
     ),
     "export": Command(export, "export runs/latest-local --format nhc -o nhc", _export_arguments),
 }
