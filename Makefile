@@ -94,7 +94,7 @@ lock: .venv
 	proofmark lock $(environment) $(own)
 
 bundle: .venv
-	proofmark bundle $(environment) "$(or $(OUT),proofmark-$(ARCH).tar)" $(own) $(if $(SITE),-i inventory/$(SITE)) \
+	proofmark install bundle $(environment) "$(or $(OUT),proofmark-$(ARCH).tar)" $(own) $(if $(SITE),-i inventory/$(SITE)) \
 		$(if $(BUILDCACHE),--cache="$(BUILDCACHE)") $(if $(SOURCES),--sources="$(SOURCES)") \
 		$(PACKAGES:%=--package=%)
 

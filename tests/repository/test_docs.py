@@ -144,7 +144,7 @@ def test_the_suite_of_an_example_lacks_no_program(
 ) -> None:
     """The site of the examples is one that `proofmark init` writes for Debian, as the template."""
     site = "template" if name == "mysite" else name
-    assert main(["validate", "-i", f"inventory/{site}", "--suite", suite]) == 0, capfd.readouterr()
+    assert main(["check", "-i", f"inventory/{site}", "--suite", suite]) == 0, capfd.readouterr()
 
 
 def test_each_listed_command_is_on_a_page_and_has_a_reason() -> None:

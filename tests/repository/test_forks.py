@@ -84,7 +84,7 @@ def called(command: str, words: list[str], folder: Path) -> subprocess.Completed
         "proofmark cases",
         "proofmark plan -i inventory/nurion -l skl --suite p1",
         "proofmark plan -i inventory/nurion -l nobody",
-        "proofmark validate -i inventory/p595",
+        "proofmark check -i inventory/p595",
         "ansible-playbook --help",
         "ansible-playbook acceptance.yml -i inventory/local -l local -e suit=p1",
     ],

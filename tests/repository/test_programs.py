@@ -18,8 +18,8 @@ from tests.folders import ROOT
 from tests.programs import functions_of, in_python, in_shell
 from tests.unit.jobs.test_launchers import ALIKE, launch
 
+from proofmark.cli.check import print_findings
 from proofmark.cli.plan_summary import plan_summary
-from proofmark.cli.preflight_command import print_findings
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.credentials import Credentials
@@ -69,7 +69,7 @@ NO_PROGRAMS = {
         "plan",
         "report",
     ),
-    *("sign", "stage", "status", "trend", "tune", "twin", "validate", "verdict", "verify"),
+    *("sign", "stage", "status", "trend", "tune", "twin", "verdict", "verify"),
     *("conclude", "hold", "next"),  # verbs of the command gate
     "check_dmi_data_match",  # a check of NHC
     "configure",  # a script of a source that was unpacked

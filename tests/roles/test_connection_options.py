@@ -1,6 +1,6 @@
 """The ssh of the kit has the settings of Ansible's own ssh, whatever states them.
 
-One play reaches each host twice: by Ansible (`raw`) and by the kit (`preflight`). A program in
+One play reaches each host twice: by Ansible (`raw`) and by the kit (`check --nodes`). A program in
 place of ssh records both command lines. ``ssh -G`` prints the settings that follow from each.
 """
 
@@ -35,7 +35,7 @@ TWICE = """
     - name: The kit
       run_once: true
       proofmark.kit.cli:
-        argv: [preflight]
+        argv: [check, --nodes]
         groups: true
         options: {{inventory: "{{{{ ansible_inventory_sources }}}}", limit: p, suite: quick}}
 """

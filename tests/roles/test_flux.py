@@ -302,7 +302,7 @@ def test_init_writes_a_site_and_the_play_measures_it(
         if key in answers and "the default of the kit" not in line:
             lines[number] = f"{line[: line.index(key)]}{key} {answers[key]}"
     facts.write_text("\n".join(lines) + "\n")
-    assert main(["validate", "-i", str(folder), "--suite", "quick"]) == 0
+    assert main(["check", "-i", str(folder), "--suite", "quick"]) == 0
     (made,) = load_sites(folder, "knl")
     assert made.partition.scheduler == "flux"
     assert list(made.hosts) == instance.cluster.names

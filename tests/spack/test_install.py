@@ -114,9 +114,11 @@ def test_stream_is_installed_from_lock_bundle_and_build_cache(
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
 
     cache, bundle = tmp_path / "cache", tmp_path / "bundle.tar"
-    proofmark(first, "cache", "local", str(cache), "--key", "site@example.org", home=keys)
+    proofmark(
+        first, "install", "cache", "local", str(cache), "--key", "site@example.org", home=keys
+    )
     sources = ("--sources", variables["provision_sources"], "--cache", str(cache))
-    proofmark(first, "bundle", "local", str(bundle), *sources, home=keys)
+    proofmark(first, "install", "bundle", "local", str(bundle), *sources, home=keys)
 
     second = stream_kit(short / "a folder with a much longer name".replace(" ", "-"))
     offline = {"provision_bundle": bundle}

@@ -124,7 +124,7 @@ class Case(StrictModel):
     in scratch must reach: with less, or on another file system, a record is INVALID.
     ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
     uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
-    partition that ``proofmark validate`` checks. ``defaults`` are the values of names that the
+    partition that ``proofmark check`` checks. ``defaults`` are the values of names that the
     facts of the partition need not have. ``key_figures`` are the metrics with which a
     report begins. ``launch: counted`` is a case without a program: the kit counts its figures from
     the jobs of a run of a stated time.

@@ -15,7 +15,7 @@ from typing import Any
 from proofmark.cases.reader.command_line import Request as Arguments
 from proofmark.cases.reader.engine import program_runs, readings_of
 from proofmark.cases.reader.output_text import output_text
-from proofmark.cli.command import Command, Words, complete
+from proofmark.cli.command import Command, Use, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
@@ -295,11 +295,23 @@ def _listed(title: str, names: Sequence[str], file: str) -> Iterator[str]:
         yield f"{title}: {len(names)}: {listed}{rest if len(names) > MOST_LISTED else ''}"
 
 
+USES = (
+    Use(("--format", "--arguments"), beside=("--print",)),
+    Use(
+        ("--case", "--accept", "--node", "--nodes", "--label", "--baseline", "-i", "-l"),
+        without=("--print",),
+    ),
+    Use(("--run-id", "--runs"), beside=("--case", "--accept"), without=("--print",)),
+    Use(("--baseline",), beside=("-i", "-l")),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "adopt": Command(
         adopt,
         "adopt vendor --case hpl='*/xhpl*.out' --node '/(?P<node>n[0-9]+)/'",
         arguments,
         traced=False,
+        uses=USES,
     ),
 }

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights, run_argument, verb_argument
+from proofmark.cli.command import Command, Rights, Use, run_argument, verb_argument
 from proofmark.cli.command_inputs import site_arguments, site_of_run
 from proofmark.cli.evidence import checked_acceptance
 from proofmark.cli.output import print_line, print_table
@@ -41,7 +41,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def baseline(options: Namespace) -> int:
-    """Run the verb of the command line."""
+    """Accept a signed run as the reference of later runs; print or remove accepted runs."""
     VERBS[options.verb](options)
     return 0
 
@@ -125,6 +125,12 @@ SIGNERS = "allowed_signers"
 
 VERBS = {"accept": _accept, "remove": _remove, "show": _show}
 
+USES = (
+    Use(("--signers", "--reason", "--label", "--replace"), beside=("accept",)),
+    Use(("--name",), beside=("accept", "remove")),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "baseline": Command(
         baseline,
@@ -132,5 +138,6 @@ COMMANDS = {
         arguments,
         rights=Rights.OF_ROOT,
         traced=False,
+        uses=USES,
     )
 }

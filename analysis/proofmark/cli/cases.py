@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from proofmark.cases.loading import schema
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, Use
 from proofmark.cli.command_inputs import kit_benchmarks, suite_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput
@@ -43,4 +43,10 @@ def cases(options: Namespace) -> int:
     return 0
 
 
-COMMANDS = {"cases": Command(cases, "cases --suite quick", _cases_arguments)}
+USES = (
+    Use(("--suite",), without=("--check", "--schema")),
+    Use(("--check",), without=("--schema",)),
+)
+"""The options that would be ignored beside others."""
+
+COMMANDS = {"cases": Command(cases, "cases --suite quick", _cases_arguments, uses=USES)}

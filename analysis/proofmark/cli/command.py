@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from pathlib import Path
 
-from proofmark.common.errors import nearest
+from proofmark.common.errors import InputError, nearest
 from proofmark.common.translation import ENGLISH, LANGUAGES
 from proofmark.runs.owner import drop_rights, refuse_foreign
 
@@ -57,14 +57,6 @@ def language_argument(parser: ArgumentParser) -> None:
     complete(language, LANGUAGES)
 
 
-def runs_argument(parser: ArgumentParser) -> None:
-    """Add one or more RUN to `parser`."""
-    runs = parser.add_argument(
-        "folders", metavar="RUN", nargs="+", type=Path, help="folders of runs"
-    )
-    complete(runs, Words.RUN)
-
-
 def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., object]]) -> None:
     """Add the verb of a command to `parser`: one of `verbs`, with its function's docstring."""
     meanings = {name: (function.__doc__ or "").rstrip(".") for name, function in verbs.items()}
@@ -103,6 +95,35 @@ class Rights(Enum):
 
 
 @dataclass(frozen=True)
+class Use:
+    """Arguments that have a meaning only beside other words of the command line, or without them.
+
+    A word is a verb, an option, or the metavar of an argument.
+
+    Attributes:
+        of: the options, or metavars of arguments.
+        beside: words of which one is needed; empty: none is needed.
+        without: words beside which they have no meaning.
+    """
+
+    of: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    def mistakes(self, given: Collection[str]) -> Iterator[InputError]:
+        """Yield a mistake for each argument without a meaning beside the words `given`."""
+        taken = [word for word in self.without if word in given]
+        lacks = self.beside and not any(word in given for word in self.beside)
+        for name in (each for each in self.of if each in given):
+            if lacks:
+                words = " or ".join(self.beside)
+                yield InputError(name, "", f"no {words}", f"{name} with {words}")
+            if taken:
+                words = ", ".join(taken)
+                yield InputError(name, "", f"also {words}", f"one of them: {words}, or {name}")
+
+
+@dataclass(frozen=True)
 class Command:
     """A command.
 
@@ -112,6 +133,7 @@ class Command:
         arguments: the function that adds its arguments to a parser.
         rights: the rights of root in the folder of a run that another user owns.
         traced: whether ``-v`` writes a trace into the run.
+        uses: the arguments that would be ignored beside some words, and are refused there.
     """
 
     run: Callable[[Namespace], int]
@@ -119,3 +141,4 @@ class Command:
     arguments: Callable[[ArgumentParser], None] = run_argument
     rights: Rights = Rights.OF_OWNER
     traced: bool = True
+    uses: Sequence[Use] = ()

@@ -180,6 +180,13 @@ def arguments(parser: ArgumentParser) -> None:
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 
+PLANNED = (
+    *("--suite", "--repeats", "--rolling", "--stability-days", "--stability-load"),
+    "--provision-from",
+)
+"""The options of `arguments` that plan a run."""
+
+
 def site_arguments(parser: ArgumentParser) -> None:
     """Add ``-i`` and ``-l``, which select the site of a run, to `parser`."""
     site_argument(parser, "the site")

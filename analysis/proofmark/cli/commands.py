@@ -8,128 +8,111 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command
-from proofmark.common.errors import nearest
+from proofmark.cli.command import Command, Use
+from proofmark.common.errors import BadInput, nearest
 from proofmark.common.progress_lines import say
 
 BAD_INPUT = 3
 WIDTH = 78
 """The length of the lines of a help."""
+WIDTH_OF_COLUMN = 40
+"""The width of the first column of the commands in the help."""
 
 Lines = Mapping[str, tuple[str, str]]
 """The module, below `proofmark`, and the summary of each command."""
 
 GROUPS: Mapping[str, Lines] = {
-    "plan and check": {
-        "cases": ("cli.cases", "list the cases and suites"),
-        "validate": (
-            "cli.validate_command",
-            "check a site, and print the cost of each suite there",
-        ),
-        "plan": (
-            "cli.plan_command",
-            "print what a run will start, and how long; write its scripts and inputs",
-        ),
-        "preflight": (
-            "cli.preflight_command",
-            "check the requirements of an acceptance; change nothing",
-        ),
-        "twin": (
-            "twin.twin_command",
-            "simulate a suite on a model of a partition, on this machine",
-        ),
+    "site": {
+        "init": ("cli.init", "write a site from its nodes"),
+        "site": ("cli.choose", "choose it for later commands"),
+        "contract": ("cli.contract", "check, show, waive items"),
+        "tune": ("cli.tune", "accept values of a search"),
+    },
+    "before a run": {
+        "cases": ("cli.cases", "list cases and suites"),
+        "check": ("cli.check", "site, suites, nodes"),
+        "plan": ("cli.plan_command", "steps, time, refusals"),
+        "twin": ("twin.twin_command", "simulate a suite"),
     },
     "run": {
-        "install": ("cli.software_command", "install the programs of a run"),
-        "modes": ("cli.modes", "change the firmware mode of the nodes of a run, and restore it"),
-        "scratch": (
-            "cli.scratch",
-            "mount, check, unmount and clean the scratch directory on the nodes of a run",
-        ),
-        "telemetry": (
-            "cli.telemetry_command",
-            "ask the BMCs for power and temperature while a run runs",
-        ),
-        "rerun": ("cli.run_command", "run steps again; the earlier outputs stay"),
-    },
-    "look": {
-        "status": ("cli.status", "print the progress of a run, its steps and nodes, and its end"),
-        "explain": (
-            "cli.explain",
-            "print what a step runs, where, with which inputs, and what its verdict depends on",
-        ),
-        "report": ("cli.report", "write the report.html of a run, and a summary of two pages"),
-        "trend": ("cli.trend_command", "write one page with the figures of all runs over time"),
+        "modes": ("cli.modes", "set and restore firmware"),
+        "scratch": ("cli.scratch", "mount, check, clean it"),
+        "telemetry": ("cli.telemetry_command", "read power, temperature"),
+        "rerun": ("cli.run_command", "run steps again"),
+        "status": ("cli.status", "progress, steps, nodes"),
     },
     "judge": {
-        "verdict": ("cli.judge", "judge a run, or print which claims of the papers hold in runs"),
-        "compare": ("cli.judge", "compare later runs with the first one"),
-        "adopt": ("cli.adopt", "create a run from outputs that others produced, or print them"),
-        "io500": ("cli.io500_command", "compute the scores of submissions to IO500 again"),
+        "verdict": ("cli.verdict", "judge a run; claims"),
+        "report": ("cli.report", "write page and summary"),
+        "explain": ("cli.explain", "one step, whole"),
+        "trend": ("cli.trend", "compare runs, two or all"),
+        "adopt": ("cli.adopt", "outputs of others"),
+        "io500": ("cli.io500_command", "score submissions again"),
     },
-    "keep": {
-        "sign": (
-            "cli.sign",
-            "sign the evidence, the verdict and the page of a run with an ssh key",
-        ),
-        "verify": ("cli.sign", "check a signed acceptance, and judge its evidence again"),
-        "baseline": ("cli.baseline", "accept a signed run as the reference of later runs"),
-        "tune": ("cli.tune", "accept the best values of a search as facts of the partition"),
-        "export": ("cli.report", "write a run in the format of another program"),
+    "sign and keep": {
+        "sign": ("cli.sign", "sign evidence and verdict"),
+        "verify": ("cli.sign", "check a signed run"),
+        "baseline": ("cli.baseline", "accept a run for later ones"),
+        "export": ("cli.report", "figures for other programs"),
+        "gate": ("cli.gate", "return nodes to service"),
     },
-    "clusters": {
-        "init": (
-            "cli.init",
-            "write the inventory of a site from what its scheduler and nodes report",
-        ),
-        "contract": (
-            "cli.contract",
-            "check and print the contract of a site; waive an item of it for a run",
-        ),
-        "site": ("cli.choose", "choose the site of commands without -i, or print it"),
-        "gate": (
-            "cli.gate",
-            "return nodes to service by measurement; print which nodes are held or kept",
-        ),
-        "lock": ("cli.lock", "write the lock of an environment, or of a site"),
-        "sources": ("cli.sources", "list the sources of a lock, and which of them a folder has"),
-        "bundle": ("cli.software_command", "write a bundle for an installation without a network"),
-        "cache": ("cli.software_command", "push the installed packages to a signed build cache"),
+    "programs": {
+        "install": ("cli.install", "of a run; bundles, caches"),
+        "lock": ("cli.lock", "pin them for a system"),
     },
 }
-"""The commands that people use, in the groups and the order of ``--help``."""
+"""The commands that people use, by phase, in the order of ``--help``. It has two columns and fits a
+screen of 24 lines with 80 letters, so a summary has at most 27 letters."""
+FIRST_COLUMN = ("site", "before a run", "run")
+"""The groups in the first column of ``--help``, those until a run has measured."""
+VERBS: Mapping[str, Lines] = {
+    "install": {
+        "install sources": ("cli.install", "list the sources of a lock, and which a folder has"),
+        "install bundle": ("cli.install", "write a bundle for an installation without a network"),
+        "install cache": ("cli.install", "push the installed packages to a signed build cache"),
+    },
+}
+"""The further forms of a command, each with a parser of its own: its first word is a verb."""
 STAGE = "stage"
 """The command that has the commands of playbooks; ``--help`` does not have it."""
 STAGES: Lines = {
     "stage record-software": ("cli.run_command", "record the programs of a run"),
     "stage check-programs": ("cli.program_check", "check the programs on the nodes of a run"),
-    "stage build-program": ("cli.software_command", "compile a program of the kit"),
+    "stage build-program": ("cli.install", "compile a program of the kit"),
     "stage execute": ("cli.run_command", "run the jobs of a run and wait for their end"),
     "stage collect": ("cli.run_command", "seal what is new in a run as its evidence"),
     "stage gate-decide": ("cli.gate", "decide which nodes of a run return to service"),
 }
 """The commands of playbooks."""
 RENAMED = {
+    "bundle": "install bundle",
+    "cache": "install cache",
     "claims": "verdict --claims",
+    "compare": "trend",
     "fabric": "init --fabric",
+    "preflight": "check --nodes",
     "preview": "plan",
     "read": "adopt --print",
+    "sources": "install sources",
+    "validate": "check",
 }
-"""The commands of 0.1 that are options of others now, for one release."""
+"""The commands of 0.1 that are part of others now, for one release."""
 OF_PERSONS = {name: line for lines in GROUPS.values() for name, line in lines.items()}
-COMMANDS: Lines = {**OF_PERSONS, **STAGES}
+OF_VERBS = {name: line for lines in VERBS.values() for name, line in lines.items()}
+COMMANDS: Lines = {**OF_PERSONS, **OF_VERBS, **STAGES}
 """All commands."""
 
-Fill = Callable[[str, argparse.ArgumentParser], None]
+Fill = Callable[[str, "_CommandParser"], None]
 """Adds the arguments of a command, which its name names, to its parser."""
 
 
@@ -185,13 +168,29 @@ class _CommandParser(_Parser):
     def __init__(self, *, command: str = "", arguments: Fill | None = None, **options: Any) -> None:
         super().__init__(**options)
         self._command, self._fill = command, arguments
+        self.verbs: dict[str, _CommandParser] = {}
+        self.uses: Sequence[Use] = ()
+        self._given: set[str] = set()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if args and args[0] in self.verbs:
+            return self.verbs[args[0]].parse_known_args(args[1:], namespace)
         self.load()
+        self._given.clear()
         options, rest = super().parse_known_args(args, namespace)
+        if mistakes := [each for use in self.uses for each in use.mistakes(self._given)]:
+            raise BadInput(*mistakes)
         if self._command:
             options = argparse.Namespace(called=Called(self._command, options))
         return options, rest
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Remember the arguments of the line, which a default cannot be told from."""
+        if action.option_strings:
+            self._given.update(action.option_strings)
+        elif arg_strings:
+            self._given |= {*arg_strings} if action.dest == "verb" else {f"{action.metavar}"}
+        return super()._get_values(action, arg_strings)
 
     def load(self) -> None:
         """Add the arguments of the command, once."""
@@ -207,11 +206,20 @@ def command_of(name: str) -> Command:
     return command
 
 
-def _arguments(name: str, parser: argparse.ArgumentParser) -> None:
+def _arguments(name: str, parser: _CommandParser) -> None:
     """Add the arguments of a command and its example to `parser`."""
     command = command_of(name)
+    parser.description = fill(_about(command), WIDTH)
+    for verb, (_, summary) in VERBS.get(name, {}).items():
+        parser.description += f"\nproofmark {verb} -h: {summary}"
+    parser.uses = command.uses
     parser.epilog = f"example: proofmark {command.example}"
     command.arguments(parser)
+
+
+def _about(command: Command) -> str:
+    """Return what a command does: the first sentences of the docstring of its function."""
+    return " ".join((command.run.__doc__ or "").partition("\n\n")[0].replace("``", "").split())
 
 
 def parser(arguments: Fill = _arguments, now: Collection[str] = ()) -> argparse.ArgumentParser:
@@ -232,7 +240,7 @@ def parser(arguments: Fill = _arguments, now: Collection[str] = ()) -> argparse.
         "-v",
         "--verbose",
         action="store_true",
-        help="trace each call of ssh, schedulers, BMCs and builds, also in trace.log of the run",
+        help="trace each call of ssh, schedulers, BMCs and builds",
     )
     number = whole(0, 65535)
     top.add_argument("--failed-nodes-fd", type=number, metavar="FD", help=argparse.SUPPRESS)
@@ -244,24 +252,29 @@ def parser(arguments: Fill = _arguments, now: Collection[str] = ()) -> argparse.
     stages = stage.add_subparsers(metavar="COMMAND", required=True, parser_class=kind)
     for name, (_, summary) in COMMANDS.items():
         first, _, second = name.partition(" ")
-        command = (stages if second else commands).add_parser(
-            second or first,
-            prog=f"proofmark {name}",
-            command=name,
-            arguments=arguments,
-            help=summary,
-            description=fill(f"{summary[0].upper()}{summary[1:]}.", WIDTH),
-            formatter_class=argparse.RawDescriptionHelpFormatter,  # keeps the lines of the example
-        )
+        options: dict[str, Any] = {
+            "prog": f"proofmark {name}",
+            "command": name,
+            "arguments": arguments,
+            "formatter_class": argparse.RawDescriptionHelpFormatter,  # keeps the example's lines
+        }
+        if name in OF_VERBS:
+            command = commands.choices[first].verbs[second] = _CommandParser(**options)
+        else:
+            group = stages if second else commands
+            command = group.add_parser(second or first, help=summary, **options)
         if name in now:
             command.load()
     return top
 
 
 def _overview() -> Iterator[str]:
-    """Yield the lines of the help with the commands of persons."""
-    yield "From benchmark outputs to an acceptance verdict."
+    """Yield the lines of the help with the commands of persons, in two columns."""
+    yield "From bare nodes to an acceptance verdict. proofmark COMMAND -h explains one."
+    columns: tuple[list[str], list[str]] = ([], [])
     for title, lines in GROUPS.items():
-        yield f"\n{title}:"
-        for name, (_, summary) in lines.items():
-            yield fill(summary, WIDTH, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
+        column = columns[title not in FIRST_COLUMN]
+        column.append(f"{title}:")
+        column += (f"  {name:<10}{summary}" for name, (_, summary) in lines.items())
+    for left, right in zip_longest(*columns, fillvalue=""):
+        yield f"{left:<{WIDTH_OF_COLUMN}}{right}".rstrip()

@@ -22,7 +22,7 @@ from typing import Any
 from argcomplete import autocomplete
 
 from proofmark.cli.command import Words
-from proofmark.cli.commands import COMMANDS, STAGE, parser
+from proofmark.cli.commands import COMMANDS, OF_VERBS, STAGE, VERBS, parser
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.site.choice import LINK
@@ -63,12 +63,19 @@ class Argument:
 def complete_line(line: str) -> None:
     """Write the completions of the line of a shell as argcomplete does, and end this process."""
     known = json.loads(ARGUMENTS.read_text(encoding="utf-8"))
+    named = _commands_in(line.split())
 
     def add_arguments(name: str, to: ArgumentParser) -> None:
+        # argcomplete does not see the parser of a verb: its arguments are those of the command.
+        verbs = VERBS.get(name, {})
+        for verb in verbs.keys() & {*named}:
+            to.add_argument("verb", choices=[verb.removeprefix(f"{name} ")])
+            name = verb
         for each in known[name]:
             Argument(**each).add_to(to)
 
-    autocomplete(parser(add_arguments, _commands_in(line.split())), exclude=[STAGE])
+    made = parser(add_arguments, [name for name in named if name not in OF_VERBS])
+    autocomplete(made, exclude=[STAGE])
 
 
 def _commands_in(words: Sequence[str]) -> list[str]:

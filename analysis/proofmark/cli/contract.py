@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights, Words, complete, verb_argument
+from proofmark.cli.command import Command, Rights, Use, Words, complete, verb_argument
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line, print_table
@@ -40,7 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def contract(options: Namespace) -> int:
-    """Run the verb of the command line."""
+    """Check and print the contract of a site; waive an item of it for a run."""
     inventory = inventory_of(options)
     document = read_contract(inventory.folder)
     if document is None:
@@ -164,6 +164,12 @@ def _rule(item: ContractItem) -> str:
 
 VERBS = {"check": _check, "show": _show, "waive": _waive}
 
+USES = (
+    Use(("--run", "--item", "--by", "--reason", "--key"), beside=("waive",)),
+    Use(("--limit",), beside=("check",)),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "contract": Command(
         contract,
@@ -171,5 +177,6 @@ COMMANDS = {
         arguments,
         rights=Rights.OF_ROOT,
         traced=False,
+        uses=USES,
     )
 }

@@ -82,7 +82,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def explain(options: Namespace) -> int:
-    """Print the sections of the explanation of a step."""
+    """Print what a step runs, where, with which inputs, and what its verdict depends on."""
     from proofmark.cli.planned import unwritten  # it imports all plug-ins
 
     run = open_newest(options.folder or take_newest(RUNS))

@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from proofmark.cli.amounts import above_zero
-from proofmark.cli.command import Command, Rights, run_argument, verb_argument
+from proofmark.cli.command import Command, Rights, Use, run_argument, verb_argument
 from proofmark.cli.command_inputs import runs_folder_argument, site_arguments, suite_argument
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
@@ -102,7 +102,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Run the verb of the command line; return its exit code.
+    """Return nodes to service by measurement; print which nodes are held or kept.
 
     Raises:
         BadInput: the scheduler does not answer, or refuses; with its command and what it printed.
@@ -343,6 +343,15 @@ def _note(failed: Mapping[str, NodeError]) -> None:
     note_failed_nodes({node: str(error) for node, error in failed.items()})
 
 
+USES = (
+    Use(("GATE",), beside=("hold", "conclude", "release", "status")),
+    # A night's script hands over the same folder of runs for the next nodes and for their gate.
+    Use(("--suite", "--node-hours", "--runs"), beside=("check", "hold", "next")),
+    # A play hands over the same options for the check and for the gate itself.
+    Use(("--take-over", "--whole-partition", "--wait-s"), beside=("check", "hold")),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "gate": Command(
         run,
@@ -350,6 +359,7 @@ COMMANDS = {
         arguments,
         rights=Rights.OF_ROOT,
         traced=False,
+        uses=USES,
     ),
     "stage gate-decide": Command(
         decide_nodes,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, Words, complete
+from proofmark.cli.command import Command, Use, Words, complete
 from proofmark.cli.output import print_line, print_text
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
@@ -63,7 +63,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def init(options: Namespace) -> int:
-    """Write an inventory from what is found, compare one, or print a fabric."""
+    """Write the inventory of a site from what its scheduler and nodes report, or compare one."""
     if options.fabric:
         return _print_fabric(options.fabric, [name for name in options.levels.split(",") if name])
     if options.site is None or options.from_node is None:
@@ -96,7 +96,7 @@ def _write(options: Namespace) -> int:
     named = of_person(folder, "FOLDER")
     print_line(f"questions: {questions}; {PrintedCommand('grep', '-rn', MARK, named)}")
     _choose(folder)
-    print_line(f"next: {PrintedCommand('proofmark', 'validate', '-i', named)}")
+    print_line(f"next: {PrintedCommand('proofmark', 'check', '-i', named)}")
     return 0
 
 
@@ -153,11 +153,21 @@ def _declared_scheduler(sites: list[Site]) -> str:
     return name if name in listed_schedulers() else NONE
 
 
+USES = (
+    Use(("--levels",), beside=("--fabric",)),
+    Use(
+        ("SITE", "--from-node", "--scheduler", "--diff", "--become", "--bmc-port"),
+        without=("--fabric",),
+    ),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "init": Command(
         init,
         "init inventory/mysite --from-node node001 --scheduler slurm",
         arguments,
         traced=False,
+        uses=USES,
     )
 }

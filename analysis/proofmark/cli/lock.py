@@ -8,11 +8,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, Use
+from proofmark.cli.install import lock_arguments, ready, spack_arguments, system_of
 from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of
-from proofmark.cli.software_command import ready, spack_arguments, system_of
-from proofmark.cli.sources import lock_arguments
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder
@@ -62,7 +61,7 @@ def lock(options: Namespace) -> int:
     """Write the lock of an environment, or of a site."""
     kit, system = kit_folder(), system_of(options)
     site = inventory_of(options).folder if options.inventory else None
-    if site is None and (options.find or options.module or options.mpi or options.blas):
+    if site is None and options.find:
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
     installation = ready(options, kit)
     cache = installation.root / "cache"
@@ -142,4 +141,7 @@ def _program_folders(kit: Path, modules: Sequence[str]) -> list[str]:
     return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
 
 
-COMMANDS = {"lock": Command(lock, "lock knl", _arguments)}
+USES = (Use(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),)
+"""The options that would be ignored beside others."""
+
+COMMANDS = {"lock": Command(lock, "lock knl", _arguments, uses=USES)}

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import Command, Rights, verb_argument
+from proofmark.cli.command import Command, Rights, Use, verb_argument
+from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command_inputs import arguments as run_arguments
-from proofmark.cli.command_inputs import open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
 from proofmark.common.errors import BadInput, bad_input
@@ -72,7 +72,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Run the verb of the command line; return its exit code.
+    """Change the firmware mode of the nodes of a run, check it, and restore it.
 
     Raises:
         BadInput: the run, the mode, the firmware facts or the credentials cannot be used.
@@ -330,11 +330,21 @@ def _mode_argument(mode: str | None) -> str:
     return mode
 
 
+USES = (
+    Use(PLANNED, beside=("check",)),
+    Use(("--scratch-dir",), beside=("check",)),
+    Use(("--mode",), beside=("check", "enter", "verify")),
+    Use(("--credentials", "--take-over"), beside=("check", "enter", "verify", "restore")),
+    Use(("--confirm-reboot",), beside=CHANGES),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "modes": Command(
         run,
         "modes check runs/latest-nurion -i inventory/nurion --mode snc4-flat",
         arguments,
         rights=Rights.OF_ROOT,
+        uses=USES,
     )
 }

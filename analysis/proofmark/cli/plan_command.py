@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cli.command import Command, Words, complete
+from proofmark.cli.command import Command, Use, Words, complete
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
@@ -91,7 +91,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
 
 
 def plan(options: Namespace) -> int:
-    """Print the plan of each partition, or create the run of one."""
+    """Print what a run will start, and how long; write its scripts, or create the run."""
     benchmarks = kit_benchmarks()
     overrides = {
         "provision_from": options.provision_from,
@@ -261,6 +261,18 @@ def _expected(folder: Path, site: Site) -> Expected:
     return made.model_copy(update={"errors": error.rows if error else ()})
 
 
+USES = (
+    Use(
+        ("--run-id", "--expected", "--fresh", "--accept-unjudged", "--no-link"),
+        beside=("--create",),
+    ),
+    Use(("--output", "--reach", "--verbose", "--step"), without=("--create", "--json")),
+    Use(("--verbose",), without=("--step",)),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
-    "plan": Command(plan, "plan -i inventory/local -l local --suite quick", _plan_arguments)
+    "plan": Command(
+        plan, "plan -i inventory/local -l local --suite quick", _plan_arguments, uses=USES
+    )
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from proofmark.cli.command import (
     Command,
     Rights,
+    Use,
     Words,
     complete,
     language_argument,
@@ -51,7 +52,7 @@ def _report_arguments(parser: ArgumentParser) -> None:
 
 
 def report(options: Namespace) -> int:
-    """Write records, verdict and report of a run. The exit code is 0 for every verdict."""
+    """Write records, verdict and report of a run, or a summary; exit code 0 for every verdict."""
     with in_language(options.language):
         return _report(options)
 
@@ -122,9 +123,16 @@ def export(options: Namespace) -> int:
     return 0
 
 
+USES = (Use(("--strict", "--inventory"), beside=("--json",)),)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "report": Command(
-        report, "report runs/latest-local --summary", _report_arguments, rights=Rights.OF_ROOT
+        report,
+        "report runs/latest-local --summary",
+        _report_arguments,
+        rights=Rights.OF_ROOT,
+        uses=USES,
     ),
     "export": Command(export, "export runs/latest-local --format nhc -o nhc", _export_arguments),
 }

@@ -6,9 +6,9 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 
-from proofmark.cli.command import Command, Rights, verb_argument
+from proofmark.cli.command import Command, Rights, Use, verb_argument
+from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command_inputs import arguments as run_arguments
-from proofmark.cli.command_inputs import open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
 from proofmark.common.errors import bad_input
@@ -41,7 +41,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Run the verb of the command line; print the changed nodes as JSON.
+    """Mount, check, unmount and clean the scratch directory of a run; print changed nodes.
 
     Raises:
         BadInput: the scratch directory does not fit the needs of the run. It has every reason.
@@ -111,8 +111,18 @@ def _nodes(opened: NamedRun, state: RunState, site: Site, options: Namespace) ->
     )
 
 
+USES = (
+    Use(PLANNED, beside=("check",)),
+    Use(("--mode", "--user", "--existing"), beside=("check", "verify")),
+)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "scratch": Command(
-        run, "scratch check -i inventory/nurion -l knl --suite p1", arguments, rights=Rights.OF_ROOT
+        run,
+        "scratch check -i inventory/nurion -l knl --suite p1",
+        arguments,
+        rights=Rights.OF_ROOT,
+        uses=USES,
     )
 }

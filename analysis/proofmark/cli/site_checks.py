@@ -1,4 +1,4 @@
-"""The checks of ``validate`` that need the plug-ins, the users and the files of this machine."""
+"""The checks of ``check`` that need the plug-ins, the users and the files of this machine."""
 
 from __future__ import annotations
 

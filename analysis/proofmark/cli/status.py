@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from proofmark.cli.command import Command, run_argument
+from proofmark.cli.command import Command, Use, run_argument
 from proofmark.cli.newest import take_newest
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.plan_summary import plan_summary
@@ -306,4 +306,12 @@ def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
     return (times.name, str(times.steps), *seconds, ratio, *hours)
 
 
-COMMANDS = {"status": Command(status, "status runs/latest-local --watch", _arguments)}
+USES = (
+    Use(("--watch", "--json", "--steps", "--nodes"), without=("--plan", "--times")),
+    Use(("--times",), without=("--plan",)),
+    Use(("--steps", "--nodes"), without=("--watch",)),
+    Use(("--steps", "--watch"), without=("--json",)),
+)
+"""The options that would be ignored beside others."""
+
+COMMANDS = {"status": Command(status, "status runs/latest-local --watch", _arguments, uses=USES)}

@@ -36,7 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def tune(options: Namespace) -> int:
-    """Run the verb of the command line."""
+    """Accept the best values of a search as facts of the partition."""
     VERBS[options.verb](options)
     return 0
 

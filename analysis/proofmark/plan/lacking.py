@@ -73,7 +73,7 @@ class Refusal:
         """Return the mistake in the facts of the partition, without a file."""
         has = ", ".join(self.has) or "no package"
         found = f"{self.origin!r}, which has {has}: {self.suite} lacks {in_words(self.lacks)}"
-        works = "`proofmark validate` lists the suites that work"
+        works = "`proofmark check` lists the suites that work"
         if self.nearest is not None:
             works = f"the nearest suite that works is {self.nearest}"
             works = works if self.nearest else "no suite works with this origin"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.auto_repeats import AutoRepeats
 from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
 from proofmark.common.expressions import names_in, render
 from proofmark.common.yaml_models import placed, repeated_keys
@@ -85,6 +86,7 @@ def validate(
     benchmarks: Benchmarks,
     checks: SiteChecks,
     suite: str | None = None,
+    repeats: int | AutoRepeats | None = None,
 ) -> Checked:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
@@ -95,6 +97,7 @@ def validate(
         checks: the checks that need more than the inventory.
         suite: the only suite; None for all suites. The origin of the programs must lack nothing of
             this suite, or of the default suite.
+        repeats: how often each step runs; None: as often as its suite states.
 
     Raises:
         BadInput: there is no suite `suite`.
@@ -131,7 +134,8 @@ def validate(
         found += [*more, *_broken_rules(benchmarks, site, machines, known)]
         facts = {name: text for each in machines.values() for name, text in each.unread.items()}
         unread += (f"{site.partition_name}: {line}" for line in unread_lines(facts))
-        plans_of_site, more, idle = _plans(site, benchmarks, suites, machines if whole else {})
+        known_machines = machines if whole else {}
+        plans_of_site, more, idle = _plans(site, benchmarks, suites, known_machines, repeats)
         found += more
         not_here += (f"{site.partition_name}: {each.key}: {each.accepted}" for each in idle)
         found += lacking_mistakes(site, plans_of_site, known, suite, benchmarks)
@@ -220,6 +224,7 @@ def _plans(
     benchmarks: Benchmarks,
     suites: Collection[str],
     machines: Mapping[str, Machine],
+    repeats: int | AutoRepeats | None,
 ) -> tuple[list[Plan], list[InputError], list[InputError]]:
     """Return the plans of `suites`, the mistakes in facts that only a plan finds, and idle suites.
 
@@ -234,9 +239,11 @@ def _plans(
     unlimited = _without_limits(site)  # each plan would check the limits again
     for suite in suites:
         try:
-            if members_at(benchmarks, suite, site):
+            # The only suite must have a step; `make_plan` states why it has none.
+            if len(suites) == 1 or members_at(benchmarks, suite, site):
                 machine = machines.__getitem__
-                plans.append(make_plan(benchmarks, suite, unlimited, machine, digest=False))
+                made = make_plan(benchmarks, suite, unlimited, machine, repeats, digest=False)
+                plans.append(made)
         except NothingToRun as error:
             (idle if len(suites) > 1 else mistakes).extend(error.mistakes)
         except BadInput as error:

@@ -110,6 +110,6 @@ def with_uid(path: Any, run_user: Any) -> Any:
         return path
     try:
         number = pwd.getpwnam(run_user).pw_uid
-    except (KeyError, TypeError):  # `validate` refuses an unknown user
+    except (KeyError, TypeError):  # `check` refuses an unknown user
         number = os.geteuid()
     return path.replace(UID, f"{number}")

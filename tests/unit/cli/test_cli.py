@@ -19,7 +19,14 @@ from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of, wri
 from tests.folders import ROOT
 from tests.processes import running
 
-from proofmark.cli.commands import COMMANDS, GROUPS, parser
+from proofmark.cli.commands import (
+    COMMANDS,
+    GROUPS,
+    OF_PERSONS,
+    RENAMED,
+    WIDTH_OF_COLUMN,
+    parser,
+)
 from proofmark.cli.main import main
 from proofmark.judge.judging import judge_and_write
 from proofmark.runs.run import Run
@@ -93,16 +100,36 @@ class TestUsage:
         assert parser().parse_args(example).called.name == verb
 
     def test_the_help_groups_the_commands_of_persons_and_hides_those_of_playbooks(
-        self, capsys: pytest.CaptureFixture[str]
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """The help fits a screen of 24 lines with 80 letters, and has each summary whole."""
+        monkeypatch.setenv("COLUMNS", "80")
         with pytest.raises(SystemExit):
             main(["--help"])
-        shown = capsys.readouterr().out
-        headings = re.findall(r"^(.+):$", shown, re.MULTILINE)
-        assert headings == [*GROUPS, "options"]
-        listed = re.findall(r"^  ([a-z0-9]+) ", shown, re.MULTILINE)
-        assert listed == [name for name in COMMANDS if " " not in name]
-        assert "stage" not in listed
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) <= 24
+        assert max(map(len, lines)) <= 80
+        columns = [line[:WIDTH_OF_COLUMN].rstrip() for line in lines[3:]]
+        columns += [line[WIDTH_OF_COLUMN:] for line in lines[3:]]
+        headings = [line[:-1] for line in columns if line.endswith(":")]
+        assert sorted(headings) == sorted([*GROUPS, "options"])
+        listed = [line for line in columns if re.match("  [a-z]", line)]
+        texts = [f"  {name:<10}{summary}" for name, (_, summary) in OF_PERSONS.items()]
+        assert sorted(listed) == sorted(texts)
+        assert "  stage " not in "\n".join(lines)
+
+    @pytest.mark.parametrize(("old", "new"), RENAMED.items())
+    def test_the_old_name_of_a_command_prints_the_new_one(
+        self, capsys: pytest.CaptureFixture[str], old: str, new: str
+    ) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main([old])
+        assert stopped.value.code == 3
+        assert f"found the command '{old}'; accepted: proofmark {new}\n" in capsys.readouterr().err
+        with pytest.raises(SystemExit) as stopped:
+            main([*new.partition(" --")[0].split(), "--help"])
+        assert stopped.value.code == 0
+        assert new.partition(" --")[2] in capsys.readouterr().out
 
     @pytest.mark.parametrize("name", [name for name in COMMANDS if " " in name])
     def test_a_command_of_playbooks_is_below_one_command(
@@ -120,9 +147,9 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("words", "suggestion"),
         [
-            (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: cases"),
-            (["-v", "complare"], "'complare', did you mean 'compare'?"),
-            (["zzz"], "found the command 'zzz'; accepted: cases, validate, plan, "),
+            (["chek"], "found the command 'chek', did you mean 'check'?; accepted: init"),
+            (["-v", "verdit"], "'verdit', did you mean 'verdict'?"),
+            (["zzz"], "found the command 'zzz'; accepted: init, site, contract, tune, "),
             (["read"], "found the command 'read'; accepted: proofmark adopt --print"),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),

@@ -59,6 +59,38 @@ def test_an_option_of_any_name_replaces_nothing(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_the_words_of_a_use_are_words_of_the_command(name: str) -> None:
+    """A word that is written wrongly would refuse nothing."""
+    made = ArgumentParser()
+    command_of(name).arguments(made)
+    known = {word for each in made._actions for word in each.option_strings}
+    known |= {f"{each.metavar}" for each in made._actions if not each.option_strings}
+    known |= {word for each in made._actions if each.dest == "verb" for word in each.choices or ()}
+    for use in command_of(name).uses:
+        assert {*use.of, *use.beside, *use.without} <= known
+        assert use.beside or use.without
+
+
+@pytest.mark.parametrize(
+    ("words", "mistake"),
+    [
+        (["init", "new", "--from-node", "n", "--levels", "a"], "--levels: found no --fabric"),
+        (["init", "--fabric", "f", "-b"], "--become: found also --fabric"),
+        (["adopt", "x", "--arguments", "1"], "--arguments: found no --print"),
+        (["adopt", "x", "--format=table"], "--format: found no --print"),  # the default, given
+        (["adopt", "x", "--print", "c", "--run-id", "a"], "--run-id: found also --print"),
+        (["plan", "-l", "x", "--json", "--step", "1"], "--step: found also --json"),
+        (["modes", "status", "r", "--mode", "flat"], "--mode: found no check or enter or verify"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(
+    words: list[str], mistake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 3
+    assert f"proofmark: {mistake}; accepted: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_no_two_arguments_of_a_command_have_one_place(name: str) -> None:
     made = ArgumentParser()
     command_of(name).arguments(made)

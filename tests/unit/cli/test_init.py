@@ -132,7 +132,7 @@ class TestSlurmAndLustre:
         assert "partition normal: skl[0001-0064]\n" in printed
         assert "proofmark: slurm: scontrol show node\n" in said
         assert f"proofmark: {NODE}: probe.sh\n" in said
-        code, printed, said = called("validate", "-i", inventory)
+        code, printed, said = called("check", "-i", inventory)
         assert (code, said) == (0, "")
         assert re.search(r"^normal +node ", printed, re.MULTILINE)
         code, printed, _ = called(
@@ -459,7 +459,7 @@ def test_a_node_that_is_not_reached_leaves_questions_that_validate_prints(
     code, printed, _ = called("init", inventory, "--from-node", NODE, "--scheduler", "slurm")
     assert code == 0
     assert "; grep -rn QUESTION: " in printed
-    code, printed, said = called("validate", "-i", inventory)
+    code, printed, said = called("check", "-i", inventory)
     assert (code, printed) == (3, "")
     file = f"{inventory}/group_vars/normal/partition.yml"
     keys = ("hardware.cpu_model", "hardware.architecture", "hardware.topology")
@@ -492,19 +492,19 @@ def test_a_command_does_not_run_with_an_unanswered_question(
 def answer_about_array(inventory: Path, called: Called) -> bool:
     """Answer the question of `init` about STREAM's array, and return whether it was asked.
 
-    `validate` refuses an inventory with this question. It prints the smallest accepted array.
+    `check` refuses an inventory with this question. It prints the smallest accepted array.
     """
     (file,) = inventory.glob("group_vars/*/partition.yml")
     text = file.read_text(encoding="utf-8")
     asked = "QUESTION: facts.stream_array_size: an array has " in text
-    code, _, said = called("validate", "-i", inventory)
+    code, _, said = called("check", "-i", inventory)
     assert code == (3 if asked else 0), said
     if asked:
         least = re.search(r"facts\.stream_array_size: found \d+; accepted: at least (\d+):", said)
         assert least, said
         answered = re.sub(r"stream_array_size: \d+", f"stream_array_size: {least[1]}", text)
         file.write_text(answered, encoding="utf-8")
-        assert called("validate", "-i", inventory)[0] == 0
+        assert called("check", "-i", inventory)[0] == 0
     return asked
 
 
@@ -524,7 +524,7 @@ def test_questions_that_need_no_answer_are_printed_by_validate(
     slurm()
     reads(node_that_reports(SKL))
     called("init", inventory, "--from-node", NODE)
-    code, printed, _ = called("validate", "-i", inventory)
+    code, printed, _ = called("check", "-i", inventory)
     assert code == 0
     asked = [line for line in printed.splitlines() if line.startswith("question: ")]
     keys = [re.sub(r"^question: \S+: ([a-z_.]+).*", r"\1", line) for line in asked]
@@ -849,7 +849,7 @@ def test_ansible_evaluates_no_text_of_a_node(
     tools = {**TOOLS, "mpi": f"| mpirun: /opt/{evil}: mpirun 4.1\n", "bmc": f"! bmc: {evil}\n"}
     reads(node_that_reports(probe, tools))
     called("init", inventory, "--from-node", NODE)
-    code, _, said = called("validate", "-i", inventory)
+    code, _, said = called("check", "-i", inventory)
     assert code == 3
     assert "partition.hardware.cpu_model: found the question: hardware.cpu_model?" in said
     assert not file.exists()

@@ -1,4 +1,4 @@
-"""`validate` and `plan` with contract limits that select nothing, or figures of other suites."""
+"""`check` and `plan` with contract limits that select nothing, or figures of other suites."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_wrong_limit_is_a_mistake_with_its_line(
     inventory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(inventory, [*RIGHT, *WRONG])
-    code, printed, said = called(capsys, "validate", "-i", inventory, "-l", "skl")
+    code, printed, said = called(capsys, "check", "-i", inventory, "-l", "skl")
     assert (code, printed) == (3, "")
     lines = said.splitlines()
     found = ["'sklx'", "'16', did you mean 16, a number?", "'ddrr', did you mean 'ddr'?", "'flatt'"]
@@ -78,7 +78,7 @@ def test_limits_of_other_suites_are_listed(
     inventory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(inventory, RIGHT)
-    code, printed, said = called(capsys, "validate", "-i", inventory, "-l", "skl")
+    code, printed, said = called(capsys, "check", "-i", inventory, "-l", "skl")
     assert (code, said) == (0, "")
     of_limits = [line for line in printed.splitlines() if line.startswith("limit: skl: ")]
     assert len(of_limits) == len(RIGHT)

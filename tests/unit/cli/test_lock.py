@@ -9,8 +9,8 @@ import pytest
 import yaml
 from tests.folders import ROOT
 
+from proofmark.cli import install as software
 from proofmark.cli import lock
-from proofmark.cli import software_command as software
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.software.request import ProvisionRequest

@@ -41,7 +41,7 @@ def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, lis
         (["gate", "status", "-i", LOCAL], 0, "no gate of local holds a node or keeps one out of"),
         (["gate", "release", "-i", LOCAL], 0, "no gate of local holds a node: nothing is released"),
         (["trend", "EMPTY"], 3, "found no finished run (no run)"),
-        (["compare", "RUNS/stream", "RUNS/hpl"], 0, "have no figure in common: 4 only in"),
+        (["trend", "RUNS/stream", "RUNS/hpl"], 0, "have no figure in common: 4 only in"),
         (["export", "RUNS/stream", "--format", "hpl", "-o", "NEW/a"], 3, "has no results of it"),
         (["export", "RUNS/stream", "--format", "nhc", "-o", "NEW"], 3, "has no results of it"),
     ],
@@ -88,7 +88,7 @@ def test_a_run_that_is_sealed_again_states_that_nothing_changed(
         states.append(json.loads("\n".join(lines)))
     assert states == [{**states[0], "changed": True}, {**states[0], "changed": False}]
     assert (states[0]["folder"], states[0]["number"]) == (f"{runs / 'hpl'}", 1)
-    compared = said(["compare", f"{runs / 'hpl'}", f"{runs / 'hpl'}"], capsys)[1]
+    compared = said(["trend", f"{runs / 'hpl'}", f"{runs / 'hpl'}"], capsys)[1]
     assert not any("nothing is sealed" in line for line in compared)
 
 

@@ -39,7 +39,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         (f"plan {SITE} --runs RUNS --create --run-id acc1", 3),
         (f"plan {SITE} --runs NEW --create --expected RUN", 3),
     ],
-    "validate": [(f"validate {SITE}", None)],
+    "check": [(f"check {SITE}", None), (f"check {SITE} --nodes", None)],
     "status": [("status RUN", 0), ("status RUN --plan", 0), ("status RUNS --newest-of SITE", 0)],
     "explain": [("explain RUN 1", 0), ("explain 1", 0)],
     "twin": [(f"twin {SITE} --runs NEW --measured RUN", 3)],
@@ -56,8 +56,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         ("baseline accept RUN -i SITE --signers SIGNERS", 3),
         ("baseline remove RUN -i SITE", 3),
     ],
-    "compare": [("compare RUN RUN", None)],
-    "trend": [("trend RUNS -o NEW.html", 3)],
+    "trend": [("trend RUN RUN", None), ("trend RUNS -o NEW.html", 3)],
     "tune": [("tune accept RUN -i SITE", 3)],
     "export": [("export RUN --format csv -o NEW", None)],
     "sign": [("sign RUN --key KEY", 3)],
@@ -74,7 +73,6 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         ("modes status RUN -i SITE", 0),
         ("modes restore RUN -i SITE --confirm-reboot", 0),
     ],
-    "preflight": [(f"preflight {SITE}", None)],
     "scratch": [
         ("scratch check RUN -i SITE", 0),
         ("scratch verify RUN -i SITE", 0),
@@ -87,9 +85,9 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "install": [("install RUN -i SITE --from preinstalled --check", 3)],
     "stage build-program": [("stage build-program none", 3)],
     "lock": [("lock none", 3)],
-    "bundle": [("bundle none NEW", 3)],
-    "cache": [("cache none NEW --key none", 3)],
-    "sources": [("sources none", 3)],
+    "install bundle": [("install bundle none NEW", 3)],
+    "install cache": [("install cache none NEW --key none", 3)],
+    "install sources": [("install sources none", 3)],
 }
 """Command lines of each command with their exit codes; None: it depends on the machine."""
 

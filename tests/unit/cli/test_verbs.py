@@ -60,7 +60,8 @@ def called(words: str) -> tuple[str, str]:
         return "", words
     first, _, rest = words.partition(" ")
     second, _, further = rest.partition(" ")
-    return (f"{first} {second}", further) if first == "stage" else (first, rest)
+    both = f"{first} {second}"
+    return (both, further) if both in COMMANDS else (first, rest)
 
 
 def needed(name: str) -> Iterator[tuple[str, str]]:
@@ -72,8 +73,13 @@ def needed(name: str) -> Iterator[tuple[str, str]]:
     if name:
         command_of(name).arguments(made)
     verbs = [verb for each in made._actions if each.dest == "verb" for verb in each.choices or ()]
-    options = [each.option_strings[0] for each in made._actions if each.option_strings]
-    yield from product(verbs or [""], ["", *(each for each in options if each not in PASSED)])
+    options = [each.option_strings for each in made._actions if each.option_strings]
+    uses = command_of(name).uses if name else ()
+    of_verbs = [each for each in uses if each.beside and {*each.beside} <= {*verbs}]
+    for verb, names in product(verbs or [""], [[""], *options]):
+        refused = any([*each.mistakes({verb, *names})] for each in of_verbs)
+        if names[0] not in PASSED and not refused:
+            yield verb, names[0]
 
 
 PASSED = ("--groups-fd", "-h")

@@ -189,7 +189,7 @@ class TestPackage:
         assert self.found(source) == [1]
 
     @pytest.mark.parametrize(
-        "source", ['f"`proofmark validate` lists {names}"', 'f"proofmark: {problem}"', '"{x} y"']
+        "source", ['f"`proofmark check` lists {names}"', 'f"proofmark: {problem}"', '"{x} y"']
     )
     def test_a_text_without_a_command_is_not_found(self, source: str) -> None:
         assert self.found(source) == []

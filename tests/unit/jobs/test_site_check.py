@@ -133,7 +133,7 @@ def test_aix_is_refused_with_the_reason(kit: Kit) -> None:
 @pytest.mark.fault("operating-system-not-linux")
 def test_validate_refuses_the_power_595_and_plans_it(capsys: pytest.CaptureFixture[str]) -> None:
     inventory = ["-i", str(ROOT / "inventory/p595")]
-    assert main(["validate", *inventory]) == 3
+    assert main(["check", *inventory]) == 3
     lines = capsys.readouterr().err.splitlines()
     (line,) = (each for each in lines if "steps run on Linux only" in each)
     assert "partition.yml:" in line

@@ -126,10 +126,10 @@ def test_the_command_prints_changes_and_figures_without_a_partner(
     rates = {f"n{number}": 100.0 + number for number in range(4)}
     old = fleet_run(tmp_path / "old", rates)
     new = fleet_run(tmp_path / "new", {host: rate / 2 for host, rate in rates.items()})
-    assert main(["compare", str(old.folder), str(new.folder)]) == 0
+    assert main(["trend", str(old.folder), str(new.folder)]) == 0
     printed = capsys.readouterr().out
     assert "-50.0 % *" in printed
     assert "97.1 %" in printed
     assert "0 metrics only in" in printed
-    assert main(["compare", str(old.folder)]) == 3
-    assert main(["compare", str(old.folder), str(old.folder)]) == 3
+    assert main(["trend", str(old.folder), "--nodes"]) == 3
+    assert main(["trend", str(old.folder), str(old.folder)]) == 3

@@ -275,7 +275,7 @@ def test_the_preinstalled_example_names_the_programs_of_all_suites() -> None:
 
 
 def test_the_template_is_a_valid_site(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["validate", "-i", str(ROOT / "inventory" / "template")]) == 0
+    assert main(["check", "-i", str(ROOT / "inventory" / "template")]) == 0
     out = capsys.readouterr().out
     assert {"p1", "p2", "p3", "p4", "p5", "full", "node"} <= {*out.split()}
 

@@ -39,7 +39,7 @@ def inventory(folder: Path, hosts: list[str], aliases: dict[str, str] | None = N
 
 
 @pytest.mark.fault("hosts-with-one-name")
-@pytest.mark.parametrize("command", ["validate", "plan", "adopt"])
+@pytest.mark.parametrize("command", ["check", "plan", "adopt"])
 @pytest.mark.parametrize(
     ("hosts", "aliases", "named"),
     [
@@ -61,7 +61,7 @@ def test_hosts_with_one_name_are_refused(
     site = inventory(tmp_path / "site", hosts, aliases)
     (tmp_path / "outputs").mkdir()
     rest = {
-        "validate": [],
+        "check": [],
         "plan": ["-l", "knl", "--suite", "node"],
         "adopt": [str(tmp_path / "outputs"), "--case", "stream=*", "-l", "knl"],
     }

@@ -1,4 +1,4 @@
-"""`proofmark validate` finds every mistake of a site, and prints all of them at once."""
+"""`proofmark check` finds every mistake of a site, and prints all of them at once."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def add(lines: str) -> Edits:
 
 
 def mistakes(capsys: pytest.CaptureFixture[str], inventory: Path, *words: str) -> list[str]:
-    """Return the mistakes that `validate` prints, of the suite quick unless `words` name one."""
+    """Return the mistakes that `check` prints, of the suite quick unless `words` name one."""
     suite = [] if "--suite" in words else ["--suite", "quick"]
-    code = main(["validate", "-i", str(inventory), *suite, *words])
+    code = main(["check", "-i", str(inventory), *suite, *words])
     printed, said = capsys.readouterr()
     assert (code, printed == "") == ((3, True) if said else (0, False))
     return [line.removeprefix("proofmark: ") for line in said.splitlines()]
@@ -211,7 +211,7 @@ def test_the_list_of_suites_shows_what_each_one_lacks(
     inventory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def lacks() -> dict[str, str]:
-        assert main(["validate", "-i", str(inventory)]) == 0
+        assert main(["check", "-i", str(inventory)]) == 0
         rows = [re.split("  +", line) for line in capsys.readouterr().out.splitlines()]
         assert rows[0][-1] == "lacks"
         return {row[1]: row[-1] for row in rows if row[0] == "cluster"}
@@ -230,7 +230,7 @@ def test_a_provider_without_the_packages_of_any_suite(
     inventory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edit(inventory, {"provision_from: .*": "provision_from: preinstalled"})
-    assert main(["validate", "-i", str(inventory)]) == 3
+    assert main(["check", "-i", str(inventory)]) == 3
     said = capsys.readouterr().err
     assert "found 'preinstalled', which has os-noise: quick lacks hpl, intel-mpi" in said
     assert "(no suite works with this origin)" in said
@@ -290,7 +290,7 @@ def test_a_checkout_that_only_this_machine_sees(
     monkeypatch.setattr(checkout, "IN_MEMORY", frozenset({"tmpfs"}))
     monkeypatch.setattr(checkout, "OF_ONE_MACHINE", folders)
     site = ["-i", str(inventory), "-l", "cluster"]
-    for command in (["plan", *site], ["validate", *site]):
+    for command in (["plan", *site], ["check", *site]):
         assert main(command) == 0
     *table, line = capsys.readouterr().out.splitlines()
     assert any(row.split()[:2] == ["cluster", "quick"] for row in table)
@@ -302,5 +302,5 @@ def test_a_checkout_that_only_this_machine_sees(
     hosts = inventory / "hosts.yml"
     text = hosts.read_text(encoding="utf-8")
     hosts.write_text(text + "  vars: {ansible_connection: local}\n", encoding="utf-8")
-    assert main(["validate", *site]) == 0  # the control: no other machine
+    assert main(["check", *site]) == 0  # the control: no other machine
     assert "no run from here" not in capsys.readouterr().out

@@ -270,7 +270,7 @@ class TestFacts:
         for user, number in (
             ({}, os.geteuid()),
             ({"run_user": "nobody"}, pwd.getpwnam("nobody").pw_uid),
-            ({"run_user": "no-such-user"}, os.geteuid()),  # `validate` refuses it
+            ({"run_user": "no-such-user"}, os.geteuid()),  # `check` refuses it
         ):
             facts(inventory, "a", {**PARTITION, **shared, **further, **user})
             partition = load_site(inventory, "a").partition

@@ -70,7 +70,7 @@ def test_validate_and_plan_say_so(
     partition: str, named: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = ["-i", f"{ROOT / 'inventory' / 'example-current'}", "-l", partition, "--suite", "quick"]
-    for command in ("validate", "plan"):
+    for command in ("check", "plan"):
         assert main([command, *site]) == 0
         text = "partition.scheduler: 'pjsub' never ran with the real thing"
         assert (text in capsys.readouterr().out) == named

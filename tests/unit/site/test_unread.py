@@ -115,7 +115,7 @@ def test_an_unread_value_is_named_by_plan_and_validate(
     named = "dimms.P1-DIMMA1 Size: '16 flurbs' cannot be read"
     assert main(["plan", *arguments]) == 0
     assert f"not known: {named}" in capsys.readouterr().out
-    main(["validate", *arguments])
+    main(["check", *arguments])
     assert f"not known: local: {named}" in capsys.readouterr().out
 
 

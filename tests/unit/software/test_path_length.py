@@ -55,8 +55,8 @@ def test_a_new_run_and_the_check_of_install_refuse_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["validate"], ["plan"], ["plan", "--create", "--no-link"]],
-    ids=["validate", "plan", "create"],
+    [["check"], ["plan"], ["plan", "--create", "--no-link"]],
+    ids=["check", "plan", "create"],
 )
 def test_a_checkout_in_any_folder_is_validated_and_planned(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

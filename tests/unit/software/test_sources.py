@@ -12,7 +12,7 @@ import pytest
 import yaml
 from tests.folders import ROOT
 
-from proofmark.cli import software_command as software
+from proofmark.cli import install as of_install
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.software.request import ProvisionRequest, Sources
@@ -247,7 +247,7 @@ def test_a_list_that_does_not_fit_its_lock_is_refused(tmp_path: Path) -> None:
 def stream(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a command line that lists the sources of STREAM."""
     monkeypatch.chdir(ROOT)
-    return ["sources", "local", "--os", "debian12", "--package", "stream"]
+    return ["install", "sources", "local", "--os", "debian12", "--package", "stream"]
 
 
 def test_the_command_lists_address_and_checksum_without_a_mirror(
@@ -292,7 +292,7 @@ def test_the_lock_of_a_site_is_listed_if_the_site_is_named(
     site: Path, with_site: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["-i", str(site)] if with_site else []
-    assert main(["sources", "local", "--os", SYSTEM, "--format", "json", *words]) == 0
+    assert main(["install", "sources", "local", "--os", SYSTEM, "--format", "json", *words]) == 0
     packages = {row["package"] for row in json.loads(capsys.readouterr().out)}
     assert ("ior@4.0.0" in packages) != with_site
     assert "stream@5.10" in packages
@@ -310,10 +310,10 @@ def test_bundle_and_cache_are_made_of_the_lock_of_a_site_if_it_is_named(
         raise bad_input("spack", "", "the end of the test", "nothing")
 
     monkeypatch.setattr(install, "prepare", refuse)
-    monkeypatch.setattr(software, "this_system", lambda: OperatingSystem("debian", "12"))
+    monkeypatch.setattr(of_install, "this_system", lambda: OperatingSystem("debian", "12"))
     words = ["-i", str(site)] if with_site else []
     words += ["--sources", str(site)] if command == ["bundle"] else []
-    assert main([*command, "local", str(site / "made"), *words]) == 3
+    assert main(["install", *command, "local", str(site / "made"), *words]) == 3
     ((request, chosen),) = prepared
     assert chosen.lock.source.is_relative_to(site) == with_site
     assert (list(chosen.lock.roots) == ["stream"]) == with_site

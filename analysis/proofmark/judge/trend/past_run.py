@@ -158,12 +158,13 @@ def run_folders(folders: list[Path]) -> list[Path]:
     """
     found: dict[Path, None] = {}
     for folder in folders:
-        inside = [folder] if _is_run(folder) else sorted(folder.iterdir())
-        found |= {each.resolve(): None for each in inside if _is_run(each) or each == folder}
+        inside = [folder] if is_run(folder) else sorted(folder.iterdir())
+        found |= {each.resolve(): None for each in inside if is_run(each) or each == folder}
     return sorted(found, key=lambda each: each.name)
 
 
-def _is_run(folder: Path) -> bool:
+def is_run(folder: Path) -> bool:
+    """Return whether `folder` is a run, finished or not, and no link to one."""
     files = RunFiles(folder)
     inner = (files.plan, files.identity, files.verdict)
     return folder.is_dir() and not folder.is_symlink() and any(each.is_file() for each in inner)

@@ -28,7 +28,7 @@ REQUIRED = frozenset(
         *("environment", "provision_from", "scheduler", "scratch.path"),
     }
 )
-"""Keys that a partition must have. Their questions are values, so that `validate` prints them."""
+"""Keys that a partition must have. Their questions are values, so that `check` prints them."""
 FOUND = "proofmark_found"
 """The variable with the facts of a node that no key of ``partition`` has."""
 HARDWARE = "hardware"

@@ -1,4 +1,4 @@
-"""The commands ``install``, ``stage build-program``, ``bundle`` and ``cache``."""
+"""The command ``install``, its verbs for sources, bundles and caches, ``stage build-program``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, Rights, complete, run_argument
+from proofmark.cli.command import Command, Rights, Use, Words, complete, run_argument
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
@@ -18,8 +18,8 @@ from proofmark.cli.command_inputs import (
     site_of_run,
 )
 from proofmark.cli.input import read_stdin
-from proofmark.cli.output import print_json, print_line, print_text
-from proofmark.cli.sources import lock_arguments, packages_argument, site_locks
+from proofmark.cli.output import print_json, print_line, print_table, print_text
+from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
 from proofmark.common.input_limits import MAX_PARALLEL
@@ -37,7 +37,18 @@ from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
+from proofmark.software.spack.lock_sources import read_sources
+from proofmark.software.spack.mirror import Located, State, locate
 from proofmark.software.spack.system import this_system
+
+MISSING = 1
+"""The exit code if the mirror lacks a source."""
+WORDS = {
+    State.FOUND: "found",
+    State.MISSING: "missing",
+    State.OTHER_CHECKSUM: "another checksum",
+    State.NO_CHECKSUM: "found, no checksum",
+}
 
 
 def _install_arguments(parser: ArgumentParser) -> None:
@@ -48,7 +59,9 @@ def _install_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="report what is missing, install nothing"
     )
-    parser.add_argument("--bundle", type=Path, metavar="FILE", help="a file of `proofmark bundle`")
+    parser.add_argument(
+        "--bundle", type=Path, metavar="FILE", help="a file of `proofmark install bundle`"
+    )
     parser.add_argument(
         "--modules",
         action="store_true",
@@ -83,6 +96,24 @@ def _cache_arguments(parser: ArgumentParser) -> None:
     spack_arguments(parser)
     parser.add_argument("target", metavar="FOLDER", type=Path)
     parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
+
+
+def lock_arguments(parser: ArgumentParser, os_note: str) -> None:
+    """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`."""
+    arch = parser.add_argument("arch", metavar="ARCH", help="an environment")
+    complete(arch, Words.ENVIRONMENT)
+    parser.add_argument("--os", help=os_note)
+    site_argument(parser, "the site whose own lock is used, if it has one (default: the kit's)")
+
+
+def packages_argument(parser: ArgumentParser) -> None:
+    """Add ``--package`` to `parser`."""
+    parser.add_argument("--package", action="append", default=[], help="(default: all)")
+
+
+def site_locks(options: Namespace) -> Path | None:
+    """Return the folder of locks of the site that ``-i`` names; None without ``-i``."""
+    return inventory_of(options).folder / "locks" if options.inventory else None
 
 
 def spack_arguments(parser: ArgumentParser) -> None:
@@ -233,6 +264,56 @@ def _request(
     return replace(request, programs=programs), chosen
 
 
+def _sources_arguments(parser: ArgumentParser) -> None:
+    lock_arguments(parser, "the system of the lock (default: this one)")
+    packages_argument(parser)
+    parser.add_argument("--mirror", type=Path, metavar="FOLDER", help="search the files here")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+
+
+def sources(options: Namespace) -> int:
+    """List the sources of a lock, and which of them a folder has."""
+    kit, mirror = kit_folder(), options.mirror
+    if mirror and not mirror.is_dir():
+        raise bad_input("--mirror", "", f"{mirror}", "a folder")
+    request = ProvisionRequest(
+        kit=kit,
+        arch=options.arch,
+        programs={},
+        prefixes=result_folder(kit, ".provision"),
+        site_locks=site_locks(options),
+    )
+    lock = spack.choose_lock(request, options.os or this_system().name).lock
+    specs = lock.missing(options.package or sorted(lock.roots), ())
+    found = locate(read_sources(lock), {spec.label for spec in specs}, [mirror] if mirror else [])
+    if options.format == "json":
+        print_json([_fields(each, mirror) for each in found])
+    else:
+        _print_sources(lock.source, found, mirror)
+    return MISSING if mirror and not all(each.usable for each in found) else 0
+
+
+def _fields(each: Located, mirror: Path | None) -> dict[str, object]:
+    state = {"state": each.state, "found": each.file and str(each.file)} if mirror else {}
+    return {"package": each.label, **each.source.model_dump(mode="json"), **state}
+
+
+def _print_sources(lock: Path, found: list[Located], mirror: Path | None) -> None:
+    rows = []
+    for each in found:
+        source = each.source
+        state = (WORDS[each.state],) if mirror else ()
+        checksum = source.sha256 or "none"
+        rows.append((each.label, source.name, *state, checksum, " ".join(source.addresses)))
+    state_title = ("mirror",) if mirror else ()
+    print_table(("package", "file", *state_title, "SHA-256", "addresses"), rows)
+    print_line(f"{len(found)} files of {lock}")
+    if mirror:
+        missing = [each.source.name for each in found if not each.usable]
+        bring = f"bring {', '.join(missing)}; any name serves" if missing else "nothing to bring"
+        print_line(f"{mirror} has {len(found) - len(missing)} of {len(found)}: {bring}")
+
+
 def bundle(options: Namespace) -> int:
     """Pack Spack, its recipes, sources, wheels, the lock and, if given, a build cache."""
     kit, system = kit_folder(), system_of(options)
@@ -290,11 +371,21 @@ def cache(options: Namespace) -> int:
     return 0
 
 
+USES = (Use(("--cache-key",), beside=("--cache", "--bundle")),)
+"""The options that would be ignored beside others."""
+
 COMMANDS = {
     "install": Command(
-        install, "install runs/latest-local --from spack", _install_arguments, rights=Rights.OF_ROOT
+        install,
+        "install runs/latest-local --from spack",
+        _install_arguments,
+        rights=Rights.OF_ROOT,
+        uses=USES,
     ),
     "stage build-program": Command(build_program, "stage build-program os-noise", _build_arguments),
-    "bundle": Command(bundle, "bundle knl knl.tar", _bundle_arguments),
-    "cache": Command(cache, "cache knl /srv/cache --key site", _cache_arguments),
+    "install sources": Command(
+        sources, "install sources knl --mirror /srv/sources", _sources_arguments
+    ),
+    "install bundle": Command(bundle, "install bundle knl knl.tar", _bundle_arguments),
+    "install cache": Command(cache, "install cache knl /srv/cache --key site", _cache_arguments),
 }

@@ -1,40 +1,28 @@
-"""The commands that judge runs: ``verdict`` and ``compare``."""
+"""The command ``verdict``."""
 
 from __future__ import annotations
 
-import math
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from proofmark.cli.command import (
-    Command,
-    Words,
-    complete,
-    language_argument,
-    run_argument,
-    runs_argument,
-)
+from proofmark.cli.command import Command, Use, Words, complete, language_argument, run_argument
 from proofmark.cli.evidence import run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
 from proofmark.common.sentences import localized
-from proofmark.common.text import one_line, percent
+from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.compare import compare as compare_runs
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.ending import counts_line
 from proofmark.judge.judging import judge_run
-from proofmark.judge.shared_traits import differences, software_traits
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.adopted import files_of_executions
-from proofmark.runs.run import Run, benchmarks_of
-from proofmark.software.software import software_of
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
@@ -143,67 +131,7 @@ def _claims(folders: Sequence[Path], *, as_json: bool) -> int:
     return 0
 
 
-def _compare_arguments(parser: ArgumentParser) -> None:
-    runs_argument(parser)
-    parser.add_argument("--nodes", action="store_true", help="compare each node with itself")
+USES = (Use(("--strict", "--language"), without=("--claims",)),)
+"""The options that would be ignored beside others."""
 
-
-def compare(options: Namespace) -> int:
-    """Compare later runs with the first one."""
-    runs = [run_to_show(folder) for folder in options.folders]
-    if len({run.folder for run in runs}) < max(2, len(runs)):
-        named = ", ".join(run.id for run in runs)
-        raise bad_input("RUN", "", named, "two or more different runs")
-    results = {
-        str(folder): judge_run(run).results
-        for folder, run in zip(options.folders, runs, strict=True)
-    }
-    benchmarks = benchmarks_of(runs[0])
-    by_name = dict(zip(results, runs, strict=True))
-    for comparison in compare_runs(results, nodes=options.nodes, benchmarks=benchmarks):
-        rows = []
-        for each in comparison.differences:
-            interval = confidence = "–"
-            if each.interval:
-                interval = f"{100 * each.interval.low:+.1f} … {100 * each.interval.high:+.1f} %"
-                confidence = f"{100 * each.interval.confidence:.1f} %"
-            mark = " *" if each.clear else ""
-            metric = " ".join(filter(None, (*each.key[:6], each.key[8])))
-            change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
-            values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
-            seen = "–" if math.isnan(each.visible) else f"{percent(each.visible)} %"
-            rows.append((*values, interval, confidence, seen, each.noise))
-        for line in _changed_programs(runs[0], by_name[comparison.later]):
-            print_line(line)
-        if not rows:
-            alone = (f"{len(keys)} only in {name}" for name, keys in comparison.alone.items())
-            named = f"{comparison.later} and {comparison.first}"
-            print_line(f"{named} have no figure in common: {', '.join(alone) or 'both have none'}")
-            continue
-        note = "* an interval with 95 % confidence excludes 0 %"
-        print_line(f"{comparison.later} compared with {comparison.first} ({note})")
-        print_table(
-            (
-                *("metric", "first", "later", "unit", "change", "interval", "confidence"),
-                *("would see", "note"),
-            ),
-            rows,
-        )
-        for name, keys in comparison.alone.items():
-            print_line(f"{len(keys)} metrics only in {name}")
-            for key in keys:
-                print_line(" ".join(filter(None, key)))
-    return 0
-
-
-def _changed_programs(first: Run, later: Run) -> Iterator[str]:
-    """Yield a line for each trait of programs that differs: versions, and run-time variables."""
-    traits = (software_traits(software_of(run)) for run in (first, later))
-    for trait, before, after in differences(*traits):
-        yield f"changed: {trait}: {before or '–'} → {after or '–'}"
-
-
-COMMANDS = {
-    "verdict": Command(verdict, "verdict runs/latest-local", _verdict_arguments),
-    "compare": Command(compare, "compare runs/before runs/after", _compare_arguments),
-}
+COMMANDS = {"verdict": Command(verdict, "verdict runs/latest-local", _verdict_arguments, uses=USES)}

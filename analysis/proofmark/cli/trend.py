@@ -1,0 +1,188 @@
+"""The command ``trend``: runs over time on one page, or two runs figure by figure."""
+
+from __future__ import annotations
+
+import math
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from proofmark.cases.reference import Metric
+from proofmark.cases.telemetry import metrics_of
+from proofmark.cli.command import Command, Words, complete, language_argument
+from proofmark.cli.evidence import run_to_show
+from proofmark.cli.output import print_line, print_table
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import write_whole
+from proofmark.common.message import Message
+from proofmark.common.parallel import gc_paused, parallel_map
+from proofmark.common.progress_lines import say
+from proofmark.common.text import percent
+from proofmark.common.translation import ENGLISH, in_language
+from proofmark.judge.compare import Comparison, Difference
+from proofmark.judge.compare import compare as compare_runs
+from proofmark.judge.judging import judge_run
+from proofmark.judge.shared_traits import differences, software_traits
+from proofmark.judge.trend.past_run import (
+    Figure,
+    LeftOut,
+    PastRun,
+    is_run,
+    read_past_run,
+    run_folders,
+)
+from proofmark.judge.trend.trend import trends
+from proofmark.report.trend.trend_page import trend_page
+from proofmark.runs.run import Run, benchmarks_in, benchmarks_of
+from proofmark.software.software import software_of
+
+MANY = 64
+"""From this number of runs on, they are read by several processes."""
+PROGRESS_S = 2.0
+"""Seconds between two lines about the progress."""
+PAGE = "trend.html"
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    note = (
+        "folders of runs: one page of all runs over time; two or more runs: the later ones are "
+        "compared with the first, figure by figure"
+    )
+    runs = parser.add_argument("folders", metavar="RUNS", nargs="+", type=Path, help=note)
+    complete(runs, Words.RUN)
+    note = "of two or more runs: compare each node with itself"
+    parser.add_argument("--nodes", action="store_true", help=note)
+    note = f"the page, also of two or more runs (default: {PAGE} in the first folder of RUNS)"
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
+    language_argument(parser)
+
+
+def trend(options: Namespace) -> int:
+    """Compare two or more runs, or write one page with the figures of all runs over time."""
+    for folder in options.folders:
+        if not folder.is_dir():
+            raise bad_input("RUNS", "", f"{folder}: no such folder", "a folder of runs, or runs")
+    only_runs = len(options.folders) > 1 and all(is_run(each.resolve()) for each in options.folders)
+    if only_runs and not options.output:
+        if options.language != ENGLISH:
+            found = f"{options.language}, and no -o"
+            raise bad_input("--language", "", found, "the language of a page: -o FILE")
+        return _compare(options.folders, nodes=options.nodes)
+    if options.nodes:
+        found = "a page" if only_runs else ", ".join(map(str, options.folders))
+        raise bad_input("--nodes", "", found, "two or more runs to compare, without -o")
+    with in_language(options.language):
+        return _write_page(options)
+
+
+def _write_page(options: Namespace) -> int:
+    runs, left_out = _read(run_folders(options.folders))
+    if not runs:
+        reasons = "; ".join(f"{each.folder.name}: {each.reason}" for each in left_out[:3])
+        raise bad_input("RUNS", "", f"no finished run ({reasons or 'no run'})", "finished runs")
+    for each in left_out:
+        say(f"left out: {each.folder.name}: {each.reason}")
+    with gc_paused():
+        content = trend_page(trends(runs, _metrics(runs)), runs, left_out)
+    path = options.output or options.folders[0] / PAGE
+    write_whole(path, content)
+    print_line(f"{path}")
+    return 0
+
+
+def _read(folders: list[Path]) -> tuple[list[PastRun], list[LeftOut]]:
+    """Return the runs in the order of time, and the folders that are left out."""
+    runs: dict[str, PastRun] = {}
+    left_out: list[LeftOut] = []
+    said = time.monotonic()
+    with gc_paused():
+        work = parallel_map(read_past_run, folders, large=len(folders) >= MANY)
+        for number, (folder, each) in enumerate(zip(folders, work, strict=True), start=1):
+            if isinstance(each, LeftOut):
+                left_out.append(each)
+            elif each.run in runs:
+                copy = Message("past-copy", folder=f"{runs[each.run].folder}")
+                left_out.append(LeftOut(folder, copy))
+            else:
+                runs[each.run] = each
+            if time.monotonic() - said >= PROGRESS_S:
+                said = time.monotonic()
+                say(f"{number} of {len(folders)} runs read")
+    return sorted(runs.values(), key=lambda each: (each.started, each.run)), left_out
+
+
+def _metrics(runs: list[PastRun]) -> Callable[[Figure], Metric | None]:
+    """Return the function that returns the metric of a figure, from the newest run with its case.
+
+    A run whose copy of the cases is damaged is passed over.
+    """
+    newest = {figure.case: number for number, run in enumerate(runs) for figure in run.figures}
+    metrics: dict[tuple[str, str], Metric] = {}
+    for number in sorted(set(newest.values())):
+        try:
+            cases = benchmarks_in(runs[number].folder).cases
+        except BadInput:
+            continue
+        for name, case in cases.items():
+            if newest.get(name) == number:
+                found = metrics_of(case)
+                metrics |= {(name, metric): about for metric, about in found.items()}
+    return lambda figure: metrics.get((figure.case, figure.metric))
+
+
+def _compare(folders: Sequence[Path], *, nodes: bool) -> int:
+    """Compare later runs with the first one."""
+    runs = [run_to_show(folder) for folder in folders]
+    if len({run.folder for run in runs}) < len(runs):
+        named = ", ".join(run.id for run in runs)
+        raise bad_input("RUNS", "", named, "two or more different runs")
+    results = {str(at): judge_run(run).results for at, run in zip(folders, runs, strict=True)}
+    by_name = dict(zip(results, runs, strict=True))
+    for comparison in compare_runs(results, nodes=nodes, benchmarks=benchmarks_of(runs[0])):
+        for line in _changed_programs(runs[0], by_name[comparison.later]):
+            print_line(line)
+        _print_comparison(comparison)
+    return 0
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    """Print the changes between two runs, and the figures that only one of them has."""
+    named = f"{comparison.later} and {comparison.first}"
+    if not comparison.differences:
+        alone = (f"{len(keys)} only in {name}" for name, keys in comparison.alone.items())
+        print_line(f"{named} have no figure in common: {', '.join(alone) or 'both have none'}")
+        return
+    note = "* an interval with 95 % confidence excludes 0 %"
+    print_line(f"{comparison.later} compared with {comparison.first} ({note})")
+    headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
+    rows = [_row(each) for each in comparison.differences]
+    print_table((*headers, "would see", "note"), rows)
+    for name, keys in comparison.alone.items():
+        print_line(f"{len(keys)} metrics only in {name}")
+        for key in keys:
+            print_line(" ".join(filter(None, key)))
+
+
+def _row(each: Difference) -> tuple[str, ...]:
+    """Return the row of a figure that both runs have."""
+    interval = confidence = "–"
+    if each.interval:
+        interval = f"{100 * each.interval.low:+.1f} … {100 * each.interval.high:+.1f} %"
+        confidence = f"{100 * each.interval.confidence:.1f} %"
+    mark = " *" if each.clear else ""
+    metric = " ".join(filter(None, (*each.key[:6], each.key[8])))
+    change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
+    values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
+    seen = "–" if math.isnan(each.visible) else f"{percent(each.visible)} %"
+    return (*values, interval, confidence, seen, each.noise)
+
+
+def _changed_programs(first: Run, later: Run) -> Iterator[str]:
+    """Yield a line for each trait of programs that differs: versions, and run-time variables."""
+    traits = (software_traits(software_of(run)) for run in (first, later))
+    for trait, before, after in differences(*traits):
+        yield f"changed: {trait}: {before or '–'} → {after or '–'}"
+
+
+COMMANDS = {"trend": Command(trend, "trend runs/before runs/after", _arguments, traced=False)}
