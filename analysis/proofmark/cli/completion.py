@@ -65,7 +65,7 @@ def complete_line(line: str) -> None:
     known = json.loads(ARGUMENTS.read_text(encoding="utf-8"))
 
     def add_arguments(name: str, to: ArgumentParser) -> None:
-        for each in known[name]:
+        for each in known.get(name, []):  # those of another package are not known
             Argument(**each).add_to(to)
 
     autocomplete(parser(add_arguments, _commands_in(line.split())), exclude=[STAGE])
@@ -118,7 +118,9 @@ def _suites(*_: Any) -> Iterable[str]:
     import yaml  # few completions read a file
 
     with (kit_folder() / "benchmarks" / "suites.yml").open("rb") as file:
-        return list(yaml.load(file, Loader=yaml.CSafeLoader)["suites"])
+        suites = yaml.load(file, Loader=yaml.CSafeLoader)["suites"]
+    hidden = ("practice", "study")  # as `Suite.listed`
+    return [name for name, suite in suites.items() if not any(map(suite.get, hidden))]
 
 
 def _cases(*_: Any) -> Iterable[str]:

@@ -59,8 +59,14 @@ def validate(options: Namespace) -> int:
     )
     if checked.mistakes:
         raise BadInput(*checked.mistakes)
+    virtual = {site.partition_name for site in checked.sites if site.partition.origin != "measured"}
+    shown = [
+        (made, missing)
+        for made, missing in zip(checked.plans, checked.lacks, strict=True)
+        if options.suite or made.partition in virtual or benchmarks.suite(made.suite).listed
+    ]
     rows = []
-    for made, missing in zip(checked.plans, checked.lacks, strict=True):
+    for made, missing in shown:
         totals = made.totals
         numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
         time, lacking = duration(totals.wall_s), in_words(missing) or "–"
@@ -81,7 +87,8 @@ def validate(options: Namespace) -> int:
     for key, question in comments(inventory.folder):
         print_line(f"question: {key}: {question}")
     for site in checked.sites:
-        for line in _of_site(site, checked, benchmarks, options):
+        plans = [made for made, _ in shown if made.partition == site.partition_name]
+        for line in _of_site(site, plans, benchmarks, options):
             print_line(line)
     return 0
 
@@ -95,10 +102,9 @@ def _limit_lines(checked: Checked) -> Iterator[str]:
 
 
 def _of_site(
-    site: Site, checked: Checked, benchmarks: Benchmarks, options: Namespace
+    site: Site, plans: Sequence[Plan], benchmarks: Benchmarks, options: Namespace
 ) -> Iterator[str]:
     """Yield what stays unjudged or unproven on `site`, and why no run starts from this checkout."""
-    plans = [each for each in checked.plans if each.partition == site.partition_name]
     yield from _unjudged_lines(site, plans, benchmarks)
     yield from unprovable_modes(site)
     yield from place(site, options)
