@@ -33,7 +33,7 @@ for words in json.loads(sys.argv[1]):
     except SystemExit as end:
         code = end.code or 0
     answers.append((code, printed.getvalue()))
-rooms = ("papers", "exports")
+rooms = ("papers", "twin", "exports")
 found = [room for room in rooms if importlib.util.find_spec(f"proofmark.{room}")]
 loaded = [room for room in rooms if f"proofmark.{room}" in sys.modules]
 print(json.dumps([found, loaded, answers]))
@@ -47,6 +47,7 @@ BASIC = [
 ]
 OPTIONAL = {
     "papers": ["verdict", "RUN", "--claims", "--json"],
+    "twin": ["twin", *SITE, "--suite", "twin-p5", "--plan"],
     "exports": ["export", "RUN", "--format", "influx", "-o", "NEW"],
 }
 """A command that needs the room."""

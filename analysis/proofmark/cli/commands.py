@@ -1,6 +1,6 @@
 """The commands in groups, and the parser of the command line.
 
-A command is a line of `GROUPS` or `STAGES` here, and an entry of the same name in `COMMANDS` of its
+A command is a line of `OWN` or `STAGES` here, and an entry of the same name in `COMMANDS` of its
 module. The module is imported when the command runs or prints its help.
 """
 
@@ -17,18 +17,20 @@ from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command
+from proofmark.cli.command import AddedCommand, Command
 from proofmark.common.errors import nearest
+from proofmark.common.plugins import installed
 from proofmark.common.progress_lines import say
+from proofmark.common.text import one_line
 
 BAD_INPUT = 3
 WIDTH = 78
 """The length of the lines of a help."""
 
 Lines = Mapping[str, tuple[str, str]]
-"""The module, below `proofmark`, and the summary of each command."""
+"""The module and the summary of each command."""
 
-GROUPS: Mapping[str, Lines] = {
+OWN: Mapping[str, Lines] = {
     "plan and check": {
         "cases": ("cli.cases", "list the cases and suites"),
         "validate": (
@@ -42,10 +44,6 @@ GROUPS: Mapping[str, Lines] = {
         "preflight": (
             "cli.preflight_command",
             "check the requirements of an acceptance; change nothing",
-        ),
-        "twin": (
-            "twin.twin_command",
-            "simulate a suite on a model of a partition, on this machine",
         ),
     },
     "run": {
@@ -106,16 +104,50 @@ GROUPS: Mapping[str, Lines] = {
         "cache": ("cli.software_command", "push the installed packages to a signed build cache"),
     },
 }
+"""The commands of this room, below `proofmark`."""
+ADDED = "proofmark.cli.commands"
+"""The group of the entry points of other packages: each names an `AddedCommand`."""
+
+
+def _groups() -> dict[str, Lines]:
+    """Return the commands of this room and of other packages, in their groups.
+
+    A package that cannot be loaded has no command, and a line states that.
+    """
+    groups: dict[str, dict[str, tuple[str, str]]] = {}
+    for title, lines in OWN.items():
+        groups[title] = {
+            name: (f"proofmark.{module}", text) for name, (module, text) in lines.items()
+        }
+    for name, point in installed(ADDED).items():
+        try:
+            added = point.load()
+        except Exception as error:  # the code of a site
+            say(
+                f"proofmark: {ADDED}: {point.value}: {type(error).__name__}: {one_line(f'{error}')}"
+            )
+            continue
+        if not isinstance(added, AddedCommand) or any(name in lines for lines in groups.values()):
+            say(f"proofmark: {ADDED}: {point.value}: found no AddedCommand with a new name")
+            continue
+        groups.setdefault(added.group, {})[name] = (added.module, added.summary)
+    return {**groups}
+
+
+GROUPS: Mapping[str, Lines] = _groups()
 """The commands that people use, in the groups and the order of ``--help``."""
 STAGE = "stage"
 """The command that has the commands of playbooks; ``--help`` does not have it."""
 STAGES: Lines = {
-    "stage record-software": ("cli.run_command", "record the programs of a run"),
-    "stage check-programs": ("cli.program_check", "check the programs on the nodes of a run"),
-    "stage build-program": ("cli.software_command", "compile a program of the kit"),
-    "stage execute": ("cli.run_command", "run the jobs of a run and wait for their end"),
-    "stage collect": ("cli.run_command", "seal what is new in a run as its evidence"),
-    "stage gate-decide": ("cli.gate", "decide which nodes of a run return to service"),
+    "stage record-software": ("proofmark.cli.run_command", "record the programs of a run"),
+    "stage check-programs": (
+        "proofmark.cli.program_check",
+        "check the programs on the nodes of a run",
+    ),
+    "stage build-program": ("proofmark.cli.software_command", "compile a program of the kit"),
+    "stage execute": ("proofmark.cli.run_command", "run the jobs of a run and wait for their end"),
+    "stage collect": ("proofmark.cli.run_command", "seal what is new in a run as its evidence"),
+    "stage gate-decide": ("proofmark.cli.gate", "decide which nodes of a run return to service"),
 }
 """The commands of playbooks."""
 RENAMED = {
@@ -202,7 +234,7 @@ class _CommandParser(_Parser):
 
 def command_of(name: str) -> Command:
     """Import the module of a command, and return the command."""
-    module = import_module(f"proofmark.{COMMANDS[name][0]}")
+    module = import_module(COMMANDS[name][0])
     command: Command = module.COMMANDS[name]
     return command
 

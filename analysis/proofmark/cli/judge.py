@@ -26,9 +26,9 @@ from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.compare import compare as compare_runs
-from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.ending import counts_line
 from proofmark.judge.judging import judge_run
+from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.shared_traits import differences, software_traits
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.judge.verdict_files import write_verdict
@@ -114,7 +114,7 @@ def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
             print_line(f"{answer.results[each.figure].record.node}: {sentence(each, answer)}")
 
 
-def _print_expected(answer: Verdict, expected: Counterparts) -> None:
+def _print_expected(answer: Verdict, expected: FigurePredictions) -> None:
     """Print the figures with a prediction, its source and its error. They judge nothing."""
     # They import the parts of the report, which other uses of this module do not need.
     from proofmark.report.predictions import heads, notes, texts

@@ -1,0 +1,11 @@
+"""The command ``twin`` in the help of the command line, without the modules of the command."""
+
+from __future__ import annotations
+
+from proofmark.cli.command import AddedCommand
+
+TWIN = AddedCommand(
+    "plan and check",
+    "proofmark.twin.twin_command",
+    "simulate a suite on a model of a partition, on this machine",
+)
