@@ -80,14 +80,21 @@ def table(examples: Sequence[Example]) -> Iterator[str]:
     titles = " | ".join(f"{each.title}: time | node-hours | most in scratch" for each in examples)
     yield f"| suite | {titles} |"
     yield "|---|" + "---|---:|---:|" * len(examples)
-    for suite in benchmarks().suites:
+    for suite in by_name():
         costs = " | ".join(each.costs(suite) for each in examples)
         yield f"| [{suite}](#{suite}) | {costs} |"
 
 
+def by_name() -> list[str]:
+    """Return the suites of an acceptance first, then those that run by their names."""
+    suites = benchmarks().suites
+    return sorted(suites, key=lambda name: (not suites[name].listed, suites[name].practice))
+
+
 def sections() -> Iterator[str]:
     """Yield the lines about each suite."""
-    for name, suite in benchmarks().suites.items():
+    for name in by_name():
+        suite = benchmarks().suite(name)
         repeats = f" Each step runs {suite.repeats} times." if suite.repeats > 1 else ""
         yield f"\n## {name}\n"
         yield from _wrapped(f"{suite.title}.{repeats}")

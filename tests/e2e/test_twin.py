@@ -22,7 +22,6 @@ from proofmark.cli.main import main
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.twin_error import model_error_of
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.words import number
@@ -30,17 +29,18 @@ from proofmark.runs.evidence import seal
 from proofmark.runs.format import write_identity
 from proofmark.runs.job_folder import JobFolder, Submission
 from proofmark.runs.job_state import JobStatus, State
-from proofmark.runs.predicted import read_expected
+from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import benchmarks_of, open_run
-from proofmark.site.interconnects import Interconnect
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
 from proofmark.twin import twin_command as cli
 from proofmark.twin.calibration import one_way_s
+from proofmark.twin.interconnects import Interconnect
 from proofmark.twin.node_graph import copy_rate
 from proofmark.twin.platform import host_name, platform_xml, settings
 from proofmark.twin.smpi import simulator_version
+from proofmark.twin.twin_error import model_error_of
 from proofmark.twin.twin_model import interconnect_of, twin_model
 
 PROGRAM = DATA / "twin"
@@ -157,7 +157,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     assert main([*words, "--run-id", "real"]) == 0
     assert json.loads(capsys.readouterr().out)["run"] == "real"
     run = open_run(kit.parent / "runs/real")
-    expected = read_expected(run.files.expected)
+    expected = read_predictions(run.files.expected)
     assert (expected.run, expected.selector) == ("model", "mvapich2")
     assert any(not each.sourced for each in expected.assumptions)
     planned = [
@@ -282,7 +282,7 @@ def test_the_local_machine_has_a_twin_if_its_processor_is_known(
     assert "imb-pingpong" in capsys.readouterr().out
     monkeypatch.setattr(cli, "interconnect_of", lambda site, _: interconnect_of(site, "a64fx"))
     assert main([*arguments, "--plan"]) == 3
-    assert "a64fx, which is not in site/data/interconnects.yml" in capsys.readouterr().err
+    assert "a64fx, which is not in twin/data/interconnects.yml" in capsys.readouterr().err
 
 
 def test_virtual_nodes_have_a_twin(kit: Path) -> None:

@@ -17,12 +17,23 @@ from proofmark.cli.commands import OF_PERSONS, RENAMED
 from proofmark.runs.run_files import RunFiles
 
 ROOMS = (
-    *("papers", "twin", "cli", "report", "judge", "jobs", "records", "machine", "software"),
+    *(
+        "papers",
+        "twin",
+        "exports",
+        "cli",
+        "report",
+        "judge",
+        "jobs",
+        "records",
+        "machine",
+        "software",
+    ),
     *("runs", "plan", "site", "cases", "common"),
 )
 PLUGINS = {
-    *("jobs/launchers", "machine/bmc/backends", "machine/schedulers", "report/plots"),
-    "software/providers",
+    *("jobs/launchers", "machine/bmc/backends", "machine/schedulers", "report/exports"),
+    *("report/plots", "software/providers"),
 }
 """The packages of plug-ins: the name of a module is that of the plug-in."""
 

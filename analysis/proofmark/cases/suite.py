@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
@@ -51,7 +51,8 @@ class Suite(StrictModel):
     ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
     ``sanity`` is true for a suite that only looks for faults: floors and peers suffice for exit
     code 0. ``practice`` is true for a suite that finds nothing about a machine: it is never offered
-    in place of another suite on a real machine.
+    in place of another suite on a real machine. ``study`` is true for a suite that repeats the
+    measurements of a paper. Lists of suites have neither of both; they run by their names.
     ``within_s`` is the expected time in seconds in which the suite ends on each machine: for it the
     plan repeats steps less often (`SuiteUse.least_repeats`).
     ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
@@ -62,10 +63,16 @@ class Suite(StrictModel):
     use: str = ""
     sanity: bool = False
     practice: bool = False
+    study: bool = False
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     within_s: float | None = Field(default=None, gt=0)
     required_metrics: list[Required] = []
     alternatives: list[Alternative] = []
+
+    @property
+    def listed(self) -> bool:
+        """Whether lists of suites have this one: it is part of an acceptance."""
+        return not (self.practice or self.study)
 
     @model_validator(mode="after")
     def _one_for_each_origin(self) -> Self:
@@ -97,7 +104,7 @@ class Benchmarks(StrictModel):
         Raises:
             BadInput: there is no such case; the message has the nearest name.
         """
-        return _pick(self.cases, name, self.folder, "case")
+        return _pick(self.cases, name, self.folder, "case", self.cases)
 
     def suite(self, name: str) -> Suite:
         """Return the suite `name`.
@@ -105,15 +112,19 @@ class Benchmarks(StrictModel):
         Raises:
             BadInput: there is no such suite; the message has the nearest name.
         """
-        return _pick(self.suites, name, self.folder / SUITES_FILE, "suite")
+        return _pick(self.suites, name, self.folder / SUITES_FILE, "suite", self.listed())
+
+    def listed(self) -> list[str]:
+        """Return the names of the suites that lists of suites have."""
+        return [name for name, suite in self.suites.items() if suite.listed]
 
     def members(self, suite: str) -> dict[str, Case]:
         """Return the cases of `suite`, by id; those of all its alternatives."""
         return {name: case for name, case in self.cases.items() if suite in case.suites}
 
 
-def _pick(items: Mapping[str, Item], name: str, file: Path, key: str) -> Item:
+def _pick(items: Mapping[str, Item], name: str, file: Path, key: str, named: Iterable[str]) -> Item:
     if name not in items:
         hint = nearest(name, items)
-        raise bad_input(file, key, f"unknown {key} {name!r}{hint}", ", ".join(items))
+        raise bad_input(file, key, f"unknown {key} {name!r}{hint}", ", ".join(named))
     return items[name]

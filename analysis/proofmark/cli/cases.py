@@ -31,14 +31,21 @@ def cases(options: Namespace) -> int:
         if mistakes := system_mistakes(benchmarks, kit_folder() / "inventory"):
             raise BadInput(*mistakes)
         return 0
-    members = benchmarks.cases
+    members, listed = benchmarks.cases, {*benchmarks.listed(), options.suite}
     if options.suite:
         benchmarks.suite(options.suite)
         members = benchmarks.members(options.suite)
     rows = []
     for name, case in members.items():
         metrics = ", ".join(list(case.metrics)[:4]) + (" …" if len(case.metrics) > 4 else "")
-        rows.append((name, " ".join(case.suites) or "–", metrics, case.title))
+        rows.append(
+            (
+                name,
+                " ".join(suite for suite in case.suites if suite in listed) or "–",
+                metrics,
+                case.title,
+            )
+        )
     print_table(("case", "suites", "metrics", "title"), rows)
     return 0
 

@@ -33,7 +33,7 @@ from proofmark.machine.checkout import checkout_findings, unseen
 from proofmark.machine.modes.mode_stage import unprovable_modes
 from proofmark.machine.preflight import Finding, preflight
 from proofmark.machine.scheduler import user_name
-from proofmark.plan.lacking import in_words
+from proofmark.plan.lacking import Lacked, in_words
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import Checked, SiteChecks
 from proofmark.plan.validation import validate as check_site
@@ -74,21 +74,28 @@ def check(options: Namespace) -> int:
     checked = check_site(inventory, options.limit, benchmarks, checks, suite, options.repeats)
     if checked.mistakes:
         raise BadInput(*checked.mistakes)
-    _print_costs(checked)
+    virtual = {site.partition_name for site in checked.sites if site.partition.origin != "measured"}
+    shown = [
+        (made, missing)
+        for made, missing in zip(checked.plans, checked.lacks, strict=True)
+        if suite or made.partition in virtual or benchmarks.suite(made.suite).listed
+    ]
+    _print_costs(shown)
     for line in _lines(checked, benchmarks):
         print_line(line)
     for key, question in comments(inventory.folder):
         print_line(f"question: {key}: {question}")
     for site in checked.sites:
-        for line in _of_site(site, checked, benchmarks, options):
+        plans = [made for made, _ in shown if made.partition == site.partition_name]
+        for line in _of_site(site, plans, benchmarks, options):
             print_line(line)
     return _ask_nodes(checked, options, end) if options.nodes else 0
 
 
-def _print_costs(checked: Checked) -> None:
+def _print_costs(shown: Sequence[tuple[Plan, Sequence[Lacked]]]) -> None:
     """Print the cost of each suite on each partition, and the packages that it lacks."""
     rows = []
-    for made, missing in zip(checked.plans, checked.lacks, strict=True):
+    for made, missing in shown:
         totals = made.totals
         numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
         time, lacking = duration(totals.wall_s), in_words(missing) or "–"
@@ -112,10 +119,9 @@ def _lines(checked: Checked, benchmarks: Benchmarks) -> Iterator[str]:
 
 
 def _of_site(
-    site: Site, checked: Checked, benchmarks: Benchmarks, options: Namespace
+    site: Site, plans: Sequence[Plan], benchmarks: Benchmarks, options: Namespace
 ) -> Iterator[str]:
     """Yield what stays unjudged or unproven on `site`, and why no run starts from this checkout."""
-    plans = [each for each in checked.plans if each.partition == site.partition_name]
     yield from _unjudged_lines(site, plans, benchmarks)
     yield from unprovable_modes(site)
     yield from place(site, options)

@@ -142,3 +142,20 @@ class Command:
     rights: Rights = Rights.OF_OWNER
     traced: bool = True
     uses: Sequence[Use] = ()
+
+
+@dataclass(frozen=True)
+class AddedCommand:
+    """A command of another package, which an entry point names; its name is that of the entry.
+
+    It is loaded at each start of ``proofmark``, so its module imports nothing that costs time.
+
+    Attributes:
+        group: of ``--help``.
+        module: has `COMMANDS` with the command. It is imported when the command is used.
+        summary: for ``--help``.
+    """
+
+    group: str
+    module: str
+    summary: str

@@ -1,6 +1,6 @@
 """The commands in groups, and the parser of the command line.
 
-A command is a line of `GROUPS` or `STAGES` here, and an entry of the same name in `COMMANDS` of its
+A command is a line of `OWN` or `STAGES` here, and an entry of the same name in `COMMANDS` of its
 module. The module is imported when the command runs or prints its help.
 """
 
@@ -18,9 +18,11 @@ from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, Use
+from proofmark.cli.command import AddedCommand, Command, Use
 from proofmark.common.errors import BadInput, nearest
+from proofmark.common.plugins import installed
 from proofmark.common.progress_lines import say
+from proofmark.common.text import one_line
 
 BAD_INPUT = 3
 WIDTH = 78
@@ -29,9 +31,9 @@ WIDTH_OF_COLUMN = 40
 """The width of the first column of the commands in the help."""
 
 Lines = Mapping[str, tuple[str, str]]
-"""The module, below `proofmark`, and the summary of each command."""
+"""The module and the summary of each command."""
 
-GROUPS: Mapping[str, Lines] = {
+OWN: Mapping[str, Lines] = {
     "site": {
         "init": ("cli.init", "write a site from its nodes"),
         "site": ("cli.choose", "choose it for later commands"),
@@ -42,7 +44,6 @@ GROUPS: Mapping[str, Lines] = {
         "cases": ("cli.cases", "list cases and suites"),
         "check": ("cli.check", "site, suites, nodes"),
         "plan": ("cli.plan_command", "steps, time, refusals"),
-        "twin": ("twin.twin_command", "simulate a suite"),
     },
     "run": {
         "modes": ("cli.modes", "set and restore firmware"),
@@ -71,8 +72,10 @@ GROUPS: Mapping[str, Lines] = {
         "lock": ("cli.lock", "pin them for a system"),
     },
 }
-"""The commands that people use, by phase, in the order of ``--help``. It has two columns and fits a
-screen of 24 lines with 80 letters, so a summary has at most 27 letters."""
+"""The commands of this room, below `proofmark`, by phase, in the order of ``--help``. It has two
+columns and fits a screen of 24 lines with 80 letters, so a summary has at most 27 letters."""
+ADDED = "proofmark.cli.commands"
+"""The group of the entry points of other packages: each names an `AddedCommand`."""
 FIRST_COLUMN = ("site", "before a run", "run")
 """The groups in the first column of ``--help``, those until a run has measured."""
 VERBS: Mapping[str, Lines] = {
@@ -107,9 +110,38 @@ RENAMED = {
     "validate": "check",
 }
 """The commands of 0.1 that are part of others now, for one release."""
+
+
+def _of_room(lines: Lines) -> dict[str, tuple[str, str]]:
+    """Return `lines` of this room with the whole names of their modules."""
+    return {name: (f"proofmark.{module}", summary) for name, (module, summary) in lines.items()}
+
+
+def _groups() -> dict[str, Lines]:
+    """Return the commands of this room and of other packages, in their groups.
+
+    A package that cannot be loaded has no command, and a line states that.
+    """
+    groups = {title: _of_room(lines) for title, lines in OWN.items()}
+    for name, point in installed(ADDED).items():
+        try:
+            added = point.load()
+        except Exception as error:  # the code of a site
+            problem = f"{type(error).__name__}: {one_line(f'{error}')}"
+            say(f"proofmark: {ADDED}: {point.value}: {problem}")
+            continue
+        if not isinstance(added, AddedCommand) or any(name in lines for lines in groups.values()):
+            say(f"proofmark: {ADDED}: {point.value}: found no AddedCommand with a new name")
+            continue
+        groups.setdefault(added.group, {})[name] = (added.module, added.summary)
+    return {**groups}
+
+
+GROUPS: Mapping[str, Lines] = _groups()
+"""The commands that people use, by phase."""
 OF_PERSONS = {name: line for lines in GROUPS.values() for name, line in lines.items()}
-OF_VERBS = {name: line for lines in VERBS.values() for name, line in lines.items()}
-COMMANDS: Lines = {**OF_PERSONS, **OF_VERBS, **STAGES}
+OF_VERBS: Lines = _of_room(VERBS["install"])
+COMMANDS: Lines = {**OF_PERSONS, **OF_VERBS, **_of_room(STAGES)}
 """All commands."""
 
 Fill = Callable[[str, "_CommandParser"], None]
@@ -201,7 +233,7 @@ class _CommandParser(_Parser):
 
 def command_of(name: str) -> Command:
     """Import the module of a command, and return the command."""
-    module = import_module(f"proofmark.{COMMANDS[name][0]}")
+    module = import_module(COMMANDS[name][0])
     command: Command = module.COMMANDS[name]
     return command
 

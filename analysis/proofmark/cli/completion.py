@@ -71,7 +71,7 @@ def complete_line(line: str) -> None:
         for verb in verbs.keys() & {*named}:
             to.add_argument("verb", choices=[verb.removeprefix(f"{name} ")])
             name = verb
-        for each in known[name]:
+        for each in known.get(name, []):  # those of another package are not known
             Argument(**each).add_to(to)
 
     made = parser(add_arguments, [name for name in named if name not in OF_VERBS])
@@ -125,7 +125,9 @@ def _suites(*_: Any) -> Iterable[str]:
     import yaml  # few completions read a file
 
     with (kit_folder() / "benchmarks" / "suites.yml").open("rb") as file:
-        return list(yaml.load(file, Loader=yaml.CSafeLoader)["suites"])
+        suites = yaml.load(file, Loader=yaml.CSafeLoader)["suites"]
+    hidden = ("practice", "study")  # as `Suite.listed`
+    return [name for name, suite in suites.items() if not any(map(suite.get, hidden))]
 
 
 def _cases(*_: Any) -> Iterable[str]:

@@ -37,7 +37,7 @@ from proofmark.plan.step_names import step_named
 from proofmark.runs.asked import ASKED, write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.latest import Link
-from proofmark.runs.predicted import Expected
+from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import Run
 from proofmark.runs.run_names import names_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
@@ -131,7 +131,7 @@ def plan(options: Namespace) -> int:
         RunInputs(made, benchmarks, site, probe),
         Copied(
             baseline=baseline,
-            expected=_expected(options.expected, site) if options.expected else None,
+            expected=_predictions(options.expected, site) if options.expected else None,
         ),
         run_id=options.run_id,
         fresh=options.fresh,
@@ -245,20 +245,15 @@ def _representative(run: Run, site: Site) -> dict[str, str]:
     return {"representative": up[0] if up else ""}
 
 
-def _expected(folder: Path, site: Site) -> Expected:
-    """Return the predictions of the run of a twin in `folder`.
+def _predictions(folder: Path, site: Site) -> Predictions:
+    """Return the predictions in `folder` for the figures of `site`.
 
     Raises:
-        BadInput: it is no finished run of a twin of `site`.
+        BadInput: no installed package finds predictions there.
     """
-    # It imports polars and all readers of outputs. Other plans do not need them.
-    from proofmark.judge.twin_error import model_error_of
-    from proofmark.judge.twin_predictions import expected_of
+    from proofmark.report.additions import predictions_in  # it imports polars
 
-    run = expanded(folder)
-    made = expected_of(run, site)
-    error = model_error_of(run)
-    return made.model_copy(update={"errors": error.rows if error else ()})
+    return predictions_in(expanded(folder), site)
 
 
 USES = (

@@ -16,7 +16,7 @@ from proofmark.cli.command import (
 )
 from proofmark.cli.evidence import evidence_of, run_to_show
 from proofmark.cli.output import print_json, print_line, print_text
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.progress_lines import say
@@ -25,8 +25,8 @@ from proofmark.common.translation import in_language
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.not_accepted import failed_nodes
-from proofmark.report.exports.formats import FORMATS
-from proofmark.report.exports.formats import export as export_run
+from proofmark.report.export import EXPORTS
+from proofmark.report.export import export as export_run
 from proofmark.report.products import write_products
 from proofmark.runs.asked import acceptance_command, not_in
 
@@ -96,18 +96,17 @@ def _from_here(folder: Path) -> str:
 
 def _export_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    formats = "\n".join(f"  {name:<12}{content}" for name, (_, content) in FORMATS.items())
+    names = EXPORTS.names()
+    formats = "\n".join(f"  {name:<12}{EXPORTS.get(name).content}" for name in names)
     parser.description = f"{parser.description}\n\nformats:\n{formats}"
     name = parser.add_argument("--format", required=True, help="one of the formats above")
-    complete(name, FORMATS)
+    complete(name, names)
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
 
 
 def export(options: Namespace) -> int:
     """Write a run in the format of another program."""
-    if options.format not in FORMATS:
-        found = f"{options.format!r}{nearest(options.format, FORMATS)}"
-        raise bad_input("--format", "", found, ", ".join(sorted(FORMATS)))
+    EXPORTS.get(options.format)  # an unknown format costs no judgement
     run = run_to_show(options.folder)
     records, answer = read_and_judge(run)
     written = export_run(options.format, run, records, answer, options.output)

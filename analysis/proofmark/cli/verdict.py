@@ -17,9 +17,9 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.ending import counts_line
 from proofmark.judge.judging import judge_run
+from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.adopted import files_of_executions
@@ -102,7 +102,7 @@ def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
             print_line(f"{answer.results[each.figure].record.node}: {sentence(each, answer)}")
 
 
-def _print_expected(answer: Verdict, expected: Counterparts) -> None:
+def _print_expected(answer: Verdict, expected: FigurePredictions) -> None:
     """Print the figures with a prediction, its source and its error. They judge nothing."""
     # They import the parts of the report, which other uses of this module do not need.
     from proofmark.report.predictions import heads, notes, texts

@@ -28,6 +28,11 @@ def _installed(group: str, _path: tuple[str, ...]) -> EntryPoints:
     return entry_points(group=group)
 
 
+def installed(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group, by name."""
+    return {point.name: point for point in _installed(group, tuple(sys.path))}
+
+
 @dataclass(frozen=True)
 class Plugins(Generic[Base]):
     """The plug-ins of one kind.
@@ -77,7 +82,7 @@ class Plugins(Generic[Base]):
         return [module.name for module in iter_modules(folders) if not module.name.startswith("_")]
 
     def _entry_points(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in _installed(self.package, tuple(sys.path))}
+        return installed(self.package)
 
     def _of_module(self, name: str) -> type[Base]:
         module = import_module(f"{self.package}.{name}")

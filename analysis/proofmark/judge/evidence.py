@@ -21,7 +21,7 @@ from proofmark.records.columns import Records
 from proofmark.runs.decisions import SetAside
 from proofmark.runs.files_report import FilesReport
 from proofmark.runs.nodes import Node
-from proofmark.runs.predicted import Expected
+from proofmark.runs.predictions import Predictions
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import ContractItem
@@ -102,7 +102,7 @@ class Evidence:
     scratch: str = ""
     looks: Sequence[Mapping[str, FilesReport]] = ()
     baseline: BaselineOfRun | None = None
-    expected: Expected | None = None
+    expected: Predictions | None = None
     more: Mapping[str, int] = field(default_factory=dict)
     refused: Mapping[str, Message] = field(default_factory=dict)
     set_aside: Mapping[str, SetAside] = field(default_factory=dict)

@@ -15,7 +15,6 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.contract_rules import clearly, compared_with, excused, with_repeats
-from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import coverage
 from proofmark.judge.crashes import crashes
 from proofmark.judge.degraded import degraded
@@ -42,6 +41,7 @@ from proofmark.judge.imported_rules import ImportedRules
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
 from proofmark.judge.power import material_of
+from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import (
@@ -106,7 +106,7 @@ def judge(evidence: Evidence) -> Verdict:
         answers,
         fleet,
         baseline=accepted,
-        expected=Counterparts(evidence.expected, figures, evidence.distance)
+        expected=FigurePredictions(evidence.expected, figures, evidence.distance)
         if evidence.expected
         else None,
     )

@@ -33,7 +33,7 @@ from proofmark.runs.adopted import sources_of
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
-from proofmark.runs.predicted import read_expected
+from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
@@ -145,7 +145,7 @@ def evidence_of(run: Run) -> Evidence:
         scratch=partition.scratch.path,
         looks=() if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
         baseline=baseline,
-        expected=read_expected(files.expected) if exists(files.expected) else None,
+        expected=read_predictions(files.expected) if exists(files.expected) else None,
         more=more,
         refused=refused,
         set_aside=decisions.set_aside,

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.comparison import BaselineComparison
-from proofmark.judge.counterparts import Counterparts, ExpectedValue
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
 from proofmark.judge.invalid_cause import NOT_BY_RERUN, InvalidCause, invalid_cause
 from proofmark.judge.power import noise_in
+from proofmark.judge.predictions import FigurePredictions, Prediction
 from proofmark.judge.references.judgement import Judgement
 from proofmark.records.columns import Execution, Numbers, Record
 from proofmark.runs.noise_file import Shares, mean_shares
@@ -64,7 +64,7 @@ class Result:
     retest: bool = False
     steps: tuple[str, ...] = ()
     degraded: Message = NOTHING
-    expected: ExpectedValue | None = None
+    expected: Prediction | None = None
     cause: InvalidCause | None = None
     shown_by: tuple[str, ...] = ()
 
@@ -110,7 +110,7 @@ class Results(Sequence[Result]):
     fleet: Fleet
     degraded: Mapping[str, Message] = field(default_factory=dict)
     baseline: BaselineComparison | None = None
-    expected: Counterparts | None = None
+    expected: FigurePredictions | None = None
 
     def __len__(self) -> int:
         return len(self.aggregates)

@@ -19,7 +19,6 @@ import numpy as np
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.baseline.comparison import BaselineComparison
-from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.crashes import Crash
 from proofmark.judge.degraded import Degraded
@@ -43,6 +42,7 @@ from proofmark.judge.headline import (
 )
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.links.links import LinkFit
+from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
@@ -146,7 +146,7 @@ class Verdict:
         return self.results.baseline
 
     @property
-    def expected(self) -> Counterparts | None:
+    def expected(self) -> FigurePredictions | None:
         """The predictions of a twin; None if there are none."""
         return self.results.expected
 

@@ -1,20 +1,21 @@
 """The prediction of a figure as texts and columns of tables, and the source of the predictions.
 
-A measured figure has the figure of a twin beside it. A figure of a twin has the error of its model.
+A measured figure has its prediction beside it. An addition may have further columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.judge.counterparts import Counterparts
+from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.verdict import Result
 from proofmark.report.page import Column, Table, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import number
-from proofmark.runs.twin_files import Assumption, ModelError
+from proofmark.runs.predictions import Assumption
 
 
 def heads() -> tuple[str, str]:
@@ -24,42 +25,14 @@ def heads() -> tuple[str, str]:
 
 def columns(run_data: RunData) -> tuple[Column, ...]:
     """Return the columns for predictions. A measured run without predictions has none."""
-    if run_data.twin:
-        return (numeric(_("Range by the error of the model")),)
-    if run_data.verdict.expected is None:
-        return ()
-    return tuple(numeric(head) for head in heads())
+    own = tuple(map(numeric, heads())) if run_data.verdict.expected else ()
+    return (*own, *chain.from_iterable(each.columns() for each in run_data.additions))
 
 
 def cells(result: Result, run_data: RunData) -> tuple[str, ...]:
     """Return one text for each of the `columns`, about the figure in `result`."""
-    if run_data.twin:
-        return (_range(result, run_data.model_error),)
-    return texts(result) if run_data.verdict.expected else ()
-
-
-def _range(result: Result, error: ModelError | None) -> str:
-    """Return the range of the real figure whose prediction is `result`."""
-    record = result.record
-    about = (record.case, record.metric)
-    row = (
-        next((row for row in error.rows if (row.case, row.metric) == about), None)
-        if error
-        else None
-    )
-    if row is None or record.value is None:
-        return _("not known")
-    low, high = row.range_of(record.value)
-    return f"{number(low)} … {number(high)} {record.unit}"
-
-
-def error_in_words(error: ModelError | None) -> str:
-    """Return the typical error of the model of a twin in a few words."""
-    if error is None or error.typical is None:
-        return _("error not known")
-    return _("half of the figures within a factor of {factor}").format(
-        factor=f"{error.typical:.2f}"
-    )
+    own = texts(result) if run_data.verdict.expected else ()
+    return (*own, *chain.from_iterable(each.cells(result) for each in run_data.additions))
 
 
 def texts(result: Result) -> tuple[str, str]:
@@ -73,7 +46,7 @@ def texts(result: Result) -> tuple[str, str]:
     return value, "–" if expected.ratio is None else number(expected.ratio, 3)
 
 
-def notes(expected: Counterparts) -> Iterator[tuple[str, str]]:
+def notes(expected: FigurePredictions) -> Iterator[tuple[str, str]]:
     """Yield the source of the predictions, what was assumed and the error of the model."""
     known, measured = expected.expected, int(expected.mask.sum())
     yield _("Run of the twin"), known.run
@@ -86,7 +59,7 @@ def notes(expected: Counterparts) -> Iterator[tuple[str, str]]:
     yield _("Error of the model (predicted ÷ measured)"), _error(expected)
 
 
-def _error(expected: Counterparts) -> str:
+def _error(expected: FigurePredictions) -> str:
     text = _("{case} {metric}: median {median}, from {smallest} to {largest}")
     errors = (
         text.format(

@@ -15,8 +15,8 @@ from proofmark.common.json_text import parse_json
 from proofmark.common.moments import moment_of
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.twin_error import error_of_results
 from proofmark.judge.verdict import Verdict
+from proofmark.report.additions import RunAddition, additions_of
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.nodes import Node, nodes_of
@@ -24,7 +24,6 @@ from proofmark.runs.progress import StepState, progress
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_lock import is_locked
 from proofmark.runs.step_files import StepFiles, launch_command
-from proofmark.runs.twin_files import ModelError, TwinFacts
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import reported_kernels
@@ -47,8 +46,7 @@ class RunData:
         ended: end of the last step, UTC; None if no step has ended.
         written: time of the report, UTC, or SOURCE_DATE_EPOCH.
         claims: answers to the claims of the papers.
-        twin: the simulation; None for a run on real nodes.
-        model_error: the error of its model; None if that is not known.
+        additions: what other packages add to the page.
     """
 
     run: Run
@@ -64,8 +62,7 @@ class RunData:
     ended: datetime | None
     written: datetime
     claims: Sequence[Answer]
-    twin: TwinFacts | None
-    model_error: ModelError | None
+    additions: Sequence[RunAddition]
 
     @property
     def facts(self) -> list[NodeFacts]:
@@ -108,8 +105,7 @@ def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunDa
         ended=max(times, default=None),
         written=written or _now(),
         claims=answers_of([(run, verdict)]),
-        twin=read_json(run.files.twin, TwinFacts) if exists(run.files.twin) else None,
-        model_error=error_of_results(run, verdict.results),
+        additions=additions_of(run, verdict),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
@@ -12,7 +13,6 @@ from proofmark.report.sections import (
     change_in_run,
     congestion,
     contract_items,
-    expected_figures,
     fabric_elements,
     faulty_nodes,
     figure_tables,
@@ -26,7 +26,7 @@ from proofmark.report.sections import (
     paper_claims,
     peak,
     plots_section,
-    simulation,
+    predicted_figures,
     stability_counts,
     storage_targets,
 )
@@ -58,7 +58,7 @@ def view(run_data: RunData) -> View:
     of_run = outputs_of_others.files if run_data.run.plan.imported else launch_commands.section
     sections = (
         *outputs_of_others.sections(run_data),
-        *simulation.sections(run_data),
+        *chain.from_iterable(each.sections() for each in run_data.additions),
         main_figures.section(run_data),
         *nodes_by_rack.sections(run_data),
         *stability_counts.sections(run_data),
@@ -67,7 +67,7 @@ def view(run_data: RunData) -> View:
         issues.section(run_data),
         figure_tables.judged_section(run_data),
         *of_baseline,
-        *expected_figures.sections(run_data),
+        *predicted_figures.sections(run_data),
         *of_links,
         plots,
         *paper_claims.sections(run_data.claims),

@@ -17,9 +17,10 @@ from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.time_limit import expected_s
 from proofmark.runs.attempts import attempts
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.step_state import state_of
+from proofmark.site.partition import PREDICTED
 
 MOST_EARLIER = 3
 """The number of earlier runs of a plan whose durations are read: the newest ones."""
@@ -44,21 +45,24 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
     """Return the cost of `plan` from the runs in `runs` on the same site and partition.
 
     Two steps are the same if they differ only in number, repeat, names of nodes, CPUs and expected
-    cost. Failed executions do not count. Runs of a twin do not count either: their durations are
+    cost. Failed executions do not count. Simulated runs do not count either: their durations are
     those of a simulation.
     """
     took: dict[str, list[float]] = {}
     used: set[str] = set()
     wanted = {_identity(mode, step) for mode, step, _ in _steps(plan)}
     for folder in sorted(path.parent for path in runs.glob("*/plan.json")):
-        if folder.is_symlink() or RunFiles(folder).twin.exists():
+        if folder.is_symlink():
             continue
         try:
-            earlier = open_run(folder).plan
+            run = open_run(folder)
+            earlier = run.plan
+            if (earlier.site, earlier.partition) != (plan.site, plan.partition):
+                continue
+            if site_of(run).partition.origin == PREDICTED:
+                continue
         except (BadInput, OSError, ValueError):
             continue  # a damaged run, or one of a later version
-        if (earlier.site, earlier.partition) != (plan.site, plan.partition):
-            continue
         for mode, step, _ in _steps(earlier):
             if (identity := _identity(mode, step)) not in wanted:
                 continue

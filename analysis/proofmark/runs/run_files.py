@@ -146,28 +146,13 @@ class RunFiles:
 
     @property
     def expected(self) -> Path:
-        """The copy of the predictions of a twin; missing if there are none."""
+        """The copy of the predictions for the figures; missing if there are none."""
         return self.inputs / "expected" / "expected.json"
 
     @property
     def facts_probe(self) -> Path:
         """The output of ``probe.sh facts`` on the machine that planned the run."""
         return self.inputs / "facts.probe"
-
-    @property
-    def platform(self) -> Path:
-        """The model of a twin, for SimGrid; missing if the run is measured."""
-        return self.inputs / "twin" / "platform.xml"
-
-    @property
-    def twin(self) -> Path:
-        """The settings and the assumptions of a twin."""
-        return self.inputs / "twin" / "twin.json"
-
-    @property
-    def measured(self) -> Path:
-        """The figures of the real run that a twin is compared with; missing if there is none."""
-        return self.inputs / "twin" / "measured.json"
 
     @property
     def adopted(self) -> Path:

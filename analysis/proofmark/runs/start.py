@@ -6,9 +6,9 @@ import errno
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -28,11 +28,10 @@ from proofmark.runs.evidence import acceptance_folder
 from proofmark.runs.format import write_identity
 from proofmark.runs.growth import add_growth
 from proofmark.runs.latest import Link, is_reserved, point
-from proofmark.runs.predicted import Expected, write_expected
+from proofmark.runs.predictions import Predictions, write_predictions
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.run_lock import lock
-from proofmark.runs.twin_files import Twin
 from proofmark.site.accepted_baseline import copy_baseline
 from proofmark.site.inventory import Site
 
@@ -62,13 +61,13 @@ class Copied:
 
     Attributes:
         baseline: the folder of the accepted runs; None: none.
-        expected: the predictions of a twin; None: none.
-        twin: the model that a simulated run is computed from; None: the run measures.
+        expected: the predictions for its figures; None: none.
+        further: the texts of further inputs, by their path below the folder of the inputs.
     """
 
     baseline: Path | None = None
-    expected: Expected | None = None
-    twin: Twin | None = None
+    expected: Predictions | None = None
+    further: Mapping[str, str] = field(default_factory=dict)
 
 
 NOTHING_COPIED = Copied()
@@ -121,9 +120,11 @@ def start_or_continue(
     def write(made: Path) -> None:
         write_inputs(made, inputs, copied.baseline)
         if copied.expected is not None:
-            write_expected(RunFiles(made).expected, copied.expected)
-        if copied.twin is not None:
-            _write_twin(RunFiles(made), copied.twin)
+            write_predictions(RunFiles(made).expected, copied.expected)
+        for name, text in copied.further.items():
+            path = RunFiles(made).inputs / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
 
     folder = make_run(root, run_id or "", new_run_id(site, plan), write)
     run = Run(folder.resolve(), plan)
@@ -239,14 +240,6 @@ def write_inputs(folder: Path, inputs: RunInputs, baseline: Path | None = None) 
     files.facts_probe.write_text(inputs.probe)
     _keep_topologies(files.inventory, site)
     write_whole(files.plan, json.dumps(inputs.plan.model_dump(mode="json"), indent=1) + "\n")
-
-
-def _write_twin(files: RunFiles, twin: Twin) -> None:
-    files.platform.parent.mkdir()
-    files.platform.write_text(twin.platform, encoding="utf-8")
-    files.twin.write_text(twin.facts.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    if twin.measured is not None:
-        files.measured.write_text(twin.measured.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def _keep_topologies(folder: Path, site: Site) -> None:

@@ -201,13 +201,14 @@ _NUMBER = re.compile(r"(\d{1,6}(?:\.\d)?) Gb/sec\b", re.ASCII)
 Row = TypeVar("Row")
 
 
-def load_table(name: str, row: type[Row]) -> tuple[Row, ...]:
-    """Return the rows of a file of ``site/data``."""
-    return TypeAdapter(tuple[row, ...]).validate_python(_data(name))  # type: ignore[valid-type]
+def load_table(name: str, row: type[Row], room: str = "proofmark.site") -> tuple[Row, ...]:
+    """Return the rows of a file in the folder ``data`` of a room."""
+    rows = TypeAdapter(tuple[row, ...])  # type: ignore[valid-type]
+    return rows.validate_python(_data(name, room))
 
 
-def _data(name: str) -> object:
-    text = (files("proofmark.site") / "data" / name).read_text(encoding="utf-8")
+def _data(name: str, room: str = "proofmark.site") -> object:
+    text = (files(room) / "data" / name).read_text(encoding="utf-8")
     return yaml.load(text, Loader=yaml.CSafeLoader)
 
 

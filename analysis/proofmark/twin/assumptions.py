@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.runs.twin_files import Assumption, Fit
+from proofmark.runs.predictions import Assumption
 from proofmark.site.hardware_limits import link as port_of_rate
-from proofmark.site.interconnects import Bus, Interconnect, Sourced
 from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Topology
+from proofmark.twin.interconnects import Bus, Interconnect, Sourced
 from proofmark.twin.network_graph import SWITCH_S, link_of_node
+from proofmark.twin.twin_files import Fit
 
 
 def of_node(known: Interconnect, topology: Topology) -> Iterator[Assumption]:

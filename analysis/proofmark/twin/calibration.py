@@ -13,11 +13,11 @@ from statistics import median
 
 from proofmark.common.message import Message
 from proofmark.common.units import measure
-from proofmark.runs.twin_files import Distance, Figure, Fit, Measured, Point
-from proofmark.site.interconnects import Bus, Interconnect, Sourced
 from proofmark.site.node.topology import Topology
+from proofmark.twin.interconnects import Bus, Interconnect, Sourced
 from proofmark.twin.network_graph import SWITCH_S
 from proofmark.twin.node_graph import LINE_BYTES, READ_AND_WRITTEN, copy_rate
+from proofmark.twin.twin_files import Distance, Figure, Fit, Measured, Point
 
 SMALLEST_BYTES = 8
 """Messages up to this size have the latency. The first size of a program alone also contains the

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from proofmark.runs.twin_files import Fit
 from proofmark.site.fabric import Fabric, Level, bytes_per_s
 from proofmark.site.hardware_limits import link as port_of_rate
 from proofmark.site.inventory import Site
 from proofmark.twin.graph import Edge, Graph, Link
+from proofmark.twin.twin_files import Fit
 
 SWITCH_S = 1.0e-7
 """The assumed latency of one switch, in seconds."""

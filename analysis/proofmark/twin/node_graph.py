@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from proofmark.site.interconnects import Bus, Interconnect
 from proofmark.site.node.topology import Topology
 from proofmark.twin.graph import GATEWAY, Edge, Graph, Link
+from proofmark.twin.interconnects import Bus, Interconnect
 
 READ_AND_WRITTEN = 2
 """A copy has a line in flight for each line that it reads, and one for each that it writes."""

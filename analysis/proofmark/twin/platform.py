@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from proofmark.site.interconnects import Interconnect
 from proofmark.twin.graph import GATEWAY, Edge, Graph, Link
+from proofmark.twin.interconnects import Interconnect
 from proofmark.twin.node_graph import copy_rate, cpu_name
 from proofmark.twin.twin_model import TwinModel
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.plan.plan import Plan
-from proofmark.runs.twin_files import Fit, Measured, Twin, TwinFacts
 from proofmark.site.execution import LaunchSettings, Queue
-from proofmark.site.interconnects import Interconnect
 from proofmark.site.inventory import Site
 from proofmark.site.partition import PREDICTED
 from proofmark.site.storage import Scratch
+from proofmark.twin.interconnects import Interconnect
 from proofmark.twin.platform import platform_xml, settings
+from proofmark.twin.twin_files import Fit, Measured, Twin, TwinFacts
 from proofmark.twin.twin_model import TwinModel
 
 PROVIDER = "twin"

@@ -11,8 +11,9 @@ from pathlib import Path
 from proofmark.jobs.launcher import Launch, Launcher
 from proofmark.runs.run_files import RunFiles
 from proofmark.twin.platform import host_name
+from proofmark.twin.twin_files import TwinFiles
 
-PLATFORM = RunFiles(Path("../..")).platform
+PLATFORM = TwinFiles(RunFiles(Path("../..")).inputs).platform
 """The model, from the folder of a step."""
 
 REPORT = r"""awk '/\[rank [0-9]+\] -> / {

@@ -102,7 +102,7 @@ def twin(options: Namespace) -> int:
     topology = machines(real.partition.current_mode).topology
     measured, fitted = None, None
     if options.measured:
-        from proofmark.judge.twin_error import measured_by  # polars costs time
+        from proofmark.twin.twin_error import measured_by  # polars costs time
 
         measured = measured_by(options.measured, real, topology)
         fitted = fit(measured, known, cache_bytes(topology))
@@ -124,10 +124,11 @@ def twin(options: Namespace) -> int:
         print_line(_memory_line(needed))
         return 0
     _check_memory(made, needed)
+    twin_of_run = make_twin(site, model, simulator_version(), fit=fitted, measured=measured)
     run, continued = start_or_continue(
         runs,
         RunInputs(made, benchmarks, site, probe_here()),
-        Copied(twin=make_twin(site, model, simulator_version(), fit=fitted, measured=measured)),
+        Copied(further=twin_of_run.inputs),
         run_id=options.run_id,
         fresh=options.fresh,
         link=Link.TWIN,

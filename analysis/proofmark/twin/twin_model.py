@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proofmark.common.errors import bad_input
-from proofmark.runs.twin_files import Assumption, Fit
-from proofmark.site.interconnects import Interconnect, interconnect, interconnects
+from proofmark.runs.predictions import Assumption
 from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Topology
 from proofmark.twin.assumptions import of_network, of_node
 from proofmark.twin.graph import Graph
+from proofmark.twin.interconnects import Interconnect, interconnect, interconnects
 from proofmark.twin.network_graph import network_graph
 from proofmark.twin.node_graph import node_graph
+from proofmark.twin.twin_files import Fit
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def interconnect_of(site: Site, discovered: str = "") -> Interconnect:
     known = interconnect(architecture)
     if known is None:
         accepted = ", ".join(row.architecture for row in interconnects())
-        found = f"{architecture or 'discovered'}, which is not in site/data/interconnects.yml"
+        found = f"{architecture or 'discovered'}, which is not in twin/data/interconnects.yml"
         accepted = f"a processor that has one of these as an ancestor in archspec: {accepted}"
         raise bad_input(site.facts, "partition.hardware.architecture", found, accepted)
     return known

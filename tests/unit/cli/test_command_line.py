@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -40,7 +42,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Namespace]:
     vars(module)["COMMANDS"] = {"odd": Command(run, "odd", add, Rights.NONE)}
     monkeypatch.setitem(sys.modules, "proofmark.odd", module)
     for lines in (commands.COMMANDS, commands.OF_PERSONS):
-        monkeypatch.setitem(lines, "odd", ("odd", "has odd options"))
+        monkeypatch.setitem(lines, "odd", ("proofmark.odd", "has odd options"))
     return got
 
 
@@ -133,3 +135,43 @@ def test_two_runs_of_a_step_are_refused(
         main(["explain", *words])
     assert stopped.value.code == 3
     assert "and" in capsys.readouterr().err.rpartition("accepted: one run")[0]
+
+
+SITE_COMMAND = """\
+from proofmark.cli.command import AddedCommand, Command
+LINE = AddedCommand("of the site", "site_command", "greet the site")
+COMMANDS = {"greet": Command(lambda options: print("hello") or 7, "greet", lambda parser: None)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "line"),
+    [
+        ("site_command:LINE", 7, ""),
+        (
+            "nothing_there:LINE",
+            3,
+            "proofmark.cli.commands: nothing_there:LINE: ModuleNotFoundError",
+        ),
+        ("site_command:COMMANDS", 3, "site_command:COMMANDS: found no AddedCommand"),
+    ],
+)
+def test_an_installed_package_adds_a_command(
+    tmp_path: Path, value: str, code: int, line: str
+) -> None:
+    (tmp_path / "site_command.py").write_text(SITE_COMMAND)
+    about = tmp_path / "site_command-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: site-command\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(f"[proofmark.cli.commands]\ngreet = {value}\n")
+    program = "import sys; from proofmark.cli.main import main; sys.exit(main())"
+    own = {**os.environ, "PYTHONPATH": f"{tmp_path}"}
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        call = [sys.executable, "-c", program, *words]
+        return subprocess.run(call, env=own, capture_output=True, text=True)
+
+    done = run("greet")
+    assert done.returncode == code
+    assert line in done.stderr
+    assert ("hello" in done.stdout) == ("greet the site" in run("--help").stdout) == (code == 7)

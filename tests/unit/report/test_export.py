@@ -11,9 +11,9 @@ import pytest
 from tests.fixtures.fleet import fleet_run
 
 from proofmark.cli.main import main
+from proofmark.exports.perflog import PERFLOG
 from proofmark.judge.judging import read_and_judge
 from proofmark.records.read import SCHEMA
-from proofmark.report.exports.perflog import PERFLOG
 from proofmark.runs.run import Run
 
 MORE = ("single_run", "degraded", "verdict", "file")

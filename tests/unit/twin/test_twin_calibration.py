@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.shipped import shipped_site
 
-from proofmark.runs.twin_files import Distance, Figure, Fit, Measured
-from proofmark.site.interconnects import Interconnect, Sourced, interconnect
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Cache, Topology
 from proofmark.twin.calibration import cache_bytes, calibrated, fit, one_way_s
+from proofmark.twin.interconnects import Interconnect, Sourced, interconnect
 from proofmark.twin.network_graph import SWITCH_S, network_graph
 from proofmark.twin.node_graph import copy_rate
+from proofmark.twin.twin_files import Distance, Figure, Fit, Measured
 from proofmark.twin.twin_model import twin_model
 
 SIZES = [0, *(2**power for power in range(23))]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.fixtures.shipped import shipped_site
 
 from proofmark.common.errors import BadInput
-from proofmark.site.interconnects import interconnect
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
 from proofmark.twin.graph import GATEWAY, Graph
+from proofmark.twin.interconnects import interconnect
 from proofmark.twin.network_graph import network_graph
 from proofmark.twin.node_graph import cpu_name
 from proofmark.twin.platform import host_name, platform_xml, settings
@@ -232,5 +232,5 @@ def test_a_processor_without_figures_has_those_of_its_nearest_ancestor(
 
 def test_a_processor_without_known_ancestors_is_refused_by_name() -> None:
     site = shipped_site("template", "cluster")
-    with pytest.raises(BadInput, match=r"x86_64_v3, which is not in site/data/interconnects.yml"):
+    with pytest.raises(BadInput, match=r"x86_64_v3, which is not in twin/data/interconnects.yml"):
         twin_model(site, topology_of(site), site.hosts[:1])

@@ -32,7 +32,7 @@ from proofmark.report.explanation.planned import command_rows, input_rows, need_
 from proofmark.report.explanation.rows import Explanation, Row, Section
 from proofmark.report.explanation.step_results import again_rows, result_rows
 from proofmark.report.words import count
-from proofmark.runs.predicted import read_expected
+from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import read_baseline
 from proofmark.software.software import software_of
@@ -154,7 +154,7 @@ def _expected_rows(context: Context) -> list[Row]:
     if not exists(path):
         return []
     try:
-        found = read_expected(path)
+        found = read_predictions(path)
     except BadInput:
         return [Row("expected", "damaged", context.run.files.link(path))]
     known = sum(each.case == context.step.case for each in found.figures)

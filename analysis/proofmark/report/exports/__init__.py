@@ -1,1 +1,1 @@
-"""Exports of a run: one module for the formats of one kind, and the list of all formats."""
+"""The formats of ``proofmark export`` for tables and submissions: one format in one module."""

@@ -15,7 +15,6 @@ from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims_of_runs import machine_of
 from proofmark.records.columns import VIRTUAL, Record
-from proofmark.report import predictions
 from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
@@ -89,9 +88,8 @@ def _is_plotted(record: Record) -> bool:
 def _virtual_origins(run_data: RunData) -> dict[str, str]:
     """Return the texts of the origins that are not measured, with the error of a model."""
     texts = {origin: translated(origin) for origin in VIRTUAL}
-    if run_data.twin:
-        error = predictions.error_in_words(run_data.model_error)
-        texts[PREDICTED] = f"{texts[PREDICTED]}, {error}"
+    for each in run_data.additions:
+        texts[PREDICTED] = ", ".join(filter(None, (texts[PREDICTED], each.note())))
     return texts
 
 

@@ -70,7 +70,7 @@ class Interconnect(StrictModel):
 @lru_cache(maxsize=1)
 def interconnects() -> tuple[Interconnect, ...]:
     """Return the table."""
-    return load_table("interconnects.yml", Interconnect)
+    return load_table("interconnects.yml", Interconnect, "proofmark.twin")
 
 
 def interconnect(architecture: str) -> Interconnect | None:

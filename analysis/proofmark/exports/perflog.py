@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
 from pathlib import Path
 
 from proofmark.common.files import replacing
@@ -11,7 +10,7 @@ from proofmark.common.text import csv_cell
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.judge.verdict_files import SINGLE_RUN, figure_name
 from proofmark.records.columns import Records
-from proofmark.report.exports.formats import Writer
+from proofmark.report.export import Export
 from proofmark.runs.run import Run
 
 PERFLOG = (
@@ -32,20 +31,25 @@ PERFLOG = (
 """Columns of a perflog, as the file logger of ReFrame writes them, separated by ``|``."""
 
 
-def _perflog(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Write one log for each case, in ``<system>/<partition>/``."""
-    lines: dict[Path, list[tuple[str, ...]]] = {}
-    for result in verdict.results:
-        record = result.record
-        path = folder / record.system / record.partition / f"{record.case}.log"
-        lines.setdefault(path, []).append(_perf(run, result))
-    for path, rows in lines.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            writer = csv.writer(file, delimiter="|", lineterminator="\n")
-            writer.writerow(PERFLOG)
-            writer.writerows([csv_cell(cell) for cell in row] for row in rows)
-    return sorted(lines)
+class Perflog(Export):
+    """Writes performance logs as ReFrame writes them."""
+
+    content = "performance logs as ReFrame writes them"
+
+    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+        """Write one log for each case, in ``<system>/<partition>/``."""
+        lines: dict[Path, list[tuple[str, ...]]] = {}
+        for result in verdict.results:
+            record = result.record
+            path = folder / record.system / record.partition / f"{record.case}.log"
+            lines.setdefault(path, []).append(_perf(run, result))
+        for path, rows in lines.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as file:
+                writer = csv.writer(file, delimiter="|", lineterminator="\n")
+                writer.writerow(PERFLOG)
+                writer.writerows([csv_cell(cell) for cell in row] for row in rows)
+        return sorted(lines)
 
 
 def _perf(run: Run, result: Result) -> tuple[str, ...]:
@@ -75,6 +79,3 @@ def _labels(result: Result) -> list[str]:
 
 def _text(value: float | None) -> str:
     return "null" if value is None else f"{value:g}"
-
-
-WRITERS: Mapping[str, Writer] = {"perflog": _perflog}

@@ -10,26 +10,26 @@ import numpy as np
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.judge.aggregate import Aggregates, aggregate
-from proofmark.judge.counterparts import fields_of
+from proofmark.judge.predictions import fields_of
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import open_newest
 from proofmark.runs.nodes import nodes_of
-from proofmark.runs.predicted import Expected, PredictedFigure
+from proofmark.runs.predictions import PredictedFigure, Predictions
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.twin_files import TwinFacts
 from proofmark.site.inventory import Site
 from proofmark.site.partition import PREDICTED
 from proofmark.software.software import software_of
+from proofmark.twin.twin_files import TwinFacts, TwinFiles
 
 KEY = "expected"
 """The option with the folder of the run."""
 TWIN_RUN = "the folder of a finished run of `proofmark twin`"
 
 
-def expected_of(folder: Path, site: Site) -> Expected:
+def predictions_of(folder: Path, site: Site) -> Predictions:
     """Return the predictions of the run of a twin in `folder`, without the errors of its model.
 
     Args:
@@ -59,12 +59,12 @@ def expected_of(folder: Path, site: Site) -> Expected:
         if found != accepted:
             raise bad_input(run.files.plan, key, found, f"{accepted}, a twin of this partition")
     _check_finished(run)
-    twin = read_json(run.files.twin, TwinFacts)
+    twin = read_json(TwinFiles(run.files.inputs).facts, TwinFacts)
     records = read_run(run, benchmarks_of(run), simulated, software_of(run), nodes_of(run))
     figures = tuple(_predicted(aggregate(records)))
     if not figures:
         raise bad_input(run.folder, "figures", "no valid figure", TWIN_RUN)
-    return Expected(
+    return Predictions(
         run=run.id,
         site=run.plan.site,
         partition=run.plan.partition,

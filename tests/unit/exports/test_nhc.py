@@ -18,7 +18,7 @@ from tests.folders import PROBES
 
 from proofmark.cli.main import main
 from proofmark.common.nodesets import NAME
-from proofmark.report.exports.nhc_checks import MemorySizes, checks_of, match_expressions
+from proofmark.exports.nhc_checks import MemorySizes, checks_of, match_expressions
 from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import Mount, Nic, Port

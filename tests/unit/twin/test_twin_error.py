@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.judge.twin_error import model_error
-from proofmark.runs.twin_files import ErrorRow, Figure, Measured, ModelError
+from proofmark.runs.predictions import ErrorRow
+from proofmark.twin.twin_error import model_error
+from proofmark.twin.twin_files import Figure, Measured, ModelError
 
 VALUES = st.floats(1e-9, 1e9)
 

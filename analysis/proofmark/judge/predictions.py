@@ -16,8 +16,7 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.like_figures import Distance
 from proofmark.records.columns import VIRTUAL, Record
-from proofmark.runs.predicted import Expected
-from proofmark.runs.twin_files import ErrorRow
+from proofmark.runs.predictions import ErrorRow, Predictions
 
 NODES = "nodes"
 """The parameter with the nodes of a step. The nodes of the figure itself are compared instead."""
@@ -27,7 +26,7 @@ Nodes = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedValue:
+class Prediction:
     """The prediction for one figure, in the unit of the figure.
 
     Attributes:
@@ -47,7 +46,7 @@ class ExpectedValue:
 
 
 @dataclass(frozen=True, eq=False)
-class Counterparts:
+class FigurePredictions:
     """The predictions for the valid figures of a run.
 
     A figure and its prediction have equal case, benchmark, metric, unit, mode, placement and
@@ -60,11 +59,11 @@ class Counterparts:
         distance: of two nodes; None if it is not known.
     """
 
-    expected: Expected
+    expected: Predictions
     figures: Aggregates
     distance: Distance | None = None
 
-    def of(self, figure: int) -> ExpectedValue | None:
+    def of(self, figure: int) -> Prediction | None:
         """Return the prediction for a figure; None if there is none."""
         if not self.mask[figure]:
             return None
@@ -74,7 +73,7 @@ class Counterparts:
         measured = float(self.figures.median[figure])
         error = self._errors.get((about.case, about.metric))
         low, high = error.range_of(value) if error else (None, None)
-        return ExpectedValue(value, measured / value if value else None, low, high)
+        return Prediction(value, measured / value if value else None, low, high)
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from pydantic import Field
+from pathlib import Path
+from typing import Literal
 
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
+from proofmark.runs.predictions import AnyFigure, Assumption, ErrorRow
 
 Distance = Literal["", "socket", "other-socket", "node"]
 """Where the two ranks of a message are: in one socket, in two sockets with a link between them, or
 in two nodes. It is empty for other figures, and for ranks farther apart inside a node."""
 Point = tuple[str, str, str, str, str]
-
-
-class AnyFigure(StrictModel):
-    """A value in `unit`, and what it is the value of.
-
-    Attributes:
-        parameters: of the step and of the row of its output.
-    """
-
-    case: str = Field(min_length=1)
-    benchmark: str
-    metric: str = Field(min_length=1)
-    unit: str
-    mode: str
-    placement: str
-    parameters: dict[str, str | int | float]
-    value: float
 
 
 class Figure(AnyFigure):
@@ -95,51 +78,6 @@ class Fit(StrictModel):
         return Message("model-fitted", run=self.run)
 
 
-class Assumption(StrictModel):
-    """One figure or property of the model, with its source or assumption.
-
-    Attributes:
-        what: the part of the model.
-        value: with its unit.
-        why: the source, or what was assumed.
-        sourced: whether `why` is a source.
-    """
-
-    what: Message
-    value: Message
-    why: Message
-    sourced: bool
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        return {
-            **self.what.as_json("what"),
-            **self.value.as_json("value"),
-            **self.why.as_json("why"),
-            "sourced": self.sourced,
-        }
-
-
-class ErrorRow(StrictModel):
-    """The ratios predicted ÷ measured of one metric of a case.
-
-    Attributes:
-        figures: the number of figures that both runs have.
-        median, smallest, largest: of the ratios.
-    """
-
-    case: str
-    metric: str
-    figures: int
-    median: float
-    smallest: float
-    largest: float
-
-    def range_of(self, predicted: float) -> tuple[float, float]:
-        """Return the smallest and the largest real value that the ratios allow for `predicted`."""
-        return predicted / self.largest, predicted / self.smallest
-
-
 class ModelError(StrictModel):
     """The error of a model.
 
@@ -176,6 +114,28 @@ class TwinFacts(StrictModel):
 
 
 @dataclass(frozen=True)
+class TwinFiles:
+    """The files of a twin in the folder of the inputs of its run."""
+
+    inputs: Path
+
+    @property
+    def platform(self) -> Path:
+        """The model, for SimGrid."""
+        return self.inputs / "twin" / "platform.xml"
+
+    @property
+    def facts(self) -> Path:
+        """The settings and the assumptions."""
+        return self.inputs / "twin" / "twin.json"
+
+    @property
+    def measured(self) -> Path:
+        """The figures of the real run to compare with; missing if there is none."""
+        return self.inputs / "twin" / "measured.json"
+
+
+@dataclass(frozen=True)
 class Twin:
     """The files of a simulation.
 
@@ -188,3 +148,16 @@ class Twin:
     platform: str
     facts: TwinFacts
     measured: Measured | None = None
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """The texts of the files, by their path below the folder of the inputs."""
+        files = TwinFiles(Path())
+        texts = {files.platform: self.platform, files.facts: _json(self.facts)}
+        if self.measured is not None:
+            texts[files.measured] = _json(self.measured)
+        return {f"{path}": text for path, text in texts.items()}
+
+
+def _json(model: StrictModel) -> str:
+    return model.model_dump_json(indent=1) + "\n"

@@ -13,11 +13,7 @@ import numpy as np
 
 from proofmark.common.files import write_whole
 from proofmark.common.nodesets import folded, hosts_of, is_name
-from proofmark.judge.ending import counts_line
-from proofmark.judge.verdict import Verdict
-from proofmark.records.columns import Records
-from proofmark.report.exports.formats import Writer
-from proofmark.report.exports.nhc_checks import (
+from proofmark.exports.nhc_checks import (
     MOUNTS,
     TOPICS,
     Check,
@@ -25,6 +21,10 @@ from proofmark.report.exports.nhc_checks import (
     checks_of,
     match_expressions,
 )
+from proofmark.judge.ending import counts_line
+from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import Records
+from proofmark.report.export import Export
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, reported_names, site_of
 
@@ -48,14 +48,19 @@ class AcceptedState:
     left_out: dict[str, set[str]] = field(default_factory=dict)
 
 
-def _nhc(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Write ``nhc.conf``; return no file if the run has no accepted state of a node."""
-    state = accepted_state(run, verdict)
-    if not state.checks:
-        return []
-    path = folder / "nhc.conf"
-    write_whole(path, "".join(f"{line}\n" for line in _lines(run, verdict, state)))
-    return [path]
+class NodeHealthCheck(Export):
+    """Writes the accepted state of the nodes as checks of LBNL Node Health Check."""
+
+    content = "the accepted state of the nodes as checks of LBNL Node Health Check"
+
+    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+        """Write ``nhc.conf``; return no file if the run has no accepted state of a node."""
+        state = accepted_state(run, verdict)
+        if not state.checks:
+            return []
+        path = folder / "nhc.conf"
+        write_whole(path, "".join(f"{line}\n" for line in _lines(run, verdict, state)))
+        return [path]
 
 
 def accepted_state(run: Run, verdict: Verdict) -> AcceptedState:
@@ -167,6 +172,3 @@ def _comment(text: str) -> Iterator[str]:
 def _count(names: Iterable[str]) -> str:
     given = list(names)
     return f"{len(given)} ({folded(given)})"
-
-
-WRITERS: Mapping[str, Writer] = {"nhc": _nhc}

@@ -24,26 +24,32 @@ from proofmark.common.message import Message
 from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.compare import compare
-from proofmark.judge.counterparts import Counterparts, ExpectedValue
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.predictions import FigurePredictions, Prediction
 from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
 from proofmark.judge.tuning import tuned_facts
-from proofmark.judge.twin_error import figures_of, model_error_of
-from proofmark.judge.twin_predictions import expected_of
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Record, Records
 from proofmark.report.products import write_products
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import seal
 from proofmark.runs.format import write_identity
-from proofmark.runs.predicted import Expected, PredictedFigure, read_expected
+from proofmark.runs.predictions import (
+    Assumption,
+    ErrorRow,
+    PredictedFigure,
+    Predictions,
+    read_predictions,
+)
 from proofmark.runs.run import Run, open_run, site_of
-from proofmark.runs.twin_files import Assumption, ErrorRow, Measured, Twin, TwinFacts
 from proofmark.site.accepted_baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site
+from proofmark.twin.twin_error import figures_of, model_error_of
+from proofmark.twin.twin_files import Measured, Twin, TwinFacts, TwinFiles
+from proofmark.twin.twin_predictions import predictions_of
 
 HOSTS = ("n00", "n01", "n02", "n03", "n04", "n05")
 RATES = {host: [100.0 + number, 102.0 + number, 101.0] for number, host in enumerate(HOSTS)}
@@ -75,8 +81,8 @@ def predicted(value: float = 50.0, **changes: Any) -> PredictedFigure:
     return PredictedFigure(**{**fields, **changes})
 
 
-def expectations(*figures: PredictedFigure, errors: Sequence[ErrorRow] = ()) -> Expected:
-    return Expected(
+def expectations(*figures: PredictedFigure, errors: Sequence[ErrorRow] = ()) -> Predictions:
+    return Predictions(
         **{"run": "model", "site": "here", "partition": "local", "selector": "mpich"},
         figures=figures,
         assumptions=ASSUMED,
@@ -86,29 +92,31 @@ def expectations(*figures: PredictedFigure, errors: Sequence[ErrorRow] = ()) -> 
 
 def of(
     measured: Record, *figures: PredictedFigure, errors: Sequence[ErrorRow] = ()
-) -> ExpectedValue | None:
+) -> Prediction | None:
     """Return the prediction for one measured figure."""
-    found = Counterparts(expectations(*figures, errors=errors), aggregate(Records.of([measured])))
+    found = FigurePredictions(
+        expectations(*figures, errors=errors), aggregate(Records.of([measured]))
+    )
     return found.of(0)
 
 
 class TestCounterparts:
     def test_a_figure_has_the_prediction_of_its_nodes(self) -> None:
         others = (predicted(70.0, nodes="n2"), predicted(80.0, nodes="n3"))
-        assert of(record(), predicted(), *others) == ExpectedValue(50.0, 2.0, None, None)
+        assert of(record(), predicted(), *others) == Prediction(50.0, 2.0, None, None)
 
     def test_a_figure_of_other_nodes_has_the_median(self) -> None:
         figures = [predicted(value, nodes=f"n{value:g}") for value in (70.0, 80.0, 90.0)]
-        assert of(record(), *figures) == ExpectedValue(80.0, 1.25, None, None)
+        assert of(record(), *figures) == Prediction(80.0, 1.25, None, None)
 
     def test_the_error_of_the_model_gives_a_range(self) -> None:
         found = of(record(), predicted(), errors=[ERROR])
         assert found is not None and (found.low, found.high) == pytest.approx((40.0, 62.5))
         other = ERROR.model_copy(update={"metric": "time"})
-        assert of(record(), predicted(), errors=[other]) == ExpectedValue(50.0, 2.0, None, None)
+        assert of(record(), predicted(), errors=[other]) == Prediction(50.0, 2.0, None, None)
 
     def test_a_prediction_of_0_has_no_ratio(self) -> None:
-        assert of(record(), predicted(0.0)) == ExpectedValue(0.0, None, None, None)
+        assert of(record(), predicted(0.0)) == Prediction(0.0, None, None, None)
 
     @pytest.mark.parametrize(
         "changes",
@@ -140,7 +148,7 @@ class TestCounterparts:
         def distance(hosts: Sequence[str]) -> str:
             return "rack" if set(hosts) == {"n1", "n2"} else "system"
 
-        found = Counterparts(expectations(near, far), figures, distance).of(0)
+        found = FigurePredictions(expectations(near, far), figures, distance).of(0)
         assert found is not None and found.value == 20.0
 
 
@@ -210,14 +218,14 @@ def twin(tmp_path: Path) -> Run:
 def measured(tmp_path: Path, twin: Run) -> Run:
     """A measured run with the predictions of a twin, of which one is half the measured value."""
     plain = fleet_run(tmp_path / "plain", RATES, run_id="plain")
-    expected = expected_of(twin.folder, site_of(plain))
+    expected = predictions_of(twin.folder, site_of(plain))
     return fleet_run(
         tmp_path / "shown", {**RATES, "n05": [208.0] * 3}, run_id="shown", expected=expected
     )
 
 
 def test_the_run_of_a_twin_is_copied(twin: Run, measured: Run) -> None:
-    expected = read_expected(measured.files.expected)
+    expected = read_predictions(measured.files.expected)
     assert (expected.run, expected.selector, expected.errors) == ("model", "mpich", ())
     assert expected.assumptions == ASSUMED
     assert {each.nodes: each.value for each in expected.figures} == {
@@ -302,11 +310,11 @@ def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None
         for figure in figures_of(judge_run(twin).results)
     ]
     measured = Measured(run="real", figures=tuple(real))
-    twin.files.measured.write_text(measured.model_dump_json())
+    TwinFiles(twin.files.inputs).measured.write_text(measured.model_dump_json())
     write_identity(twin.folder)
     error = model_error_of(twin.folder)
     assert error is not None
-    expected = expected_of(twin.folder, site_of(plain)).model_copy(update={"errors": error.rows})
+    expected = predictions_of(twin.folder, site_of(plain)).model_copy(update={"errors": error.rows})
     run = fleet_run(tmp_path / "shown", RATES, run_id="shown", expected=expected)
     page = page_of(run, judge_run(run))
     assert "fake rate: median 1.11, from 1.11 to 1.11" in page
@@ -319,33 +327,33 @@ class TestRefused:
 
     def test_a_folder_that_is_no_run(self, tmp_path: Path, real: Site) -> None:
         with pytest.raises(BadInput, match=r"expected: found .*: not a run; accepted: the folder"):
-            expected_of(tmp_path, real)
+            predictions_of(tmp_path, real)
 
     def test_a_measured_run(self, tmp_path: Path, real: Site) -> None:
         folder = tmp_path / "plain/runs/plain"
         with pytest.raises(BadInput, match="origin: found measured; accepted: predicted"):
-            expected_of(folder, real)
+            predictions_of(folder, real)
 
     @pytest.mark.parametrize(("key", "field"), [("site", "name"), ("partition", "partition_name")])
     def test_a_twin_of_another_partition(self, twin: Run, real: Site, key: str, field: str) -> None:
         other = real.model_copy(update={field: "other"})
         with pytest.raises(BadInput, match=rf"plan.json: {key}: found .*; accepted: other"):
-            expected_of(twin.folder, other)
+            predictions_of(twin.folder, other)
 
     def test_an_unfinished_twin(self, twin: Run, real: Site) -> None:
         (step,) = twin.plan.steps()
         twin.files.step(step.id).exit_code.unlink()
         with pytest.raises(BadInput, match="unfinished: 1 of 1 steps have no result"):
-            expected_of(twin.folder, real)
+            predictions_of(twin.folder, real)
 
     def test_a_twin_without_a_valid_figure(self, tmp_path: Path, real: Site) -> None:
         broken = twin_run(tmp_path, "broken", outputs={host: ["nothing"] for host in HOSTS})
         with pytest.raises(BadInput, match="figures: found no valid figure"):
-            expected_of(broken.folder, real)
+            predictions_of(broken.folder, real)
 
     def test_predictions_of_virtual_nodes(self, twin: Run) -> None:
         with pytest.raises(BadInput, match="a partition of the origin predicted"):
-            expected_of(twin.folder, site_of(twin))
+            predictions_of(twin.folder, site_of(twin))
 
 
 # Predicted and measured records are never judged together.

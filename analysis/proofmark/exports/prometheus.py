@@ -24,11 +24,11 @@ from proofmark.common.files import write_whole_bytes
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import one_line
 from proofmark.common.units import measure
+from proofmark.exports.times import ends
 from proofmark.judge.results import WORDS
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Measurand, Numbers, Records
-from proofmark.report.exports.formats import Writer
-from proofmark.report.exports.times import ends
+from proofmark.report.export import Export
 from proofmark.runs.run import Run
 
 MOST_SERIES = 100_000
@@ -86,22 +86,29 @@ Family = tuple[str, str, Sequence[str], Samples]
 """The name of a metric after ``proofmark_``, its help text, its labels and its samples."""
 
 
-def _prometheus(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Write ``proofmark.prom``.
+class Prometheus(Export):
+    """Writes verdict and figures for node_exporter's textfile collector."""
 
-    Raises:
-        BadInput: the run has more than `MOST_SERIES` time series.
-    """
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(run, records, verdict))
-    content = generate_latest(registry)
-    path = folder / "proofmark.prom"
-    series = sum(1 for line in content.splitlines() if not line.startswith(b"#"))
-    if series > MOST_SERIES:
-        found = f"{series} time series in {run.id}"
-        raise bad_input(path, "", found, f"at most {MOST_SERIES}; the format influx has no limit")
-    write_whole_bytes(path, content)
-    return [path]
+    content = "verdict and figures for node_exporter's textfile collector"
+
+    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+        """Write ``proofmark.prom``.
+
+        Raises:
+            BadInput: the run has more than `MOST_SERIES` time series.
+        """
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Families(run, records, verdict))
+        content = generate_latest(registry)
+        path = folder / "proofmark.prom"
+        series = sum(1 for line in content.splitlines() if not line.startswith(b"#"))
+        if series > MOST_SERIES:
+            found = f"{series} time series in {run.id}"
+            raise bad_input(
+                path, "", found, f"at most {MOST_SERIES}; the format influx has no limit"
+            )
+        write_whole_bytes(path, content)
+        return [path]
 
 
 def _of_run(run: Run, records: Records, verdict: Verdict) -> Iterator[Family]:
@@ -204,6 +211,3 @@ def _parameter(value: object) -> str:
     """Return a value as one word. Other texts are quoted, so that two values never look alike."""
     text = f"{value}"
     return text if _WORD.fullmatch(text) else json.dumps(text)
-
-
-WRITERS: Mapping[str, Writer] = {"prometheus": _prometheus}

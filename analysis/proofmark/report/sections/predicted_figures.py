@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from proofmark.common.translation import _
-from proofmark.judge.counterparts import Counterparts
+from proofmark.judge.predictions import FigurePredictions
 from proofmark.report.page import Block, Column, Fold, Section, Table, facts, numeric, table
 from proofmark.report.predictions import assumptions_table, cells, columns, notes
 from proofmark.report.run_data import RunData
@@ -36,7 +36,7 @@ def sections(run_data: RunData) -> Iterator[Section]:
     yield Section("expected", _("Expected figures"), (block,))
 
 
-def _figures(run_data: RunData, expected: Counterparts) -> Table:
+def _figures(run_data: RunData, expected: FigurePredictions) -> Table:
     verdict = run_data.verdict
     chosen = np.flatnonzero(expected.mask).tolist()
     rows = (

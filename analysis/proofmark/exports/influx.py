@@ -15,11 +15,11 @@ import numpy as np
 from proofmark.common.errors import bad_input
 from proofmark.common.files import replacing
 from proofmark.common.text import one_line
+from proofmark.exports.times import ends
 from proofmark.judge.results import WORDS, Results
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Measurand, Numbers, Records
-from proofmark.report.exports.formats import Writer
-from proofmark.report.exports.times import ends
+from proofmark.report.export import Export
 from proofmark.runs.run import Run
 
 Field = str | bool | int | float
@@ -28,20 +28,25 @@ _TAGS = {",": "\\,", "=": "\\=", " ": "\\ ", "\\": "/"}
 _TEXTS = {'"': '\\"', "\\": "\\\\"}
 
 
-def _influx(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Write ``records.lp``: one line for each record, and one for the run.
+class InfluxDb(Export):
+    """Writes all records in the line protocol of InfluxDB."""
 
-    There is no file if there are no records.
+    content = "all records in the line protocol of InfluxDB"
 
-    Raises:
-        BadInput: no step of the run has a known time.
-    """
-    if not len(records):
-        return []
-    path = folder / "records.lp"
-    with replacing(path) as file:
-        file.writelines(f"{line}\n" for line in _lines(run, records, verdict))
-    return [path]
+    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+        """Write ``records.lp``: one line for each record, and one for the run.
+
+        There is no file if there are no records.
+
+        Raises:
+            BadInput: no step of the run has a known time.
+        """
+        if not len(records):
+            return []
+        path = folder / "records.lp"
+        with replacing(path) as file:
+            file.writelines(f"{line}\n" for line in _lines(run, records, verdict))
+        return [path]
 
 
 def _lines(run: Run, records: Records, verdict: Verdict) -> Iterator[str]:
@@ -147,6 +152,3 @@ def _verdicts(results: Results, count: int) -> Numbers:
     verdicts = np.full(count, -1, dtype=np.int64)
     verdicts[aggregates.order] = np.repeat(results.verdict, aggregates.count)
     return verdicts
-
-
-WRITERS: Mapping[str, Writer] = {"influx": _influx}

@@ -10,25 +10,26 @@ from statistics import median
 from proofmark.common.errors import bad_input
 from proofmark.common.files import exists, read_json
 from proofmark.common.nodesets import unfold
-from proofmark.judge.counterparts import fields_of
 from proofmark.judge.judging import judge_run
+from proofmark.judge.predictions import fields_of
 from proofmark.judge.verdict import Result
 from proofmark.plan.plan import Step
 from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import open_newest
+from proofmark.runs.predictions import ErrorRow
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.twin_files import (
+from proofmark.site.inventory import Site
+from proofmark.site.node.topology import Topology
+from proofmark.site.partition import PREDICTED
+from proofmark.twin.twin_files import (
     Distance,
-    ErrorRow,
     Figure,
     Measured,
     ModelError,
     Point,
     TwinFacts,
+    TwinFiles,
 )
-from proofmark.site.inventory import Site
-from proofmark.site.node.topology import Topology
-from proofmark.site.partition import PREDICTED
 
 PAIR = 2
 """The ranks of a message."""
@@ -41,7 +42,11 @@ def model_error_of(folder: Path) -> ModelError | None:
         BadInput: `folder` is not a run, or a file in it is damaged.
     """
     run = open_newest(folder)
-    return error_of_results(run, judge_run(run).results) if exists(run.files.measured) else None
+    return (
+        error_of_results(run, judge_run(run).results)
+        if exists(TwinFiles(run.files.inputs).measured)
+        else None
+    )
 
 
 def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:
@@ -50,10 +55,10 @@ def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:
     Raises:
         BadInput: an input of the run is damaged.
     """
-    if not exists(run.files.measured):
+    if not exists(TwinFiles(run.files.inputs).measured):
         return None
-    measured = read_json(run.files.measured, Measured)
-    fit = read_json(run.files.twin, TwinFacts).fit
+    measured = read_json(TwinFiles(run.files.inputs).measured, Measured)
+    fit = read_json(TwinFiles(run.files.inputs).facts, TwinFacts).fit
     return model_error(measured, figures_of(results), fit.points if fit else ())
 
 

@@ -10,11 +10,11 @@ from tests.fixtures.shipped import shipped_site
 
 from proofmark.common.message import NOTHING
 from proofmark.judge.results import Result
-from proofmark.judge.twin_error import figures_of
 from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records.columns import Record
 from proofmark.site.machines import topology_of_mode
+from proofmark.twin.twin_error import figures_of
 
 SITE = shipped_site("tachyon", "tachyon1")
 TOPOLOGY = topology_of_mode(SITE, SITE.partition.current_mode)

@@ -17,10 +17,10 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.cli.main import main
 from proofmark.common.text import one_line
+from proofmark.exports import prometheus
+from proofmark.exports.influx import _occurrences, fields, tags
 from proofmark.judge.judging import read_and_judge
 from proofmark.records.columns import Records
-from proofmark.report.exports import prometheus
-from proofmark.report.exports.influx import _occurrences, fields, tags
 from proofmark.runs.run import Run
 
 texts = st.text(max_size=30)

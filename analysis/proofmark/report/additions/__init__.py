@@ -1,0 +1,91 @@
+"""What other packages add to a run and to its page, by entry points of this group.
+
+The kit works without each of them. Its room `twin` is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.plugins import Plugins
+from proofmark.judge.verdict import Result, Verdict
+from proofmark.report.page import Column, Section
+from proofmark.runs.predictions import Predictions
+from proofmark.runs.run import Run
+from proofmark.site.inventory import Site
+
+
+class RunAddition:
+    """What is added to the page of one run. A method that is not replaced adds nothing."""
+
+    def sections(self) -> Iterable[Section]:
+        """Return sections for the beginning of the page."""
+        return ()
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return further columns of the tables of figures."""
+        return ()
+
+    def cells(self, result: Result) -> tuple[str, ...]:
+        """Return one text for each of the `columns`, about the figure in `result`."""
+        return ()
+
+    def note(self) -> str:
+        """Return a few words beside predicted figures in plots; empty: none."""
+        return ""
+
+
+class Addition:
+    """What a package adds. A method that is not replaced adds nothing."""
+
+    def predictions(self, folder: Path, site: Site) -> Predictions | None:
+        """Return the predictions in `folder` for the figures of `site`; None: it predicts nothing.
+
+        Raises:
+            BadInput: `folder` has no predictions of this package for `site`.
+        """
+        return None
+
+    def of_run(self, run: Run, verdict: Verdict) -> RunAddition | None:
+        """Return what is added to the page of `run`; None: nothing.
+
+        Raises:
+            BadInput: a file of the run is damaged.
+        """
+        return None
+
+
+ADDITIONS = Plugins(Addition, "proofmark.report.additions", "additions")
+"""What is added: the package of this module has no plug-in of its own."""
+
+
+def additions_of(run: Run, verdict: Verdict) -> tuple[RunAddition, ...]:
+    """Return what is added to the page of `run`.
+
+    Raises:
+        BadInput: a file of the run is damaged.
+    """
+    found = (ADDITIONS.get(name)().of_run(run, verdict) for name in ADDITIONS.names())
+    return tuple(each for each in found if each is not None)
+
+
+def predictions_in(folder: Path, site: Site) -> Predictions:
+    """Return the predictions in `folder` for the figures of `site`.
+
+    Raises:
+        BadInput: no installed package finds predictions there.
+    """
+    mistakes: list[InputError] = []
+    for name in ADDITIONS.names():
+        try:
+            found = ADDITIONS.get(name)().predictions(folder, site)
+        except BadInput as error:
+            mistakes += error.mistakes
+            continue
+        if found is not None:
+            return found
+    if mistakes:
+        raise BadInput(*mistakes)
+    raise bad_input("expected", "", f"{folder}", "an installed package that predicts figures")

@@ -1,0 +1,139 @@
+"""The kit without each of its optional rooms: the folder of the room and its entry points are gone.
+
+A run is checked, planned, judged and reported alike. Only what the room adds is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from configparser import ConfigParser
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from tests.fixtures.fleet import fleet_run
+from tests.folders import PACKAGE, ROOT
+
+from proofmark import __version__
+from proofmark.runs.evidence import seal
+from proofmark.runs.run import Run
+
+PROGRAM = """\
+import contextlib, importlib.util, io, json, sys
+from proofmark.cli.main import main
+answers = []
+for words in json.loads(sys.argv[1]):
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            code = main(words)
+    except SystemExit as end:
+        code = end.code or 0
+    answers.append((code, printed.getvalue()))
+rooms = ("papers", "twin", "exports")
+found = [room for room in rooms if importlib.util.find_spec(f"proofmark.{room}")]
+loaded = [room for room in rooms if f"proofmark.{room}" in sys.modules]
+print(json.dumps([found, loaded, answers]))
+"""
+"""Runs command lines, and prints the rooms that exist and are imported, exit codes and outputs."""
+SITE = ["-i", f"{ROOT / 'inventory/example-xeon'}", "-l", "xeon"]
+BASIC = [
+    ["--version"],
+    ["validate", *SITE],
+    ["plan", *SITE, "--suite", "node"],
+]
+OPTIONAL = {
+    "papers": ["verdict", "RUN", "--claims", "--json"],
+    "twin": ["twin", *SITE, "--suite", "twin-p5", "--plan"],
+    "exports": ["export", "RUN", "--format", "influx", "-o", "NEW"],
+}
+"""A command that needs the room."""
+
+
+def without(room: str, folder: Path) -> Path:
+    """Install the package without `room` into `folder`, by links; return `folder`."""
+    package = folder / "proofmark"
+    package.mkdir(parents=True)
+    for path in PACKAGE.iterdir():
+        if path.name not in (room, "__pycache__"):
+            (package / path.name).symlink_to(path)
+    installed = ConfigParser(delimiters="=")
+    installed.optionxform = str  # type: ignore[assignment, method-assign]
+    installed.read_string(distribution("proofmark").read_text("entry_points.txt") or "")
+    for group in installed.sections():
+        for name, value in installed.items(group):
+            if value.startswith(f"proofmark.{room}."):
+                installed.remove_option(group, name)
+    about = folder / f"proofmark-{__version__}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Name: proofmark\nVersion: {__version__}\n")
+    with (about / "entry_points.txt").open("w") as file:
+        installed.write(file)
+    return folder
+
+
+def answers_of(
+    installed: Path, lines: list[list[str]]
+) -> tuple[list[str], list[str], list[tuple[int, str]]]:
+    """Return the rooms that exist, those that are imported, and exit code and output by line."""
+    own = {"PYTHONPATH": f"{installed}", "PROOFMARK_KIT": f"{ROOT}", "SOURCE_DATE_EPOCH": "0"}
+    call = [sys.executable, "-c", PROGRAM, json.dumps(lines)]
+    done = subprocess.run(call, env={**os.environ, **own}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found, loaded, answers = json.loads(done.stdout)
+    return found, loaded, [(code, _without_claims(text)) for code, text in answers]
+
+
+def _without_claims(text: str) -> str:
+    """Return what was printed without the claims of the papers in a verdict."""
+    if not text.startswith("{"):
+        return text
+    verdict = json.loads(text)
+    del verdict["claims"]
+    return json.dumps(verdict)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    rates = {"n01": 100.0, "n02": 101.0, "n03": 99.0}
+    run = fleet_run(tmp_path_factory.mktemp("fleet"), rates)
+    seal(run.folder)
+    return run
+
+
+@pytest.fixture(scope="module")
+def judged(run: Run) -> list[list[str]]:
+    folder = f"{run.folder}"
+    return [["verdict", folder], ["verdict", folder, "--json"], ["report", folder]]
+
+
+@pytest.fixture(scope="module")
+def complete(judged: list[list[str]], run: Run) -> tuple[list[tuple[int, str]], str]:
+    """Return the answers of the whole package, and the page that it writes."""
+    found, _, answers = answers_of(PACKAGE.parent, [*BASIC, *judged])
+    assert found == [*OPTIONAL]
+    return answers, run.files.report.read_text()
+
+
+@pytest.mark.parametrize("room", OPTIONAL)
+def test_the_kit_works_without_an_optional_room(
+    room: str,
+    tmp_path: Path,
+    run: Run,
+    judged: list[list[str]],
+    complete: tuple[list[tuple[int, str]], str],
+) -> None:
+    needs = [word.replace("RUN", f"{run.folder}") for word in OPTIONAL[room]]
+    needs = [word.replace("NEW", f"{tmp_path / 'new'}") for word in needs]
+    installed = without(room, tmp_path / "installed")
+    found, loaded, answers = answers_of(installed, [*BASIC, *judged, needs])
+    assert room not in found
+    assert room not in loaded
+    *alike, (code, text) = answers
+    assert alike == complete[0]
+    assert [code for code, _ in alike[:3]] == [0, 0, 0]
+    assert run.files.report.read_text() == complete[1]
+    assert (code, "Traceback" in text) == ((0, False) if room == "papers" else (3, False)), text
