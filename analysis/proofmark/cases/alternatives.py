@@ -24,12 +24,11 @@ def members_from(
         BadInput: there is no such suite.
     """
     chosen = alternative(benchmarks, suite, origin, named)
-    others = {
-        case
-        for each in benchmarks.suite(suite).alternatives
-        if each is not chosen
-        for case in each.cases
-    } - set(chosen.cases if chosen else ())
+    others: set[str] = set()
+    for each in benchmarks.suite(suite).alternatives:
+        if each is not chosen:
+            others.update(each.cases)
+    others.difference_update(chosen.cases if chosen else ())
     members = benchmarks.members(suite)
     return {name: case for name, case in members.items() if name not in others}
 

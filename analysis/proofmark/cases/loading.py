@@ -84,9 +84,10 @@ def _cross_checks(
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
     for suite, uses in case.suites.items():
         yield from _unknown(path, f"suites.{suite}", suite, suites, "unknown suite")
-        for axis in (axis for use in uses for axis in use.sweep):
-            key = f"suites.{suite}.sweep.{axis}"
-            yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
+        for use in uses:
+            for axis in use.sweep:
+                key = f"suites.{suite}.sweep.{axis}"
+                yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
         for use in uses:
             yield from _load_mistakes(path, f"suites.{suite}.load", use.load, cases)
     yield from use_mistakes(str(path), case)

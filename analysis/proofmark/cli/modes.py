@@ -25,7 +25,6 @@ from proofmark.machine.bmc.bmc_addresses import NO_BMC, bmc_range
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.drains import history_of
-from proofmark.machine.modes.forecast import forecast
 from proofmark.machine.modes.mode_results import Result, failures, results_of, summary
 from proofmark.machine.modes.mode_stage import (
     firmware_of,
@@ -33,7 +32,7 @@ from proofmark.machine.modes.mode_stage import (
     rollout_of,
     target_mode,
 )
-from proofmark.machine.modes.rollout import ModeRollout
+from proofmark.machine.modes.rollout import ModeRollout, forecast
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.present_nodes import present

@@ -11,7 +11,7 @@ from archspec.cpu import TARGETS
 from proofmark.common.errors import BadInput, bad_input, nearest
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.bmc.back_end import BACK_ENDS
-from proofmark.machine.bmc.tls import tls_context
+from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.modes.mode_stage import hosts_of
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.machine.scratch.mounts import mount_commands

@@ -13,8 +13,8 @@ from proofmark.cli.command_inputs import site_arguments, site_of_run
 from proofmark.common.errors import bad_input
 from proofmark.common.progress_lines import say
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
+from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.bmc.sensors import BmcSensors
-from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.mode_stage import firmware_of, hosts_of
 from proofmark.runs.bmc_telemetry import append_look

@@ -57,14 +57,15 @@ class JobSupply:
         if self.rolling is None:
             return {}
         only, own = self.rolling.only, self.rolling.reservation
-        waits = {
-            node: f"{node}: {nodes.get(node) or NOT_SELECTED}"
-            for job in jobs
-            for node in job.nodes
-            if is_closed(nodes.get(node, ""), own) or (only and node not in only)
-        }
-        found = {job.id: "; ".join(waits[n] for n in job.nodes if n in waits) for job in jobs}
-        return {job: text for job, text in found.items() if text}
+        held: dict[str, str] = {}
+        for job in jobs:
+            waits: list[str] = []
+            for node in job.nodes:
+                if is_closed(nodes.get(node, ""), own) or (only and node not in only):
+                    waits.append(f"{node}: {nodes.get(node) or NOT_SELECTED}")
+            if waits:
+                held[job.id] = "; ".join(waits)
+        return held
 
     def rests(self, free: int, quiet_s: float) -> bool:
         """Return whether no further job is submitted: none is `free`, and the wait is over.

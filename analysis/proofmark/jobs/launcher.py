@@ -54,6 +54,11 @@ class Launch:
         return [(self.hosts[node], [rank.cpus for rank in ranks]) for node, ranks in parts]
 
     @property
+    def rank_hosts(self) -> list[str]:
+        """The host of each rank."""
+        return [self.hosts[rank.node] for rank in self.cpus]
+
+    @property
     def shared(self) -> bool:
         """Whether a CPU of a node has more than one rank or thread."""
         cpus = [(rank.node, cpu) for rank in self.cpus for cpu in rank.cpus]

@@ -37,7 +37,7 @@ class Preview:
     @property
     def jobs(self) -> list[Job]:
         """All jobs in the order of execution."""
-        return [job for group in self.plan.groups for job in group.jobs]
+        return list(self.plan.jobs())
 
     @cached_property
     def requests(self) -> dict[str, Request]:

@@ -39,7 +39,10 @@ class ReadySteps:
         if run.plan.searches and figures is None:
             raise bad_input("plan.json", "searches", "no reader of figures", "a reader of figures")
         self.run, self._group, self._figures, self._say = run, group, figures, say
-        ids = {step.id for job in group.jobs for step in job.steps}
+        steps: list[Step] = []
+        for job in group.jobs:
+            steps += job.steps
+        ids = {step.id for step in steps}
         ended = read_decisions(run.files).searches
         self._searches = [
             search
@@ -48,11 +51,10 @@ class ReadySteps:
         ]
         self._read: dict[str, Figures] = {}
         self._given: set[str] = set()
-        self._later = {step for search in self._searches for step in search.steps()}
-        self._later |= {step.id for job in group.jobs for step in job.steps if step.reads}
-        self._due = {
-            step.id for job in group.jobs for step in job.steps if needs_execution(run.files, step)
-        }
+        self._later = {step.id for step in steps if step.reads}
+        for search in self._searches:
+            self._later.update(search.steps())
+        self._due = {step.id for step in steps if needs_execution(run.files, step)}
         self._first = True
 
     def jobs(self) -> list[Job]:

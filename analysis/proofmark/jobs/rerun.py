@@ -125,12 +125,11 @@ def _jobs(
 
     The job has only the nodes and the steps of these executions.
     """
-    group_and_job = {
-        step.id: (group, job)
-        for group in run.plan.groups
-        for job in group.jobs
-        for step in job.steps
-    }
+    group_and_job: dict[str, tuple[Group, Job]] = {}
+    for planned_group in run.plan.groups:
+        for planned_job in planned_group.jobs:
+            for step in planned_job.steps:
+                group_and_job[step.id] = planned_group, planned_job
 
     def job_and_nodes(each: Execution) -> tuple[str, list[str]]:
         return group_and_job[each.step.id][1].id, each.nodes

@@ -30,7 +30,9 @@ def job_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
 
 def site_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
     """Return the mistakes of `job_mistakes` that do not depend on the number of nodes of a job."""
-    jobs = [job for plan in plans for group in plan.groups for job in group.jobs]
+    jobs: list[Job] = []
+    for plan in plans:
+        jobs += plan.jobs()
     return [
         *_operating_system(site),
         *_launcher(site, jobs),
@@ -126,8 +128,7 @@ def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
     chosen = scheduler(site.partition.scheduler)
     batch = BatchQueue(site.partition.scheduler, site.partition.queue)
     for plan in plans:
-        jobs = [job for group in plan.groups for job in group.jobs]
-        largest = max(jobs, key=lambda job: len(job.nodes))
+        largest = max(plan.jobs(), key=lambda job: len(job.nodes))
         requested = request(largest, _NAME, Path("/jobs/messages"), batch)
         try:
             chosen.header(requested)

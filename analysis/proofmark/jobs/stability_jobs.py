@@ -76,7 +76,7 @@ class Rounds:
         self._scheduler: Scheduler = scheduler(scheduler_name, self._site.partition.queue)
         runs = job_runs(run)
         self._ended, self._restart = list[JobRun](), 0.0
-        self._open = {job.id: job for group in run.plan.groups for job in group.jobs}
+        self._open = {job.id: job for job in run.plan.jobs()}
         ended = [each for each in runs if not each.open]
         for each in ended:
             if not each.withdrawn:
@@ -103,7 +103,9 @@ class Rounds:
             return dict.fromkeys((job.id for job in jobs), "the time is over")
         pending = {job.id for job in jobs}
         submitted = [job for name, job in self._open.items() if name not in pending]
-        depth = Counter(node for job in submitted for node in job.nodes)
+        depth: Counter[str] = Counter()
+        for job in submitted:
+            depth.update(job.nodes)
         found = dict(waits)
         for job in jobs:
             if job.id not in found and max(depth[node] for node in job.nodes) >= DEPTH:

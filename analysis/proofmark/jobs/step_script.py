@@ -3,53 +3,93 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 
 from proofmark.cases.case import Stability
 from proofmark.jobs.launcher import Launch, Launcher, launcher
-from proofmark.jobs.layout_script import layout_functions
 from proofmark.jobs.step_programs import (
     environment_of_step,
     launcher_of_step,
     package_of_step,
     program_of_step,
 )
+from proofmark.plan.file_layout import FileLayout
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import SCRATCH, Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import WrittenFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
+from proofmark.site.file_systems import LayoutTool, kinds
 from proofmark.software.software import Software
 
-_SHELL = files("proofmark.jobs") / "shell"
+OPTIONS = "{options}"
 
+_SHELL = files("proofmark.jobs") / "shell"
 
 THRESHOLDS = ("max_steal", "max_others", "max_delay", "max_burst", "least_seconds")
 """The fields of `Stability` that the script of a step compares with its samples."""
 
-
 GRACE_S = 60
 """The seconds that a job waits for a per-node step after the time limit of one node."""
 
-
 TELEMETRY_S = 10
 """The seconds of a line of ``telemetry.jsonl`` for at most `TELEMETRY_NODES` nodes."""
-TELEMETRY_NODES = 128
 
+TELEMETRY_NODES = 128
 
 NODE = "@NODE@"
 """Placeholder in the script of a per-node step: the name of the node."""
 
-
 PEER = "@PEER@"
 """Placeholder in the script of a per-node step: the name of the other node of a pair."""
 
-
 FOLDER = "@FOLDER@"
 """Placeholder in the script of a per-node step: the folder of the output of the node."""
+
+
+def layout_functions(layout: FileLayout, folder: str) -> list[str]:
+    """Return the lines of ``set_layout`` and ``print_layout FILE``.
+
+    Both use the first tool of the file system that the node has. Each word is quoted.
+
+    Args:
+        layout: the requested layout.
+        folder: the scratch folder of the step.
+    """
+
+    def set_words(tool: LayoutTool) -> str:
+        options: list[str] = []
+        for axis, value in layout.values.items():
+            options += [word.replace("{value}", str(value)) for word in tool.options[axis]]
+        return shlex.join(_replaced(tool.set, {"{path}": [folder], OPTIONS: options}))
+
+    def get_words(tool: LayoutTool) -> str:
+        return " ".join('"$1"' if word == "{file}" else shlex.quote(word) for word in tool.get)
+
+    tools = kinds()[layout.kind].steps
+    return [
+        *_function("set_layout", tools, set_words),
+        *_function("print_layout", tools, get_words),
+    ]
+
+
+def _replaced(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> list[str]:
+    return [each for word in words for each in values.get(word, [word])]
+
+
+def _function(
+    name: str, tools: Sequence[LayoutTool], command: Callable[[LayoutTool], str]
+) -> list[str]:
+    programs = " or ".join(dict.fromkeys(tool.set[0] for tool in tools))
+    lines = [f"{name}() {{"]
+    for number, tool in enumerate(tools):
+        word = "elif" if number else "if"
+        lines += [f"{word} command -v {tool.set[0]} >/dev/null; then", command(tool)]
+    problem = f"no {programs}: the layout of files cannot be set"
+    return [*lines, "else", f'echo "{problem}" >&2', "return 127", "fi", "}"]
 
 
 @dataclass(frozen=True)
@@ -292,12 +332,13 @@ def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:
 
 
 def _describe(step: Step) -> str:
-    facts: Mapping[str, object] = {
+    facts: dict[str, object] = {
         "repeat": step.repeat,
         "ranks": step.ranks,
         "threads": step.threads,
         "placement": step.placement or "none",
         **step.parameters,
-        **({"scope": step.scope} if step.scope != "job" else {}),
     }
+    if step.scope != "job":
+        facts["scope"] = step.scope
     return ", ".join(f"{key} {value}" for key, value in facts.items())

@@ -1,4 +1,7 @@
-"""Submits and monitors the jobs of a run; every wait has a limit."""
+"""Submits and monitors the jobs of a run; every wait has a limit.
+
+An answer of the scheduler that cannot be read counts as no answer.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.active_job import (
@@ -16,15 +21,19 @@ from proofmark.jobs.active_job import (
     runs_again,
     shown_status,
 )
-from proofmark.jobs.asked_scheduler import AskedScheduler
 from proofmark.jobs.job_parts import JobSupply, divided, order, without_down_nodes
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner, write_job
+from proofmark.machine.child_jobs import ChildJobs
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    Request,
+    Scheduler,
     SchedulerError,
     SchedulerUnavailable,
     SubmitLimitReached,
+    is_closed,
+    is_down,
     scheduler,
     waits_for,
 )
@@ -33,10 +42,105 @@ from proofmark.runs.job_folder import JobFolder, status_text
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 
+Given = ParamSpec("Given")
+
+Answer = TypeVar("Answer")
+
 _CANCEL_S = 60.0
 """The longest wait for the end of cancelled jobs."""
+
 _REPEAT_S = 600.0
 """The time in which a poll that fails is repeated."""
+
+
+class AskedScheduler:
+    """A scheduler that refuses or does not answer, whatever goes wrong.
+
+    Args:
+        chosen: the scheduler.
+        in_queue: whether jobs of this run are in its queue.
+        reservation: that of the jobs; empty if they have none.
+    """
+
+    def __init__(
+        self, chosen: Scheduler, in_queue: Callable[[], bool], reservation: str = ""
+    ) -> None:
+        self.chosen, self._in_queue, self._reservation = chosen, in_queue, reservation
+
+    @property
+    def ends_with_process(self) -> bool:
+        """Whether its jobs end with this process."""
+        return isinstance(self.chosen, ChildJobs)
+
+    def _ask(
+        self, call: Callable[Given, Answer], *given: Given.args, **named: Given.kwargs
+    ) -> Answer:
+        """Return the answer of `call`, a method of the scheduler.
+
+        Raises:
+            BadInput: its commands are missing, and no job of this run is in its queue.
+            SchedulerError: it refuses.
+            SchedulerUnavailable: it does not answer, or by something that cannot be read, or its
+                commands are missing while jobs of this run are in its queue.
+        """
+        try:
+            return call(*given, **named)
+        except (SchedulerError, SchedulerUnavailable):
+            raise
+        except BadInput as error:
+            if not self._in_queue():
+                raise
+            raise SchedulerUnavailable(str(error)) from None
+        except Exception as error:
+            if self.ends_with_process:
+                raise  # nothing was read: a job could not be started
+            raise SchedulerUnavailable(f"{type(error).__name__}: {error}") from error
+
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        """Return the states of the jobs that it lists; no job is asked for if `ids` are empty."""
+        return self._ask(self.chosen.states, ids) if ids else {}
+
+    def find(self, name: str) -> str:
+        """Return the id of the job `name` that has not ended; empty if there is none."""
+        return self._ask(self.chosen.find, name)
+
+    def submit(self, script: Path, request: Request) -> str:
+        """Submit `script` and return the id of the job."""
+        return self._ask(self.chosen.submit, script, request)
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        """End the jobs."""
+        self._ask(self.chosen.cancel, ids)
+
+    def node_states(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        """Return the known states of `nodes`; none if it does not answer.
+
+        A reserved node is idle for the jobs of a reservation: no other function decides that.
+        """
+        try:
+            states = self._ask(self.chosen.nodes, nodes)
+        except (SchedulerUnavailable, SchedulerError):
+            return {}
+        own = self._reservation
+        closed = {node for node, state in states.items() if is_closed(state)}
+        opened = {node for node in closed if not is_closed(states[node], own)}
+        return {node: "idle" if node in opened else state for node, state in states.items()}
+
+    def by_id(self, job: str) -> JobStatus:
+        """Return the state of a job that a listing does not show.
+
+        A job is not VANISHED because a listing lacks it: the scheduler must say so of its id.
+        """
+        try:
+            known = self._ask(self.chosen.ended, job)
+        except (SchedulerUnavailable, SchedulerError) as error:
+            return JobStatus(State.UNREACHABLE, str(error))
+        return known or JobStatus(State.UNREACHABLE, "it does not say whether it has the job")
+
+    def down_nodes(self, nodes: Sequence[str]) -> str:
+        """Return those of `nodes` that are down as text, each with the reason."""
+        states = self.node_states(nodes)
+        return "; ".join(f"{node}: {state}" for node, state in states.items() if is_down(state))
 
 
 class JobMonitor:
@@ -319,12 +423,10 @@ class JobMonitor:
             listed.get(each.submission.id) or self._scheduler.by_id(each.submission.id)
             for each in submitted
         ]
-        waiting = [
-            node
-            for active, status in zip(submitted, found, strict=True)
-            if status.state is State.WAITING
-            for node in active.request.nodes
-        ]
+        waiting: list[str] = []
+        for active, status in zip(submitted, found, strict=True):
+            if status.state is State.WAITING:
+                waiting += active.request.nodes
         nodes = self._scheduler.node_states(list(dict.fromkeys(waiting))) if waiting else {}
         for active, status in zip(submitted, found, strict=True):
             self._evaluate(active, waits_for(status, active.request.nodes, nodes))

@@ -1,4 +1,7 @@
-"""Calls one function for many hosts in parallel, by threads."""
+"""Calls one function for many hosts in parallel, by threads, or a scheduler for many nodes at once.
+
+One host that fails, or one refused node, does not stop the others.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,51 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
 from typing import TypeVar
 
 from proofmark.common.errors import Stopped
+from proofmark.common.nodesets import folded
 from proofmark.common.processes import trace
 from proofmark.common.text import one_line
 from proofmark.machine.outcome import NodeError, Outcome
+
+ONE_BY_ONE_S = 600.0
+"""The time limit for calls of the scheduler for one node each, after it refused all together."""
 
 STOP_SIGNALS = (KeyboardInterrupt, SystemExit, Stopped)
 """Exceptions that end the command. Any other exception is the failure of one host."""
 
 Host = TypeVar("Host")
+
 Result = TypeVar("Result")
+
+
+def call_for_nodes(
+    call: Callable[[Sequence[str]], object], nodes: Sequence[str]
+) -> dict[str, NodeError]:
+    """Call the scheduler for all nodes; return the nodes for which it failed.
+
+    A node that the scheduler does not have makes its command fail for all. Therefore a refused
+    command is repeated for each node.
+    """
+    begin = monotonic()
+    try:
+        if nodes:
+            call(nodes)
+        return {}
+    except STOP_SIGNALS:
+        raise
+    except Exception as error:
+        failure = node_error(error, folded(nodes), begin)
+    if len(nodes) == 1 or failure.outcome is not Outcome.UNEXPECTED:
+        return dict.fromkeys(nodes, failure)
+    failed: dict[str, NodeError] = {}
+    for node in nodes:
+        in_time = monotonic() < begin + ONE_BY_ONE_S
+        failed |= call_for_nodes(call, [node]) if in_time else {node: failure}
+    return failed
 
 
 def fan_out(

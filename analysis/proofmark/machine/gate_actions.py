@@ -15,7 +15,7 @@ from time import monotonic
 
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
-from proofmark.machine.node_calls import call_for_nodes
+from proofmark.machine.fanout import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import NodeStatus, ReservingScheduler

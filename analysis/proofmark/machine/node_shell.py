@@ -103,13 +103,11 @@ def _ssh(node: str, host: HostAccess) -> list[str]:
         "ConnectTimeout": host.timeout_s or TIMEOUT_S,
         "ConnectionAttempts": host.attempts if host.attempts > 1 else "",
     }
-    return [
-        *(host.program, "-o", "BatchMode=yes"),
-        *host.first_options,
-        *(word for key, value in settings.items() if value for word in ("-o", f"{key}={value}")),
-        *host.options,
-        host.host_name or node,
-    ]
+    words = [host.program, "-o", "BatchMode=yes", *host.first_options]
+    for key, given in settings.items():
+        if given:
+            words += ["-o", f"{key}={given}"]
+    return [*words, *host.options, host.host_name or node]
 
 
 def _refused(node: str, problem: str) -> NodeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from proofmark.machine.node_calls import call_for_nodes
+from proofmark.machine.fanout import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 

@@ -1,21 +1,78 @@
-"""The base classes of schedulers, the request of a job, and calls of scheduler commands."""
+"""The base classes of schedulers and of their listings of nodes, and the request of a job."""
 
 from __future__ import annotations
 
 import os
 import pwd
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from proofmark.common.errors import OutsideError, bad_input
 from proofmark.common.plugins import Plugins
-from proofmark.machine.listing import NodeListing
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.execution import Queue
+from proofmark.site.survey.listed import GroupLimits, ListedNode
+
+Ask = Callable[..., str]
+"""Runs a command where the scheduler is installed, and returns what it prints.
+
+Raises:
+    NodeError: it did not start, gave no answer in time, or its exit code is not 0.
+"""
+
+NO_SUCH_JOB = JobStatus(State.VANISHED, "the scheduler no longer lists it")
+"""The state of a job that has ended, and of which the scheduler keeps no record."""
+
+_SHOWN = 5
+"""The nodes that the reason of a job names."""
+
+
+class NodeListing(ABC):
+    """Base class of listings. A listing only reads.
+
+    Attributes:
+        program: the command that lists the nodes; without it the scheduler is not installed.
+        source: the command with its arguments, as the source of the facts.
+        groups_are_queues: whether jobs are submitted to the groups of a node.
+    """
+
+    program: ClassVar[str]
+    source: ClassVar[str]
+    groups_are_queues: ClassVar[bool]
+
+    @abstractmethod
+    def nodes(self, ask: Ask) -> list[ListedNode]:
+        """Return all nodes.
+
+        Raises:
+            NodeError: as `ask`; or the output cannot be read.
+        """
+
+    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
+        """Return the limits of the groups of the nodes; empty if there is no such command.
+
+        Raises:
+            NodeError: as `ask`.
+        """
+        return {}
+
+    def fabric(self, ask: Ask) -> str:
+        """Return the switches, as `fabric_levels` reads them; empty if there is no such command.
+
+        Raises:
+            NodeError: as `ask`.
+        """
+        return ""
+
+
+def no_listing(program: str, found: str) -> NodeError:
+    """Return the failure of a program whose output has another form."""
+    return NodeError(Outcome.UNEXPECTED, f"{program}: {found[:200]}")
 
 
 class SchedulerUnavailable(OutsideError):
@@ -176,14 +233,6 @@ class Scheduler(ABC):
         """
 
 
-NO_SUCH_JOB = JobStatus(State.VANISHED, "the scheduler no longer lists it")
-"""The state of a job that has ended, and of which the scheduler keeps no record."""
-
-
-_SHOWN = 5
-"""The nodes that the reason of a job names."""
-
-
 def is_down(state: str) -> bool:
     """Return whether a node with `state` (see `Scheduler.nodes`) is out of service.
 
@@ -324,6 +373,7 @@ def user_name() -> str:
 
 
 Kind = TypeVar("Kind", bound=Scheduler)
+
 
 SCHEDULERS = Plugins(Scheduler, "proofmark.machine.schedulers", "partition", "scheduler")
 """All schedulers; those of a site are entry points of this group."""

@@ -12,7 +12,6 @@ from proofmark.common.input_limits import MAX_OUTPUT_BYTES
 from proofmark.common.nodesets import ACCEPTED, folded, is_name
 from proofmark.common.text import size
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.listing import Ask, NodeListing
 from proofmark.machine.node_report import (
     TIMEOUT_S,
     RunScript,
@@ -22,7 +21,7 @@ from proofmark.machine.node_report import (
     with_pattern,
 )
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.scheduler import SCHEDULERS
+from proofmark.machine.scheduler import SCHEDULERS, Ask, NodeListing
 from proofmark.site.survey.listed import GroupLimits, Kind, ListedNode, kinds_of
 from proofmark.site.survey.node_answers import NodeReport, Survey
 from proofmark.site.survey.node_tools import FABRIC

@@ -136,11 +136,15 @@ class Plan(StrictModel):
         named = (node for group in self.groups for job in group.jobs for node in job.nodes)
         return list(dict.fromkeys(named))
 
+    def jobs(self) -> Iterator[Job]:
+        """Yield every job in the order of execution."""
+        for group in self.groups:
+            yield from group.jobs
+
     def steps(self) -> Iterator[Step]:
         """Yield every step in the order of execution."""
-        for group in self.groups:
-            for job in group.jobs:
-                yield from job.steps
+        for job in self.jobs():
+            yield from job.steps
 
     def programs(self) -> Iterator[Step]:
         """Yield every step, and the load of each step that has one: all programs of the plan."""

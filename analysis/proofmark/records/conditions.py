@@ -10,6 +10,7 @@ boot in which a step ran.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +20,6 @@ from proofmark.common.errors import BadInput
 from proofmark.common.host_names import HostTable, canonical, same_host
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.plan.plan import Step
-from proofmark.records.probe_gaps import probe_gaps
 from proofmark.records.scratch_files import mount_of
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.job_on_node import JobOnNode
@@ -31,7 +31,83 @@ from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.numa import NumaShape, numa_shape, same_numa_shape
 from proofmark.site.node.parts import Mount
+from proofmark.site.node.probe_sections import COUNTERS, INFORMATION
 from proofmark.site.partition import PREDICTED
+
+NO_PROOF = {
+    *("clock", "lscpu", "topology", "cgroup"),
+    *(f"{COUNTERS}.{group}" for group in INFORMATION),
+}
+"""Sections from which no figure is judged; ``cgroup`` has no line if nothing is limited."""
+
+HARDWARE = {"fabric": ("infiniband",), "nics": ("net", "pcie")}
+"""Sections that are absent if the node has no such hardware, with the groups of their counters. The
+comparison of parts judges what hardware a node has."""
+
+Gaps = Mapping[tuple[str, str], tuple[Message, ...]]
+"""What a probe lacks, by node and attempt of a job as in ``when.json``."""
+
+
+def probe_gaps(nodes: Mapping[str, Node]) -> Gaps:
+    """Return what the probe before each attempt lacks and at least half of the like nodes have.
+
+    Such a probe proves less than theirs: one driver that is not loaded, or one tool that was too
+    slow, would hide the faults of a node. A section that all like nodes lack is no gap: the machine
+    does not have it.
+
+    Like nodes have the same processor. What another attempt on the node has is not absent either.
+    """
+    jobs = {host: node.jobs for host, node in nodes.items() if node.jobs}
+    lacking = {
+        host: [dict(_lacks(job.provenance.facts)) for job in of_host]
+        for host, of_host in jobs.items()
+    }
+    always = {host: set.intersection(*map(set, each)) for host, each in lacking.items()}
+    alike: dict[str, list[str]] = {}
+    for host in jobs:
+        alike.setdefault(nodes[host].newest.cpu_model, []).append(host)
+    gaps: dict[tuple[str, str], tuple[Message, ...]] = {}
+    for hosts in alike.values():
+        missing: Counter[str] = Counter()
+        for host in hosts:
+            missing.update(always[host])
+        for host in hosts:
+            for job, reasons in zip(jobs[host], lacking[host], strict=True):
+                having = {name: len(hosts) - missing[name] for name in reasons}
+                found = tuple(
+                    Message(
+                        "probe-gap",
+                        node=host,
+                        file=f"jobs/{job.name}/{host}.before",
+                        section=name,
+                        text=reasons[name],
+                        having=number,
+                        nodes=len(hosts),
+                    )
+                    for name, number in having.items()
+                    if 2 * number >= len(hosts) or name not in always[host]
+                )
+                if found:
+                    gaps[host, job.name] = found
+    return gaps
+
+
+def _lacks(facts: NodeFacts) -> Iterator[tuple[str, Message]]:
+    """Yield the sections, counters and values that a probe does not have, each with its reason.
+
+    The key of another section differs from node to node: its absence is shown with the node.
+    """
+    not_there: set[str] = set()
+    for section, groups in HARDWARE.items():
+        if section in facts.absent:
+            not_there |= {section, *(f"{COUNTERS}.{group}" for group in groups)}
+    for name, reason in facts.absent.items():
+        section, _, key = name.partition(".")
+        if name not in NO_PROOF | not_there and (not key or section == COUNTERS):
+            yield name, reason
+    for name, text in facts.unread.items():
+        if name.partition(".")[0] not in NO_PROOF:
+            yield name, Message("absent-unread", value=text)
 
 
 class Conditions:

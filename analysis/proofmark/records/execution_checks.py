@@ -1,26 +1,168 @@
-"""The checks of an execution: the first one that fails is why it is INVALID."""
+"""The checks of an execution: the first one that fails is why it is INVALID.
+
+Its exit code, a signal and its time limit, the layout of its files, its binding, its load and its
+conditions are checked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import errno
+import os
+import re
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.input_limits import MAX_LAYOUT_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import NOTHING, Message, joined
+from proofmark.common.nodesets import folded
+from proofmark.common.text import one_line
+from proofmark.plan.file_layout import FileLayout
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
 from proofmark.records.concurrency import concurrency_error
 from proofmark.records.os_noise import load_error
-from proofmark.records.printed_layout import FILE as LAYOUT
-from proofmark.records.printed_layout import file_system_reason, layout_error
 from proofmark.records.requirements import read_before
 from proofmark.records.run_facts import RunFacts
 from proofmark.records.scratch_files import FILE as SCRATCH_FILES
 from proofmark.records.scratch_files import scratch_error
-from proofmark.records.validity import invalid_reason
-from proofmark.runs.attempts import Attempt
-from proofmark.runs.files_report import files_reports
+from proofmark.runs.attempts import Attempt, changed_output, last_words
+from proofmark.runs.files_report import FilesReport, files_reports
+from proofmark.site.file_systems import LayoutTool, kinds
+
+_SIGNALS = {number.value: number.name for number in signal.Signals}
+
+LAYOUT = "layout.txt"
+"""What the tool of the file system printed for the files of a step, before its script removed them.
+
+A default of the file system may override the layout of a folder, and a full or inactive target is
+replaced by another one.
+"""
+
+_SUFFIXES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def invalid_reason(
+    step: Step,
+    attempt: Attempt,
+    binding_check: BindingCheck,
+    hosts: Sequence[str] = (),
+) -> Message:
+    """Return why an execution is INVALID by its own files, or `NOTHING`.
+
+    Its outputs, its end, its nodes and the reported binding are checked.
+
+    Args:
+        step: the step.
+        attempt: one execution of it.
+        binding_check: the check of the binding of `step`.
+        hosts: the nodes of the instance; empty for a step without instances.
+    """
+    return (
+        attempt.damage
+        or changed_output(attempt.contents)
+        or _end_invalid_reason(step, attempt)
+        # The first node of an instance runs it. Any node of another step may run its launcher.
+        or binding_check.names.wrong_host(hosts[:1] or step.nodes, [attempt.host])
+        or binding_check.invalid_reason(hosts or step.nodes, attempt.binding)
+    )
+
+
+def _end_invalid_reason(step: Step, attempt: Attempt) -> Message:
+    """Return why an execution is INVALID by its end, or `NOTHING`.
+
+    It must end within its time limit and with exit code 0, and no process may survive it.
+    """
+    if attempt.timed_out:
+        return Message("timed-out", seconds=f"{attempt.seconds:.0f}", limit=step.timeout)
+    if attempt.rc - 128 in _SIGNALS:
+        return Message("killed", signal=_SIGNALS[attempt.rc - 128])
+    if attempt.rc:
+        return _exit_code_reason(step, attempt.rc, last_words(attempt.files.stderr))
+    if attempt.survivors:
+        return Message("processes-left", processes=", ".join(attempt.survivors))
+    return NOTHING
+
+
+def _exit_code_reason(step: Step, rc: int, message: str) -> Message:
+    """Return the reason for the exit code `rc`, not 0; `message` is the last one of the program."""
+    fields: dict[str, str | int] = {"code": rc}
+    if message:
+        fields["message"] = message
+    if code := {126: "no-execution", 127: "no-program"}.get(rc):
+        fields["program"] = step.program
+    else:
+        code = "exit-code"
+    if code == "exit-code" and _says_no_space(message):
+        return Message("no-space", code=rc, message=message)
+    return Message(f"{code}-said" if message else code, **fields)
+
+
+def _says_no_space(message: str) -> bool:
+    """Return whether the message of a program is about a full file system or a quota."""
+    return any(os.strerror(number) in message for number in (errno.ENOSPC, errno.EDQUOT))
+
+
+def layout_error(layout: FileLayout | None, content: bytes) -> Message:
+    """Return why files do not have `layout`, or `NOTHING`.
+
+    Args:
+        layout: the requested layout; None: any.
+        content: ``layout.txt`` of the execution.
+    """
+    if layout is None:
+        return NOTHING
+    text = content.decode("utf-8", "replace")
+    if not text.strip():
+        return Message("layout-unknown", file=LAYOUT)
+    found = [layout_of(tool, text) for tool in kinds()[layout.kind].steps]
+    best = max(found, key=lambda values: len(values.keys() & layout.values.keys()))
+    for axis, planned in layout.values.items():
+        if axis not in best:
+            return Message("layout-without", file=LAYOUT, axis=axis, text=one_line(text[:200]))
+        if other := sorted(best[axis] - {planned}):
+            return Message("layout-other", axis=axis, found=other[0], planned=planned)
+    return NOTHING
+
+
+def layout_of(tool: LayoutTool, text: str) -> dict[str, set[int]]:
+    """Return the values of each axis in `text`, the print of `tool` for several files."""
+    values = {
+        axis: {_size_of_word(value) for value in pattern.findall(text)}
+        for axis, pattern in tool.found.items()
+    }
+    return {axis: known for axis, known in values.items() if known}
+
+
+def _size_of_word(word: str) -> int:
+    match = re.fullmatch(r"(\d+)([a-z]?)", word.lower(), re.ASCII)
+    assert match is not None  # the patterns of the tools have this form
+    return int(match[1]) * _SUFFIXES[match[2]]
+
+
+def file_system_reason(reports: Mapping[str, FilesReport]) -> Message:
+    """Return what failed in the scratch folder, and on which nodes; `NOTHING` if nothing failed.
+
+    Args:
+        reports: the reports after the failure, by node.
+    """
+    problems: dict[Message, list[str]] = {}
+    for host, report in reports.items():
+        if report.problem:
+            problems.setdefault(report.problem, []).append(host)
+    sound = [host for host, report in reports.items() if not report.problem]
+    if not problems:
+        return NOTHING
+    folder = next(iter(reports.values())).folder
+    parts = [_failed_on(problem, folded(hosts)) for problem, hosts in problems.items()]
+    rest = [Message("scratch-worked-on", nodes=folded(sound))] if sound else []
+    return Message("scratch-failed", folder=folder, problems=(*parts, *rest))
+
+
+def _failed_on(problem: Message, nodes: str) -> Message:
+    code = "scratch-full-on" if problem.code == "files-full" else "scratch-failed-on"
+    return Message(code, problem=problem, nodes=nodes)
 
 
 @dataclass(frozen=True)

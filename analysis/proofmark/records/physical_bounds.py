@@ -98,8 +98,9 @@ class StepBounds:
             **{name: ceiling.value for name, ceiling in _items(ceilings)},
             "nodes": nodes,
             MESSAGE: self._message_s,
-            **({TIME_LIMIT: step.timeout} if step.timeout else {}),
         }
+        if step.timeout:
+            values[TIME_LIMIT] = step.timeout
         value = self._computed(metric.bound, values)
         if value is None:
             return None

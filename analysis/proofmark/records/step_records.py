@@ -16,9 +16,23 @@ from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuil
 from proofmark.records.physical_bounds import Bounds, StepBounds
 from proofmark.records.run_facts import RunFacts
 from proofmark.runs.attempts import Attempt
+from proofmark.runs.binding_file import damage
 from proofmark.runs.noise_file import Shares
 from proofmark.site.ceilings import Ceilings
 from proofmark.site.partition import PREDICTED
+
+
+def read_output_file(attempt: Attempt, name: str) -> tuple[bytes, Message]:
+    """Return the content of the output `name`, and why it cannot be read, or `NOTHING`.
+
+    A missing output is empty. The reader reports it.
+    """
+    try:
+        return attempt.contents.read(name), NOTHING
+    except FileNotFoundError:
+        return b"", NOTHING
+    except OSError as error:
+        return b"", damage(name, error)
 
 
 class Disturbance(NamedTuple):

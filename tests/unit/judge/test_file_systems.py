@@ -19,7 +19,7 @@ from proofmark.judge.diagnosis.file_system_faults import (
 )
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import Result
-from proofmark.records.printed_layout import file_system_reason
+from proofmark.records.execution_checks import file_system_reason
 from proofmark.runs.files_report import FilesReport, read_files_report, read_files_reports
 
 FULL = "dd: error writing 'x': No space left on device"

@@ -24,14 +24,20 @@ from tests.emulators.bmc.machine import Machine
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.shells import remote_shell
 
-from proofmark.machine.bmc import service_root, tls
+from proofmark.machine.bmc import service_root
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.backends.redfish import Etags, conditions
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.etags import Etags, conditions
-from proofmark.machine.bmc.https import LARGEST, HttpsConnection, ProtocolError, _decoded
+from proofmark.machine.bmc.https import (
+    LARGEST,
+    POLICY,
+    HttpsConnection,
+    ProtocolError,
+    _decoded,
+    tls_context,
+)
 from proofmark.machine.bmc.redirects import MOST, follow
-from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Firmware
 
@@ -303,7 +309,7 @@ def of_its_own(folder: Path) -> Chain:
 
 
 class TestCertificates:
-    """The policy of `tls`: the same result with each version of Python."""
+    """The policy of `https`: the same result with each version of Python."""
 
     @pytest.fixture(params=["default", "strict", "partial", "none"])
     def python(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +339,7 @@ class TestCertificates:
     ) -> None:
         chain = by_authority(tmp_path / "a", identified=identified, usage=usage)
         context = tls_context(f"{chain.ca}", verify=True)
-        assert context.verify_flags == tls.POLICY
+        assert context.verify_flags == POLICY
         assert shakes_hands(chain, context) == ""
 
     @pytest.mark.usefixtures("python")

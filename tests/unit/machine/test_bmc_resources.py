@@ -14,10 +14,9 @@ from tests.emulators.bmc.tree import TreeEmulator, members
 from proofmark.machine.bmc.attribute_registry import read_registry
 from proofmark.machine.bmc.backends.redfish import GENERIC
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, RedfishConnection
-from proofmark.machine.bmc.collection import NEXT, read_members
+from proofmark.machine.bmc.collection import NEXT, path_of_system, read_members
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.systems import path_of_system
-from proofmark.machine.bmc.tls import tls_context
+from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.outcome import NodeError
 
 ROOT = "/redfish/v1"

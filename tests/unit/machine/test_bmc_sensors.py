@@ -14,10 +14,10 @@ from proofmark.cases.vocabulary import SENSOR
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
 from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.bmc.sensors import BmcSensors
-from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.outcome import NodeError
-from proofmark.records.sensor_readings import bmc_readings
+from proofmark.records.measured_step import bmc_readings
 from proofmark.runs.bmc_telemetry import append_look, read_looks
 from proofmark.runs.run_files import RunFiles
 

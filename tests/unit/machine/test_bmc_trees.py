@@ -18,11 +18,11 @@ from tests.folders import ROOT
 from proofmark.machine.bmc import sensors
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
+from proofmark.machine.bmc.collection import path_of_system
 from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.bmc.resets import OFF, ON, RESTARTS, reset_way
 from proofmark.machine.bmc.sensors import BmcSensors
-from proofmark.machine.bmc.systems import path_of_system
-from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.outcome import NodeError
 
 MACHINES = machines()

@@ -17,8 +17,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import pbs, slurm
 from proofmark.machine.schedulers.pbs import Pbs
-from proofmark.machine.schedulers.slurm import Slurm
-from proofmark.machine.slurm_states import read_reasons
+from proofmark.machine.schedulers.slurm import Slurm, read_reasons
 
 MARK = "4f1d"
 

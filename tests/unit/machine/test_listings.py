@@ -8,8 +8,8 @@ import pytest
 from tests.folders import DATA
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.listing import Ask
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.scheduler import Ask
 from proofmark.machine.survey import listed_schedulers, listing_of
 from proofmark.site.survey.listed import GroupLimits, ListedNode, kinds_of
 

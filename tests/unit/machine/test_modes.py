@@ -21,8 +21,8 @@ from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Emulato
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.modes.forecast import forecast
 from proofmark.machine.modes.mode_results import Result, failures, summary
+from proofmark.machine.modes.rollout import forecast
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal, journals, unverified

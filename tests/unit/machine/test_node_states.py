@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.emulators.bmc.rollouts import path_with
 
 from proofmark.machine.node_states import status_of, text_of
-from proofmark.machine.pbs_output import active_reservations, size_of
 from proofmark.machine.schedulers import loadleveler, lsf, pbs, sge, slurm
-from proofmark.machine.slurm_states import FLAGS, OTHER_NAMES, SUFFIXES, node_states
+from proofmark.machine.schedulers.pbs import active_reservations, size_of
+from proofmark.machine.schedulers.slurm import FLAGS, OTHER_NAMES, SUFFIXES, node_states
 
 IN_SERVICE = {
     *("ALLOCATED", "BLOCKED", "CLOUD", "COMPLETING", "DYNAMIC", "DYNAMIC_FUTURE", "DYNAMIC_NORM"),

@@ -22,10 +22,9 @@ from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import FirmwareState, Host
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.modes.forecast import forecast
 from proofmark.machine.modes.mode_results import Result
 from proofmark.machine.modes.mode_stage import seen_settings
-from proofmark.machine.modes.rollout import ModeRollout
+from proofmark.machine.modes.rollout import ModeRollout, forecast
 from proofmark.machine.modes.target_mode import TargetMode
 from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.modes.verification import ExpectedState, verify_mode

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.messages import said
+from tests.unit.judge.test_verdict import invalid, record
 from tests.unit.records.test_binding import make_plan_of
 
 from proofmark.common.files import read_json
+from proofmark.common.message import NOTHING
 from proofmark.common.parallel import parallel_map
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json
@@ -25,7 +29,7 @@ from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck
-from proofmark.records.columns import Record, Records
+from proofmark.records.columns import Execution, Record, RecordBuilder, Records
 from proofmark.records.parquet_table import table
 from proofmark.runs import nodes
 from proofmark.runs.evidence import seal
@@ -33,7 +37,25 @@ from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run
 
 WORDS_OF_NODES = ["n1", "n2", 'n"<3>', "n\x01\\u", "@n4"]
+
 HOSTS = ("n1", "n2", "n10")
+
+entries = st.fixed_dictionaries(
+    {
+        "rank": st.integers(0, 2),
+        "host": st.sampled_from([*HOSTS, "n1.site", "@0", "localhost"]),
+        "cpus": st.sampled_from(["0", "1", "0-1"]),
+        "memory": st.sampled_from(["default", "bind:0"]),
+    }
+)
+
+GIVEN = (
+    record(1, step="a", node="n2"),
+    invalid(2, step="b", node="n1", reason=said("one"), value=None),
+    record(1, step="c", repeat=2, node="n1", value=-1.0),
+    invalid(2, step="d", reason=said("two")),
+    invalid(1, step="e", reason=said("one")),
+)
 
 
 @st.composite
@@ -158,16 +180,6 @@ def test_nodes_that_several_processes_read_are_those_in_the_files(
     assert list(nodes_of(run).items()) == list(written.items())
 
 
-entries = st.fixed_dictionaries(
-    {
-        "rank": st.integers(0, 2),
-        "host": st.sampled_from([*HOSTS, "n1.site", "@0", "localhost"]),
-        "cpus": st.sampled_from(["0", "1", "0-1"]),
-        "memory": st.sampled_from(["default", "bind:0"]),
-    }
-)
-
-
 def two_ranks() -> Step:
     """Return a step of a rank on CPU 0 of the first node, and one on CPU 1 of the second."""
     (step,) = make_plan_of("mpi").steps()
@@ -199,3 +211,73 @@ def test_a_truncated_binding_is_damaged_even_if_the_whole_one_is_cached() -> Non
         (f"[\n{good[0]}\n{good[1]}\n]\n", False),
     ):
         assert (check.invalid_reason(["n1", "n2"], text.encode()) == "") is right
+
+
+def one_by_one(*records: Record) -> Records:
+    """Return the records, joined from one batch for each."""
+    batches = []
+    for each in records:
+        columns = Records.of([each])
+        builder = RecordBuilder(
+            executions=[*columns.executions],
+            measurands={measurand: n for n, measurand in enumerate(columns.measurands)},
+            nodes={node: n for n, node in enumerate(columns.nodes)},
+            reasons={reason: n for n, reason in enumerate(columns.reasons)},
+            execution=columns.execution.tolist(),
+            measurand=columns.measurand.tolist(),
+            node=columns.node.tolist(),
+            value=columns.value.tolist(),
+            reason=columns.reason.tolist(),
+        )
+        batches += [builder.batch(), RecordBuilder().batch()]
+    return Records.joined("r", batches)
+
+
+def test_joined_batches_equal_the_records() -> None:
+    joined = one_by_one(*GIVEN)
+    assert list(joined) == list(GIVEN)
+    assert joined.reason.tolist() == [-1, 0, -1, 1, 0]
+    assert joined.execution.tolist() == [0, 1, 2, 3, 4]
+    assert joined.measurand.tolist() == [0, 1, 0, 1, 0]
+    assert joined.valid.tolist() == [True, False, True, False, False]
+    assert (list(joined.nodes), list(joined.reasons)) == (["n2", "n1"], ["one", "two"])
+
+
+def test_a_table_has_no_value_and_no_reason_where_a_record_has_none() -> None:
+    rows = table(one_by_one(*GIVEN)).select("value", "reason", "valid", "step", "repeat").rows()
+    assert rows == [(each.value, each.reason, each.valid, each.step, each.repeat) for each in GIVEN]
+
+
+def test_the_run_is_that_of_the_records_unless_it_is_given() -> None:
+    assert Records.of([record(run="first"), record(run="second")]).run == "first"
+    assert Records.of([record(run="first")], "other").run == "other"
+    assert (Records.of([]).run, Records.of([], "other").run) == ("", "other")
+
+
+def test_the_order_of_parameters_is_irrelevant() -> None:
+    """The values of the same parameters are one measurand."""
+    columns = Records.of(
+        [record(parameters={"size": 1, "kind": "a"}), record(parameters={"kind": "a", "size": 1})]
+    )
+    assert len(columns.measurands) == 1
+    assert columns.measurands[0].parameters == '{"kind": "a", "size": 1}'
+
+
+def test_an_execution_without_facts_is_undisturbed() -> None:
+    execution = Execution("a", 1, 1)
+    assert math.isnan(execution.steal) and math.isnan(execution.others)
+    assert execution.disturbed == ""
+
+
+def test_a_record_is_made_valid_and_without_a_reason() -> None:
+    made = Records.of([invalid(reason=said("one"))]).record(0, "n7", Execution("x", 3, 2), 5.0)
+    assert (made.valid, made.reason, made.value) == (True, "", 5.0)
+    assert (made.step, made.attempt, made.repeat, made.node) == ("x", 3, 2, "n7")
+
+
+def test_a_record_of_a_measurand_has_no_node_step_and_value() -> None:
+    one = record(node="n2", attempt=3, repeat=4, value=5.0, valid=False, reason=said("broken"))
+    wanted = replace(
+        one, node="", step="", attempt=1, repeat=1, value=None, valid=True, reason=NOTHING
+    )
+    assert Records.of([record(2), one]).of_measurand(1) == wanted

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +14,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
 from tests.fixtures.kit import LIMIT, Kit, execution, make_kit, steps_of
+from tests.fixtures.messages import disturbed, said
+from tests.unit.judge.test_verdict import record
 
+from proofmark.cases.case import Case, Stability
+from proofmark.common.message import NOTHING, Message
 from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import launcher
+from proofmark.records.columns import Record, Records
+from proofmark.records.disturbance import changed_repeats, tick_reason, without_disturbed
 from proofmark.runs.run import Run
 
 STABILITY = {"least_seconds": 3600, "metric": "rate", "max_change": 0.2}
 """The executions are shorter than `least_seconds`, so only their rates are judged. The processes of
 a loaded machine do not make them INVALID."""
+
 TABLE = "rates"
 """A file with the rate of each repeat. The program reads the first line and removes it."""
+
 PROGRAM = """
 read -r rate <{table}
 sed -i 1d {table}
 echo "size $1"; echo "rate $rate"; echo END
 """
+
+STEADY = Stability(metric="rate", max_change=0.25)
+
+HALVED = "disturbed: rate changed from 100 to 50 within the repeat, by 50%, more than 25%"
 
 
 @pytest.fixture
@@ -173,3 +187,177 @@ def test_an_unknown_metric_in_stability_is_refused(kit: Kit) -> None:
     kit.case(stability={**STABILITY, "metric": "rat"})
     with pytest.raises(Exception, match=r"stability.metric.*'rat'.*did you mean 'rate'"):
         kit.benchmarks()
+
+
+def case(stability: Stability) -> Case:
+    given: dict[str, Any] = {"stability": stability}
+    return Case.model_construct(**given)
+
+
+def repeats(*rates: float, **changes: Any) -> list[Record]:
+    """Return one record of each repeat; a repeat is a step of its own."""
+    return [
+        record(value=rate, repeat=number, step=f"{number:04d}-fake", **changes)
+        for number, rate in enumerate(rates, start=1)
+    ]
+
+
+def checked(
+    records: Sequence[Record],
+    stability: Stability = STEADY,
+    why: Mapping[int, Message] | None = None,
+) -> Records:
+    """Return the checked records. `why` has the reasons of disturbed executions."""
+    given = Records.of(records)
+    executions = [
+        each._replace(disturbed=(why or {}).get(number, NOTHING))
+        for number, each in enumerate(given.executions)
+    ]
+    return without_disturbed(replace(given, executions=executions), {"fake": case(stability)})
+
+
+def reasons(*args: Any, **options: Any) -> list[str]:
+    return [each.reason for each in checked(*args, **options)]
+
+
+class TestTickThresholds:
+    @pytest.mark.parametrize(
+        ("steal", "others", "expected"),
+        [
+            (0.25, 0.5, ""),
+            (0.26, 0.0, "a hypervisor withheld 26.0% of the CPU time, more than 25%"),
+            (0.0, 0.51, "other processes used 51.0% of the CPU time, more than 50%"),
+            (0.26, 0.51, "a hypervisor withheld 26.0% of the CPU time, more than 25%"),
+            (math.nan, math.nan, ""),
+        ],
+    )
+    def test_a_share_counts_above_its_threshold(
+        self, steal: float, others: float, expected: str
+    ) -> None:
+        stability = Stability(max_steal=0.25, max_others=0.5)
+        assert tick_reason(steal, others, stability).removeprefix("disturbed: ") == expected
+
+    def test_a_threshold_that_the_case_does_not_state_does_not_apply(self) -> None:
+        assert tick_reason(1.0, 1.0, Stability()) == ""
+        only = Stability(max_others=0.5)
+        assert "other processes" in tick_reason(1.0, 1.0, only)
+
+
+class TestChanges:
+    @staticmethod
+    def changed(*series: tuple[int, float]) -> dict[int, str]:
+        """Return the reasons by repeat; the number of an execution is that of its repeat + 100."""
+        given = [(repeat, 100 + repeat, rate) for repeat, rate in series]
+        found = changed_repeats(given, STEADY)
+        return {execution - 100: why for execution, why in found}
+
+    @pytest.mark.parametrize(
+        ("after", "unsteady"), [(75.0, False), (74.9, True), (133.3, False), (133.4, True)]
+    )
+    def test_the_change_is_a_share_of_the_larger_rate(self, after: float, unsteady: bool) -> None:
+        assert bool(self.changed((1, 100.0), (2, after))) is unsteady
+
+    def test_a_repeat_is_compared_with_the_next_one(self) -> None:
+        assert self.changed((1, 100), (2, 50), (3, 50)) == {1: HALVED}
+
+    def test_the_last_repeat_is_compared_with_the_one_before_it(self) -> None:
+        assert self.changed((1, 100), (2, 100), (3, 50)) == {2: HALVED, 3: HALVED}
+        assert self.changed((1, 100), (2, 50)) == {1: HALVED, 2: HALVED}
+
+    def test_the_order_of_the_series_does_not_matter(self) -> None:
+        assert self.changed((3, 50), (1, 100), (2, 50)) == {1: HALVED}
+
+    def test_repeats_with_a_gap_are_not_compared(self) -> None:
+        assert self.changed((1, 100), (3, 50)) == {}
+        assert self.changed((1, 100), (3, 50), (4, 50)) == {}
+        assert self.changed((1, 100), (3, 100), (4, 50)) == {3: HALVED, 4: HALVED}
+
+    def test_a_single_repeat_is_steady(self) -> None:
+        assert self.changed((1, 100)) == {}
+
+
+class TestRecords:
+    def test_the_records_of_an_unsteady_execution_are_invalid(self) -> None:
+        found = checked(repeats(100, 50, 50))
+        assert [each.reason for each in found] == [HALVED, "", ""]
+        assert [each.valid for each in found] == [False, True, True]
+        assert [each.unsteady for each in found.executions] == [HALVED, "", ""]
+
+    def test_other_metrics_of_an_unsteady_execution_are_invalid_too(self) -> None:
+        others = [replace(each, metric="time", value=1.0) for each in repeats(1, 1, 1)]
+        assert reasons([*repeats(100, 50, 50), *others]) == [HALVED, "", "", HALVED, "", ""]
+
+    def test_the_first_change_of_two_nodes_is_the_reason(self) -> None:
+        one, two = repeats(100, 50, node="n1"), repeats(100, 25, node="n2")
+        steps = [replace(each, step="0001-fake" if each.repeat == 1 else "0002-fake")
+                 for each in (*one, *two)]  # fmt: skip
+        assert reasons(steps) == [HALVED] * 4
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"metric": "time"},
+            {"case": "other"},
+            {"origin": "emulated"},
+            {"valid": False, "reason": "broken"},
+        ],
+    )
+    def test_these_records_do_not_show_a_change(self, changes: dict[str, Any]) -> None:
+        found = checked(repeats(100, 50, 50, **changes))
+        assert [each.reason for each in found] == [changes.get("reason", "")] * 3
+        assert {each.unsteady for each in found.executions} == {""}
+
+    @pytest.mark.parametrize("changes", [{"node": "n2"}, {"attempt": 2}, {"mode": "flat"}])
+    def test_only_like_records_are_compared(self, changes: dict[str, Any]) -> None:
+        first, second = repeats(100, 50)
+        assert reasons([first, second]) == [HALVED, HALVED]
+        assert reasons([first, replace(second, **changes)]) == ["", ""]
+
+    def test_a_case_without_a_metric_of_its_rate_has_no_limit(self) -> None:
+        assert reasons(repeats(100, 50), Stability(max_change=0.25)) == ["", ""]
+
+    def test_each_case_is_checked(self) -> None:
+        records = Records.of(repeats(100, 50))
+        cases = {"other": case(Stability()), "fake": case(STEADY)}
+        assert [each.reason for each in without_disturbed(records, cases)] == [HALVED] * 2
+
+    def test_a_rate_of_0_is_not_compared(self) -> None:
+        assert reasons(repeats(100, 0)) == ["", ""]
+        assert reasons(repeats(0, 0, 100, 50)) == ["", "", HALVED, HALVED]
+
+    def test_a_rate_below_1_is_compared(self) -> None:
+        why = "disturbed: rate changed from 0.5 to 0.25 within the repeat, by 50%, more than 25%"
+        assert reasons(repeats(0.5, 0.25)) == [why, why]
+
+    def test_a_disturbed_repeat_is_not_compared(self) -> None:
+        assert reasons(repeats(100, 50, 100), why={1: disturbed("x")}) == [
+            "", "disturbed: x", ""
+        ]  # fmt: skip
+
+    def test_disturbed_records_of_an_emulated_node_stay_valid(self) -> None:
+        found = checked(repeats(100, 100, origin="emulated"), why={0: disturbed("x")})
+        assert [each.valid for each in found] == [True, True]
+
+    def test_the_first_reason_of_an_invalid_record_stays(self) -> None:
+        broken, *others = repeats(100, 100)
+        broken = replace(broken, valid=False, reason=said("broken"))
+        assert reasons([broken, *others], why={0: disturbed("x")}) == ["broken", ""]
+
+    def test_equal_reasons_are_stored_once(self) -> None:
+        broken = replace(repeats(1, 1, 1)[2], valid=False, reason=said("broken"))
+        found = checked([*repeats(100, 100), broken], why={0: disturbed("x"), 1: disturbed("x")})
+        assert found.reasons == ["broken", "disturbed: x"]
+        assert [each.reason for each in found] == ["disturbed: x", "disturbed: x", "broken"]
+
+    def test_a_reason_that_no_record_has_is_not_stored(self) -> None:
+        broken = [replace(each, valid=False, reason=said("broken")) for each in repeats(100, 100)]
+        assert checked(broken, why={0: disturbed("x")}).reasons == ["broken"]
+
+    def test_the_given_records_are_not_changed(self) -> None:
+        given = Records.of(repeats(100, 50))
+        without_disturbed(given, {"fake": case(STEADY)})
+        assert given.valid.all()
+        assert {each.unsteady for each in given.executions} == {""}
+
+    def test_a_run_without_records(self) -> None:
+        assert len(checked([])) == 0

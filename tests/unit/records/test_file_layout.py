@@ -13,10 +13,10 @@ from tests.emulators.stripes import write_tool
 from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import OUTPUT, Kit, execution, make_kit, steps_of
 
-from proofmark.jobs.layout_script import layout_functions
+from proofmark.jobs.step_script import layout_functions
 from proofmark.plan.file_layout import FileLayout
 from proofmark.records.columns import Record
-from proofmark.records.printed_layout import layout_error
+from proofmark.records.execution_checks import layout_error
 from proofmark.records.read import read_run
 from proofmark.runs.run import Run
 from proofmark.site.file_systems import kinds

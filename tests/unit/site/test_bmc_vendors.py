@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from proofmark.machine.bmc.backends.redfish import offered_name, resolve, settable
 from proofmark.machine.bmc.bmc_model import AttributeSpec
-from proofmark.machine.bmc.vendor_settings import offered_name, resolve, settable
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import SETTINGS, BmcVendor, recognized, vendor, vendors
 from proofmark.site.firmware import Firmware, abstract, wanted

@@ -59,11 +59,11 @@ def selected_metrics(rule: CommandLine, request: Request) -> set[str]:
     """Return the metrics that the options of `request` select by `rule.phases`."""
     # mdtest prints each word in quotes: single ones, or double ones (1.9.3).
     words = {word.strip("'\"") for word in request.arguments}
-    chosen = [
-        {name for option, names in group.items() if option in words for name in names}
-        or {name for names in group.values() for name in names}
-        for group in rule.phases
-    ]
+    chosen: list[set[str]] = []
+    for group in rule.phases:
+        named = [names for option, names in group.items() if option in words]
+        # Without an option of a group, the program runs all of its phases.
+        chosen.append(set().union(*named) or set().union(*group.values()))
     return set.intersection(*chosen)
 
 

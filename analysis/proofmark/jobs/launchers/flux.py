@@ -42,8 +42,7 @@ class Flux(Launcher):
             options.append(f"--ntasks={len(counts)}")
         before: list[str] = []
         if len(counts) > 1 and not launch.regular:
-            names = [host for host, ranks in launch.by_host for _ in ranks]
-            before = [launch.hostfile(names)]
+            before = [launch.hostfile(launch.rank_hosts)]
             options.append("--taskmap=hostfile:hostfile")
         local = launch.local
         lists = ";".join(",".join(map(str, cpus)) for cpus in local)

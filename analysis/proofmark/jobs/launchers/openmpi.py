@@ -25,7 +25,7 @@ class OpenMpi(Launcher):
         if one_node:  # by slots: the mapper seq of version 4 does not know localhost
             hosts = [f"{host} slots={len(ranks)}" for host, ranks in launch.by_host]
         else:
-            hosts = [host for host, ranks in launch.by_host for _ in ranks]
+            hosts = launch.rank_hosts
         options = ["--hostfile", "hostfile", "--map-by", "slot" if one_node else "seq"]
         options += ["--bind-to", "none"]
         settings = replace(launch, mpi="openmpi").yielding()

@@ -25,7 +25,7 @@ class Pals(Launcher):
         """
         counts = {len(ranks) for _, ranks in launch.by_host}
         alike = len(counts) == 1
-        hosts = [host for host, ranks in launch.by_host for _ in (ranks[:1] if alike else ranks)]
+        hosts = [host for host, _ in launch.by_host] if alike else launch.rank_hosts
         local = launch.local if alike else []
         lists = ":".join(",".join(map(str, cpus)) for cpus in local)
         options = ["-n", str(len(launch.cpus)), "--ppn", str(counts.pop() if alike else 1)]

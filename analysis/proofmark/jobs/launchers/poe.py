@@ -21,7 +21,7 @@ class Poe(Launcher):
         POE takes the number of CPUs of a task (MP_TASK_AFFINITY), but no list of them: the wrapper
         binds each rank to its CPUs.
         """
-        names = [host for host, ranks in launch.by_host for _ in ranks]
+        names = launch.rank_hosts
         threads = max((len(rank.cpus) for rank in launch.cpus), default=1)
         settings = {
             "MP_PROCS": str(len(launch.cpus)),

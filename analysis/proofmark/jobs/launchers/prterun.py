@@ -23,7 +23,7 @@ class Prterun(Launcher):
         The wrapper binds each rank: the numbers of a rankfile are logical cores of hwloc.
         """
         one_node = len(launch.by_host) == 1
-        hosts = [host for host, ranks in launch.by_host for _ in ranks]
+        hosts = launch.rank_hosts
         settings = launch.unpinned() | launch.yielding()
         own = {}
         if one_node or launch.settings.bootstrap == "ssh":

@@ -44,8 +44,7 @@ class Srun(Launcher):
             options.append("--distribution=block")
             options += [f"--ntasks-per-node={per_node}"]
         else:
-            names = [host for host, ranks in launch.by_host for _ in ranks]
-            before += [launch.hostfile(names), 'export SLURM_HOSTFILE="$PWD/hostfile"']
+            before += [launch.hostfile(launch.rank_hosts), 'export SLURM_HOSTFILE="$PWD/hostfile"']
             # The file has the nodes. Slurm 24.11 refuses a number of nodes beside it.
             before.append("unset SLURM_NNODES SLURM_JOB_NUM_NODES")
             options.append("--distribution=arbitrary")

@@ -2,7 +2,7 @@
 
 The timeout of a socket restarts with each byte. Therefore the socket has the deadline and the size
 limit: they also end a response that is sent byte by byte, endless interim responses and endless
-trailers.
+trailers. The policy for the certificates is the same with each version of Python.
 """
 
 from __future__ import annotations
@@ -17,16 +17,48 @@ from collections.abc import Mapping
 from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 
-from proofmark.common.errors import ProofmarkError
+from proofmark.common.errors import ProofmarkError, bad_input
+
+POLICY = ssl.VerifyFlags.VERIFY_X509_TRUSTED_FIRST | ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+"""All flags of a verification. `ssl.create_default_context` has other ones in each version.
+
+VERIFY_X509_STRICT (default since Python 3.13) is not one of them. It refuses certificates without
+an Authority Key Identifier, and authorities without a key usage. BMCs and the authorities of sites
+have both. With VERIFY_X509_PARTIAL_CHAIN a certificate of the file is trusted also if it is that
+of an intermediate authority or of the BMC itself. Signature, dates and name are always checked.
+"""
 
 LARGEST = 16 << 20
 """Limit of a response with its headers in bytes; an attribute registry has under two million."""
 
-
 Answer = tuple[int, dict[str, str], bytes]
 """Status, headers by lower-case name, and body."""
+
 _ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 """The windows of zlib for each encoding of a body (``wbits``)."""
+
+
+def tls_context(ca: str | None, *, verify: bool) -> ssl.SSLContext:
+    """Return a TLS context that checks BMCs against the file `ca`, or the system's authorities.
+
+    Args:
+        ca: file of PEM certificates; None for the authorities of the system.
+        verify: False accepts any certificate.
+
+    Raises:
+        BadInput: `ca` cannot be read.
+    """
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as error:
+        accepted = "a file of PEM certificates"
+        raise bad_input(ca or "--ca", "", f"unreadable: {error}", accepted) from None
+    context.verify_flags = POLICY
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 class ProtocolError(ProofmarkError):

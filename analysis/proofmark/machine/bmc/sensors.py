@@ -16,9 +16,8 @@ from functools import partial
 
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.client import ConnectionPool, RedfishConnection
-from proofmark.machine.bmc.collection import path_of_member, read_members
+from proofmark.machine.bmc.collection import SYSTEMS, path_of_member, read_members
 from proofmark.machine.bmc.json_body import Part
-from proofmark.machine.bmc.systems import SYSTEMS
 from proofmark.machine.outcome import NodeError, Outcome
 
 CHASSIS = "/redfish/v1/Chassis"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from proofmark.common.errors import ProofmarkError
 from proofmark.common.text import one_line
-from proofmark.machine.bmc.https import Answer, HttpsConnection
+from proofmark.machine.bmc.https import Answer, HttpsConnection, tls_context
 from proofmark.machine.bmc.json_body import parse
 from proofmark.machine.bmc.redirects import follow
-from proofmark.machine.bmc.tls import tls_context
 from proofmark.machine.outcome import NodeError, Outcome
 
 ROOT = "/redfish/v1/"

@@ -16,10 +16,9 @@ from time import monotonic
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.fanout import fan_out, split
+from proofmark.machine.fanout import call_for_nodes, fan_out, split
 from proofmark.machine.modes.mode_results import Result, results_of
 from proofmark.machine.modes.transition import ModeTransition
-from proofmark.machine.node_calls import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import HOLDER
 from proofmark.machine.reservations import kept_for_others, without_reservation

@@ -1,4 +1,7 @@
-"""Mode changes of many nodes: all nodes are checked first, then changed batch by batch."""
+"""Mode changes of many nodes, and the forecast of what changes and how long it takes.
+
+All nodes are checked first, then changed batch by batch.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from time import monotonic
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.nodesets import folded
-from proofmark.machine.bmc.bmc_model import FirmwareState, Host
+from proofmark.machine.bmc.bmc_model import FirmwareState, Host, to_change
 from proofmark.machine.fanout import STOP_SIGNALS, fan_out, node_error, split
 from proofmark.machine.modes.drains import Drains, held_by, history_of
 from proofmark.machine.modes.mode_results import Result, results_of
@@ -36,7 +39,9 @@ NOT_REPEATED = (
     Outcome.STOPPED,
 )
 """Failures after which a restore is not repeated in the same command."""
+
 OUTSIDE = "no host of the partition that -i and -l select"
+
 PAUSE_POLLS = 6
 """The pause before a restore is repeated, in units of ``firmware.poll_s``."""
 
@@ -340,3 +345,23 @@ class ModeRollout:
             for node, failure in drains.give_reasons(reasons).items():
                 self.say(f"{node}: the reason of its drain is not updated: {failure}")
         return results
+
+
+def forecast(rollout: ModeRollout, nodes: Mapping[str, CheckedNode]) -> tuple[list[str], float]:
+    """Return the changes, one line for all nodes with the same changes, and their seconds."""
+    nodes_of: dict[str, list[str]] = {}
+    to_reset = 0
+    for node, checked in nodes.items():
+        text = f"nothing, in mode {checked.target.mode} already"
+        if not rollout.arrived(checked):
+            to_reset += 1
+            current = checked.state.current
+            changes = [
+                f"{name}: {current.get(name, 'unknown')} → {value}"
+                for name, value in to_change(checked.state, checked.target.attributes).items()
+            ]
+            text = ", ".join([*changes, "drain, reset, resume"])
+        nodes_of.setdefault(text, []).append(node)
+    firmware = rollout.transition.firmware
+    lines = [f"{folded(names)}: {text}" for text, names in nodes_of.items()]
+    return lines, -(-to_reset // firmware.batch_size) * firmware.boot_s

@@ -17,14 +17,16 @@ from proofmark.common.errors import bad_input
 from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import hostlist, unfold
 from proofmark.common.text import one_line
-from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    Ask,
+    NodeListing,
     Request,
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    no_listing,
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
@@ -190,12 +192,10 @@ class Flux(Scheduler):
         shown = {"free": "idle", "allocated": "busy", "down": "down"}
         sets = dict(line.split("|", 1) for line in output.splitlines() if "|" in line)
         try:
-            states = {
-                node: shown[state]
-                for state in shown
-                if sets.get(state)
-                for node in unfold([sets[state]])
-            }
+            states: dict[str, str] = {}
+            for state, text in shown.items():
+                for node in unfold([sets[state]]) if sets.get(state) else ():
+                    states[node] = text
         except ValueError as error:
             raise SchedulerUnavailable(f"flux resource: {error}") from None
         known = {name: states[name] for name in names if name in states}

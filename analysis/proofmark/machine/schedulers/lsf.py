@@ -13,11 +13,18 @@ from typing import Any
 
 from proofmark.common.errors import bad_input
 from proofmark.common.json_text import parse_printed_json
-from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.node_states import Use, states_of, text_of
 from proofmark.machine.on_all import one_by_one, ssh_to
 from proofmark.machine.outcome import NodeError
-from proofmark.machine.scheduler import NO_SUCH_JOB, Request, Scheduler, SchedulerError
+from proofmark.machine.scheduler import (
+    NO_SUCH_JOB,
+    Ask,
+    NodeListing,
+    Request,
+    Scheduler,
+    SchedulerError,
+    no_listing,
+)
 from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.survey.listed import ListedNode

@@ -1,39 +1,34 @@
-"""PBS Pro and OpenPBS (12 and later, whose commands print JSON)."""
+"""PBS Pro and OpenPBS (12 and later, whose commands print JSON), and the states of its nodes.
+
+Source: ``src/cmds`` and ``src/lib/Libattr/attr_node_func.c`` of PBS Pro 18 to OpenPBS 23.06.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from socket import getfqdn, gethostname
 from typing import Any
 
 from proofmark.common.host_names import same_host
+from proofmark.common.json_text import parse_printed_json
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.listing import Ask, NodeListing, no_listing
-from proofmark.machine.node_states import Use, status_of, text_of
+from proofmark.machine.node_states import Use, states_of, status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.pbs_output import (
-    EXITS,
-    FIRST_NODE_DIED,
-    Entries,
-    Vnode,
-    active_reservations,
-    entries,
-    host_of,
-    joined,
-    node_states,
-    vnode_of,
-)
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    Ask,
     DrainingScheduler,
+    NodeListing,
     NodeStatus,
     Request,
     SchedulerError,
+    no_listing,
     user_name,
 )
 from proofmark.machine.scheduler_commands import (
@@ -46,34 +41,87 @@ from proofmark.machine.scheduler_commands import (
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.survey.listed import ListedNode
 
+Entries = dict[str, dict[str, Any]]
+"""The attributes of each node, job or server."""
 
-class PbsNodes(NodeListing):
-    """PBS Pro and OpenPBS (12 and later)."""
+NODE_STATES = {
+    "Stale": Use.OUT,  # its MoM no longer reports this vnode
+    "busy": Use.PROMISED,  # its load is high, perhaps without a job
+    "down": Use.OUT,
+    "free": Use.IN_SERVICE,
+    "initializing": Use.OUT,
+    "job-busy": Use.OCCUPIED,
+    "job-exclusive": Use.OCCUPIED,
+    "job-sharing": Use.OCCUPIED,
+    "maintenance": Use.OUT,
+    "offline": Use.OUT,
+    "offline_by_mom": Use.OUT,
+    "provisioning": Use.OUT,  # gets another operating system, and restarts
+    "resv-exclusive": Use.RESERVED,
+    "sleep": Use.BOOTS,  # without power
+    "stale": Use.OUT,
+    "state-unknown": Use.OUT,
+    "unresolvable": Use.OUT,
+    "wait-provisioning": Use.OUT,
+}
 
-    program = "pbsnodes"
-    source = "pbsnodes -a"
-    groups_are_queues = True
+_STALE = {"Stale", "stale"}
 
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all hosts. A host may have several virtual nodes, whose resources are added."""
-        printed = ask("pbsnodes", "-a", "-F", "json")
-        try:
-            vnodes = [vnode_of(name, fields) for name, fields in entries(printed, "nodes").items()]
-        except ValueError:
-            vnodes = []
-        if not vnodes:
-            raise no_listing(self.source, f"no JSON of nodes: {printed[:100]!r}")
-        hosts: dict[str, list[Vnode]] = {}
-        for vnode in vnodes:
-            hosts.setdefault(vnode[0], []).append(vnode)
-        return [host_of(host, parts) for host, parts in hosts.items()]
+FIRST_NODE_DIED = -20
 
+EXITS = {
+    -1: (State.NODE_FAILED, "not started, before its files were staged"),
+    -2: (State.NODE_FAILED, "not started, after its files were staged"),
+    -3: (State.NODE_FAILED, "not started, to be retried"),
+    -4: (State.NODE_FAILED, "aborted when the daemon of its node started"),
+    -5: (State.NODE_FAILED, "aborted when the daemon of its node started"),
+    -6: (State.NODE_FAILED, "aborted when the daemon of its node started"),
+    -7: (State.NODE_FAILED, "not restarted from its checkpoint"),
+    -10: (State.REFUSED, "its user or group is not valid on the node"),
+    -11: (State.REQUEUED, "run again"),
+    -12: (State.KILLED, "after a checkpoint"),
+    -13: (State.REFUSED, "the password of its user is wrong"),
+    -14: (State.NODE_FAILED, "another of its nodes failed"),
+    -15: (State.REQUEUED, "from its checkpoint"),
+    -16: (State.REFUSED, "by a hook of the site, to be retried"),
+    -17: (State.REFUSED, "by a hook of the site"),
+    -18: (State.REQUEUED, "by a hook of the site"),
+    -19: (State.CANCELLED, "by a hook of the site"),
+    FIRST_NODE_DIED: (State.NODE_FAILED, "its first node does not answer"),
+    -21: (State.REFUSED, "a folder of PBS on its node can be written by others"),
+    -22: (State.REFUSED, "a hook of the site failed"),
+    -23: (State.REFUSED, "it has no Kerberos credentials"),
+    -24: (State.KILLED, "it used too many processors"),
+    -25: (State.KILLED, "it used too many processors"),
+    -26: (State.KILLED, "it used too much virtual memory"),
+    -27: (State.KILLED, "it used too much memory"),
+    -28: (State.TIME_LIMIT, "its limit of processor time"),
+    -29: (State.TIME_LIMIT, ""),
+    -30: (State.NODE_FAILED, "one of its nodes did not join it"),
+}
+"""The states and meanings of negative exit statuses: ``JOB_EXEC_*`` of ``src/include/job.h``."""
+
+_NOT_ACTIVE = {
+    *("RESV_NONE", "RESV_UNCONFIRMED", "RESV_CONFIRMED", "RESV_WAIT"),
+    *("RESV_FINISHED", "RESV_DELETED"),
+}
+"""States of reservations that keep no node now (pbs_rstat(1))."""
+
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([kmgtpe]?)([bw]?)", re.IGNORECASE)
+
+_WORD_BYTES = 8
+
+_POWERS = "kmgtpe"
+
+Vnode = tuple[str, int, int, frozenset[str], str]
+"""Host, CPUs, bytes of memory, queues, and the accelerators of a virtual node."""
 
 _UNAVAILABLE = ("annot connect to", "onnection refused", "ommunication failure", "timed out")
 
 _ID = r"\s*([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9_.-]+)\s*"
 
 _UNKNOWN_JOB, _FINISHED_JOB = 15001 % 256, 15139 % 256
+
 _BAD_STATE = 15016 % 256
 """Exit codes: those of PBS commands are the last byte of an error of ``pbs_error.h``."""
 
@@ -100,6 +148,7 @@ _TERMINATED = 91
 """The substate of a job that was deleted. 93 is that of any exit status but 0 (``job.h``)."""
 
 _CONFIGURATION = '"${PBS_CONF_FILE:-/etc/pbs.conf}" 2>/dev/null'
+
 _INSTALLED = rf"""$(sed -n 's/^PBS_EXEC="*\([^" ]*\).*/\1/p' {_CONFIGURATION})/bin"""
 """The folder of the commands of PBS on a node, in a script: pbs.conf names the installation."""
 
@@ -107,6 +156,153 @@ TIMEOUT_S = 60
 
 MAX_NAMES = 500
 """Node names on one command line."""
+
+_VARIOUS = "<various>"
+"""The value of an attribute of a host that its virtual nodes do not share (pbsnodes(8))."""
+
+
+def entries(text: str, key: str) -> Entries:
+    """Return the entries below `key` in JSON of PBS; empty if there are none.
+
+    Raises:
+        ValueError: it is no JSON of PBS.
+    """
+    whole = parse_printed_json(text)
+    found = whole.get(key, {}) if isinstance(whole, dict) else None
+    if not isinstance(found, dict):
+        raise ValueError(f"no entries of {key}")
+    return {name: fields for name, fields in found.items() if isinstance(fields, dict)}
+
+
+def node_states(fields: Mapping[str, Any]) -> dict[str, Use]:
+    """Return the states of a node with these attributes, and their meanings."""
+    return states_of(node_words(fields), NODE_STATES)
+
+
+def node_words(fields: Mapping[str, Any]) -> list[str]:
+    """Return the words of the state of a node with these attributes."""
+    return [word for word in re.split(r"[,\s]+", str(fields.get("state", ""))) if word]
+
+
+def joined(vnodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the attributes of a host from those of its virtual nodes.
+
+    The host has all their states, jobs and comments: it is free if all of them are. A vnode that
+    the daemon of the host no longer reports counts only if it reports no other: PBS keeps a vnode
+    that an admin has removed from the definitions of the host.
+    """
+    reported = [each for each in vnodes if not _STALE & {*node_words(each)}] or vnodes
+    states = dict.fromkeys(state for each in reported for state in node_words(each))
+    comments = dict.fromkeys(str(each["comment"]) for each in vnodes if each.get("comment"))
+    used = {state for state in states if state != "free"}
+    one: dict[str, Any] = {
+        "state": ",".join(state for state in states if state in used or not used),
+        "jobs": [each["jobs"] for each in vnodes if each.get("jobs")],
+    }
+    if comments:
+        one["comment"] = "; ".join(comments)
+    return one
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a size of PBS: ``196607040kb``, ``1.5tb``, ``16gw``, ``4096``.
+
+    A size without a unit has bytes. ``w`` is a word of 8 bytes, and a unit without ``b`` and ``w``
+    is one of bytes (PBS Professional Reference Guide, "Formats", size).
+
+    Raises:
+        ValueError: the text is not a size.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"not a size: {text[:40]!r}")
+    number, prefix, unit = match[1], match[2].lower(), match[3].lower()
+    factor = 1024 ** (_POWERS.index(prefix) + 1) if prefix else 1
+    return round(float(number) * factor) * (_WORD_BYTES if unit == "w" else 1)
+
+
+def active_reservations(text: str) -> dict[str, list[str]]:
+    """Return the nodes of each active reservation in the output of ``pbs_rstat -F``.
+
+    A reservation has the name of its queue. A host has its own name beside those of its vnodes.
+    """
+    found: dict[str, list[str]] = {}
+    for block in re.split(r"^Resv ID: ", text, flags=re.MULTILINE)[1:]:
+        name, _, lines = block.partition("\n")
+        pairs = (line.partition(" = ") for line in lines.split("\n"))
+        fields: dict[str, str] = {}
+        for key, _, value in pairs:
+            fields.setdefault(key.strip(), value.strip())
+        if fields.get("reserve_state", "") not in _NOT_ACTIVE:
+            nodes = dict.fromkeys(_nodes_of(fields.get("resv_nodes", "")))
+            found[fields.get("queue") or name.partition(".")[0]] = list(nodes)
+    return found
+
+
+def _nodes_of(text: str) -> Iterator[str]:
+    """Yield the vnodes and hosts of ``(n1:ncpus=4+n2[0]:ncpus=2)+(n3:ncpus=4)``."""
+    for chunk in text.split("+"):
+        vnode = chunk.strip("() ").partition(":")[0]
+        if vnode:
+            yield vnode
+            yield vnode.partition("[")[0]
+
+
+def vnode_of(name: str, fields: Mapping[str, Any]) -> Vnode:
+    """Return a virtual node; a resource that cannot be read is 0."""
+    resources = fields.get("resources_available")
+    resources = resources if isinstance(resources, dict) else {}
+    queues = [str(fields.get("queue", "")), *str(resources.get("Qlist", "")).split(",")]
+    cpus = str(resources.get("ncpus", ""))
+    return (
+        str(resources.get("host") or name),
+        int(cpus) if re.fullmatch("[0-9]{1,6}", cpus) else 0,
+        _bytes(str(resources.get("mem", ""))),
+        frozenset(queue.strip() for queue in queues if queue.strip()),
+        str(resources.get("ngpus", "")),
+    )
+
+
+def _bytes(text: str) -> int:
+    try:
+        return size_of(text)
+    except ValueError:
+        return 0
+
+
+def host_of(host: str, vnodes: list[Vnode]) -> ListedNode:
+    """Return a host with the resources of all of its virtual nodes."""
+    cpus = sum(each[1] for each in vnodes)
+    gpus = sorted({each[4] for each in vnodes if each[4]})
+    return ListedNode(
+        name=host,
+        kind=(f"CPUs={cpus}", *(f"GPUs={each}" for each in gpus)),
+        memory_bytes=sum(each[2] for each in vnodes),
+        groups=tuple(sorted(frozenset.union(*(each[3] for each in vnodes)))),
+        cpus=cpus,
+    )
+
+
+class PbsNodes(NodeListing):
+    """PBS Pro and OpenPBS (12 and later)."""
+
+    program = "pbsnodes"
+    source = "pbsnodes -a"
+    groups_are_queues = True
+
+    def nodes(self, ask: Ask) -> list[ListedNode]:
+        """Return all hosts. A host may have several virtual nodes, whose resources are added."""
+        printed = ask("pbsnodes", "-a", "-F", "json")
+        try:
+            vnodes = [vnode_of(name, fields) for name, fields in entries(printed, "nodes").items()]
+        except ValueError:
+            vnodes = []
+        if not vnodes:
+            raise no_listing(self.source, f"no JSON of nodes: {printed[:100]!r}")
+        hosts: dict[str, list[Vnode]] = {}
+        for vnode in vnodes:
+            hosts.setdefault(vnode[0], []).append(vnode)
+        return [host_of(host, parts) for host, parts in hosts.items()]
 
 
 class Pbs(DrainingScheduler):
@@ -282,10 +478,13 @@ class Pbs(DrainingScheduler):
         if user == "root" and same_host(host, here):
             return ""
         lists = (str(server.get(name, "")) for name in ("managers", "operators"))
-        listed = [entry.strip() for text in lists for entry in text.split(",") if entry.strip()]
+        listed: list[str] = []
+        for text in lists:
+            listed += filter(None, map(str.strip, text.split(",")))
         hosts = [at for name, _, at in (entry.partition("@") for entry in listed) if name == user]
-        if any(fnmatchcase(name, at or "*") for at in hosts for name in (here, gethostname())):
-            return ""
+        for at in hosts:
+            if any(fnmatchcase(name, at or "*") for name in (here, gethostname())):
+                return ""
         found = f"the managers and operators of {host} are {', '.join(listed) or 'not set'}"
         if hosts:
             shown = f"`getent hosts {here}` on {host} shows the name of this host there"
@@ -368,10 +567,6 @@ def _comment(fields: Mapping[str, Any]) -> str:
 def _status(fields: Mapping[str, Any]) -> NodeStatus:
     """Return the status of a host."""
     return status_of(_states(fields), _comment(fields))
-
-
-_VARIOUS = "<various>"
-"""The value of an attribute of a host that its virtual nodes do not share (pbsnodes(8))."""
 
 
 def _whole(found: Entries, names: Sequence[str], ask: Callable[[], Entries]) -> Entries:

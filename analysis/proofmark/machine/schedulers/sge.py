@@ -1,4 +1,4 @@
-"""Grid Engine 6 and later: Sun, Univa, and Son of Grid Engine (Debian)."""
+"""Grid Engine 6 and later (Sun, Univa, Son of Grid Engine), its XML and its queue instances."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 from proofmark.common.errors import BadInput
 from proofmark.common.host_names import HostTable
-from proofmark.machine.listing import Ask, NodeListing, no_listing
-from proofmark.machine.node_states import states_of, text_of
+from proofmark.machine.node_states import Use, states_of, text_of
 from proofmark.machine.on_all import one_by_one
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    Ask,
+    NodeListing,
     Request,
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    no_listing,
     user_name,
 )
 from proofmark.machine.scheduler_commands import (
@@ -27,47 +30,40 @@ from proofmark.machine.scheduler_commands import (
     submitted_id,
     unreadable,
 )
-from proofmark.machine.sge_output import QUEUE_STATES, read_xml
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.survey.listed import ListedNode
 
+QUEUE_STATES = {
+    "A": Use.PROMISED,  # its suspend threshold is reached
+    "C": Use.PROMISED,  # suspended by its calendar, until its hours begin
+    "D": Use.PROMISED,  # disabled by its calendar, likewise
+    "E": Use.OUT,  # a job could not be started there
+    "P": Use.OCCUPIED,  # Univa: preempted
+    "S": Use.OCCUPIED,  # suspended by the jobs of another queue
+    "a": Use.OCCUPIED,  # its load threshold is reached; a host that does not answer is "au"
+    "c": Use.OUT,  # its configuration is ambiguous
+    "d": Use.OUT,
+    "o": Use.OUT,  # an orphan: it is no longer configured
+    "s": Use.OUT,
+    "u": Use.OUT,  # its daemon does not answer
+}
+"""qstat(1), section OUTPUT FORMATS: the letters of a queue instance."""
+
+_ELEMENT = re.compile(r"(\s*<(\w+)(?:\s[^<>]*)?>)(.*)(</\2>\s*)")
+
+_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML text may contain (XML 1.0, Char)."""
+
+_LOOSE = re.compile(r"&(?!(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos);)")
+
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE]?)")
+
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+
 _UNKNOWN = {"", "-"}
+
 _KIND = ("num_proc", "m_socket", "arch_string")
 """The values that like hosts share."""
-
-
-class GridEngineHosts(NodeListing):
-    """Grid Engine 6.2 and later."""
-
-    program = "qhost"
-    source = "qhost -q"
-    groups_are_queues = True
-
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all execution hosts. ``qhost`` also lists hosts that only administer."""
-        executing = HostTable.of(line.strip() for line in ask("qconf", "-sel").splitlines())
-        printed = ask("qhost", "-q", "-xml")
-        try:
-            hosts = list(read_xml(printed).iter("host"))
-        except ValueError:
-            raise no_listing(self.source, f"no XML: {printed[:100]!r}") from None
-        listed = [_host(host) for host in hosts if host.get("name") != "global"]
-        return [node for node in listed if executing.find(node.name)]
-
-
-def _host(host: ElementTree.Element) -> ListedNode:
-    values = {each.get("name", ""): (each.text or "").strip() for each in host.iter("hostvalue")}
-    known = {key: value for key, value in values.items() if value not in _UNKNOWN}
-    memory = _SIZE.fullmatch(known.get("mem_total", "0"))
-    return ListedNode(
-        name=host.get("name", ""),
-        kind=tuple(f"{key}={known[key]}" for key in _KIND if key in known),
-        memory_bytes=round(float(memory[1]) * _UNITS[memory[2]]) if memory else 0,
-        groups=tuple(queue.get("name", "") for queue in host.iter("queue")),
-    )
-
 
 _UNAVAILABLE = ("nable to send message", "nable to contact", "commlib error", "got no connection")
 
@@ -105,6 +101,68 @@ _FAILURES = {
     "100": State.KILLED,  # by a signal after it had started
 }
 """`man sge_status`: the number that qacct prints as `failed`; any other is NODE_FAILED."""
+
+
+def read_xml(text: str) -> ElementTree.Element:
+    """Return the root of XML of Grid Engine, which need not escape the names that people gave.
+
+    Such a text is read again without control characters. Grid Engine prints one element a line.
+
+    Raises:
+        ValueError: it is no XML even then.
+    """
+    try:
+        return ElementTree.fromstring(text)
+    except ElementTree.ParseError:
+        pass
+    lines = map(_repaired, _FORBIDDEN.sub("?", text).split("\n"))
+    try:
+        return ElementTree.fromstring("\n".join(lines))
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{error}") from None
+
+
+def _repaired(line: str) -> str:
+    match = _ELEMENT.fullmatch(line)
+    if match is None:
+        return _LOOSE.sub("&amp;", line)
+    begin, _, inside, end = match.groups()
+    try:
+        ElementTree.fromstring(line)
+    except ElementTree.ParseError:
+        return f"{begin}{escape(inside)}{end}"
+    return line
+
+
+class GridEngineHosts(NodeListing):
+    """Grid Engine 6.2 and later."""
+
+    program = "qhost"
+    source = "qhost -q"
+    groups_are_queues = True
+
+    def nodes(self, ask: Ask) -> list[ListedNode]:
+        """Return all execution hosts. ``qhost`` also lists hosts that only administer."""
+        executing = HostTable.of(line.strip() for line in ask("qconf", "-sel").splitlines())
+        printed = ask("qhost", "-q", "-xml")
+        try:
+            hosts = list(read_xml(printed).iter("host"))
+        except ValueError:
+            raise no_listing(self.source, f"no XML: {printed[:100]!r}") from None
+        listed = [_host(host) for host in hosts if host.get("name") != "global"]
+        return [node for node in listed if executing.find(node.name)]
+
+
+def _host(host: ElementTree.Element) -> ListedNode:
+    values = {each.get("name", ""): (each.text or "").strip() for each in host.iter("hostvalue")}
+    known = {key: value for key, value in values.items() if value not in _UNKNOWN}
+    memory = _SIZE.fullmatch(known.get("mem_total", "0"))
+    return ListedNode(
+        name=host.get("name", ""),
+        kind=tuple(f"{key}={known[key]}" for key in _KIND if key in known),
+        memory_bytes=round(float(memory[1]) * _UNITS[memory[2]]) if memory else 0,
+        groups=tuple(queue.get("name", "") for queue in host.iter("queue")),
+    )
 
 
 class GridEngine(Scheduler):

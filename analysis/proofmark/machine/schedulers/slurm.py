@@ -1,4 +1,9 @@
-"""Slurm (20.11 and later; tested with 22.05)."""
+"""Slurm (20.11 and later; tested with 22.05): its nodes, their states, its partitions and switches.
+
+Source of the states of a node: the tables ``node_states`` and ``node_state_flags``, and the
+functions ``node_state_string`` and ``node_state_string_compact``, of
+``src/common/slurm_protocol_defs.c`` in the releases 20.11 to 26.05.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +20,18 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.node_states import Use, status_of, text_of
+from proofmark.machine.node_states import Use, states_of, status_of, text_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    Ask,
+    NodeListing,
     NodeStatus,
     Request,
     ReservingScheduler,
     SchedulerError,
     SchedulerUnavailable,
+    no_listing,
     user_name,
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
@@ -33,9 +41,97 @@ from proofmark.machine.slurm_jobs import (
     queue_options,
     status_of_job,
 )
-from proofmark.machine.slurm_listing import SlurmNodes
-from proofmark.machine.slurm_states import node_states, read_reasons
 from proofmark.runs.job_state import JobStatus
+from proofmark.site.survey.listed import GroupLimits, ListedNode
+
+FLAGS = {
+    # node_states: each node has one of these.
+    "ALLOCATED": Use.OCCUPIED,
+    "DOWN": Use.OUT,
+    "ERROR": Use.OUT,
+    "FUTURE": Use.OUT,  # a place for a node that does not exist yet
+    "IDLE": Use.IN_SERVICE,
+    "INVALID": Use.OUT,  # Slurm's word for a value without a name
+    "MIXED": Use.OCCUPIED,
+    "UNKNOWN": Use.OUT,  # slurmctld has started, and the node has not reported yet
+    # node_state_flags: a node can have several.
+    "BLOCKED": Use.OCCUPIED,  # by a job that must be alone in a part of the fabric
+    "CLOUD": Use.IN_SERVICE,  # while it exists; else it is POWERED_DOWN too
+    "COMPLETING": Use.OCCUPIED,
+    "DRAIN": Use.OUT,
+    "DYNAMIC": Use.IN_SERVICE,  # 21.08: how the node was registered
+    "DYNAMIC_FUTURE": Use.IN_SERVICE,
+    "DYNAMIC_NORM": Use.IN_SERVICE,
+    "EXTERNAL": Use.OUT,  # 25.05: another program starts its jobs; it has no slurmd
+    "FAIL": Use.OUT,
+    "INVALID_REG": Use.OUT,  # the node has less hardware than slurm.conf states
+    "MAINTENANCE": Use.RESERVED,
+    "NOT_RESPONDING": Use.OUT,
+    "PERFCTRS": Use.OCCUPIED,  # to 23.11: a job uses the counters of the network alone
+    "PLANNED": Use.PROMISED,
+    "POWERED_DOWN": Use.BOOTS,
+    "POWERING_DOWN": Use.BOOTS,
+    "POWERING_UP": Use.BOOTS,
+    "POWER_DOWN": Use.BOOTS,
+    "POWER_UP": Use.BOOTS,
+    "REBOOT_ISSUED": Use.BOOTS,
+    "REBOOT_REQUESTED": Use.BOOTS,
+    "RESERVED": Use.PROMISED,  # `Scheduler.reservations` has the name
+    "RESUME": Use.IN_SERVICE,
+}
+
+OTHER_NAMES = {
+    "ALLOC": "ALLOCATED",
+    "BLOCK": "BLOCKED",
+    "BOOT": "REBOOT_REQUESTED",
+    "COMP": "COMPLETING",
+    "DRAINED": "DRAIN",
+    "DRAINING": "DRAIN ALLOCATED",
+    "DRNG": "DRAIN ALLOCATED",
+    "EXT": "EXTERNAL",
+    "FAILG": "FAIL ALLOCATED",
+    "FAILING": "FAIL ALLOCATED",
+    "FUTR": "FUTURE",
+    "INVAL": "INVALID_REG",
+    "MAINT": "MAINTENANCE",
+    "MIX": "MIXED",
+    "NPC": "PERFCTRS",
+    "PLND": "PLANNED",
+    "POWERED_DN": "POWERED_DOWN",
+    "POWRING_DN": "POWERING_DOWN",
+    "POWRNG_DN": "POWERING_DOWN",
+    "POW_DN": "POWER_DOWN",
+    "POW_UP": "POWER_UP",
+    "REBOOT": "REBOOT_REQUESTED",
+    "RESM": "RESUME",
+    "RESV": "RESERVED",
+    "UNK": "UNKNOWN",
+}
+"""The words of ``sinfo --format=%T`` and ``%t`` for one or two of `FLAGS`."""
+
+SUFFIXES = {
+    "*": "NOT_RESPONDING",
+    "~": "POWERED_DOWN",
+    "#": "POWERING_UP",
+    "!": "POWER_DOWN",
+    "%": "POWERING_DOWN",
+    "$": "MAINTENANCE",
+    "@": "REBOOT_REQUESTED",
+    "^": "REBOOT_ISSUED",
+    "-": "PLANNED",
+    "+": "COMPLETING",
+}
+"""sinfo(1), NODE STATE CODES: the character after a word of ``%T`` and ``%t``."""
+
+_NO_REASON = "none"
+"""The reason that sinfo prints if there is none."""
+
+MIB = 2**20
+
+_KEY_AND_VALUE = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
+
+_KIND = ("Sockets", "CoresPerSocket", "ThreadsPerCore", "Gres")
+"""The fields that like nodes share."""
 
 _UNAVAILABLE = (
     "nable to contact",
@@ -45,8 +141,8 @@ _UNAVAILABLE = (
     "Zero Bytes",
 )
 
-
 _POLICY = re.compile(r"\b(?:Assoc|QOS)\w+")
+
 _UNNAMED = "job submit limit"
 """A part of the message of sbatch for all limits of accounting, before the one that is reached."""
 
@@ -65,9 +161,119 @@ ANSWER_S = 20.0
 _NAME_WIDTH = 256
 """sinfo cuts a longer name. Slurm's own limit of a host name is 64 characters."""
 
-
 OPERATORS = ("Operator", "Administrator")
 """The admin levels that may change the state of a node."""
+
+
+def node_states(text: str) -> dict[str, Use]:
+    """Return the flags of a node and their meanings.
+
+    Args:
+        text: ``idle+drain`` (StateComplete), ``DRAINED*`` (``%T``) or ``drain*`` (``%t``).
+    """
+    words: list[str] = []
+    for word in text.strip().upper().split("+"):
+        name = word.rstrip("".join(SUFFIXES))
+        words += OTHER_NAMES.get(name, name).split()
+        words += [SUFFIXES[mark] for mark in word[len(name) :]]
+    if text.strip().endswith("+"):
+        words.append(SUFFIXES["+"])
+    return states_of(words, FLAGS)
+
+
+def read_reasons(text: str, mark: str) -> dict[str, str]:
+    """Return the reason of each node; each entry of `text` is ``MARK NODE REASON``.
+
+    A reason may have line breaks. A node of several partitions has several equal entries.
+    """
+    entries = (entry.partition(" ") for entry in f"\n{text}".split(f"\n{mark} ")[1:])
+    reasons = {node: reason.rstrip("\n") for node, _, reason in entries}
+    return {node: "" if reason == _NO_REASON else reason for node, reason in reasons.items()}
+
+
+class SlurmNodes(NodeListing):
+    """Slurm (20.11 and later)."""
+
+    program = "scontrol"
+    source = "scontrol show node"
+    groups_are_queues = True
+
+    def nodes(self, ask: Ask) -> list[ListedNode]:
+        """Return all nodes, also those of hidden partitions."""
+        printed = ask("scontrol", "--all", "--oneliner", "show", "node")
+        listed = [_node(_fields(line)) for line in printed.splitlines() if line.strip()]
+        nodes = [node for node in listed if node.name]
+        if not nodes:
+            raise no_listing(self.source, f"no NodeName= in {one_line(printed)!r}")
+        return nodes
+
+    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
+        """Return the limits of all partitions."""
+        printed = ask("scontrol", "--all", "--oneliner", "show", "partition")
+        listed = [_fields(line) for line in printed.splitlines()]
+        return {
+            fields["PartitionName"]: GroupLimits(
+                default=fields.get("Default") == "YES",
+                max_walltime_s=_seconds(fields.get("MaxTime", "")),
+                max_nodes=_number(fields.get("MaxNodes", "")),
+            )
+            for fields in listed
+            if "PartitionName" in fields
+        }
+
+    def fabric(self, ask: Ask) -> str:
+        """Return the switches as in topology.conf, without the nodes of switches of switches."""
+        printed = ask("scontrol", "--oneliner", "show", "topology")
+        lines = [line for line in printed.splitlines() if line.startswith("SwitchName=")]
+        return "".join(f"{_of_topology_conf(line)}\n" for line in lines)
+
+
+def _fields(line: str) -> dict[str, str]:
+    """Return the fields of a node; the first of a name, because a reason may contain any text."""
+    fields: dict[str, str] = {}
+    for key, value in _KEY_AND_VALUE.findall(line):
+        if value not in ("", "(null)"):
+            fields.setdefault(key, value)
+    return fields
+
+
+def _node(fields: dict[str, str]) -> ListedNode:
+    name = fields.get("NodeName", "")
+    memory = fields.get("RealMemory", "")
+    reported = fields.get("NodeHostName", "")
+    partitions = fields.get("Partitions", "").split(",")
+    return ListedNode(
+        name=name,
+        kind=tuple(f"{key}={fields[key]}" for key in _KIND if key in fields),
+        memory_bytes=int(memory) * MIB if memory.isdecimal() else 0,
+        groups=tuple(partition for partition in partitions if partition),
+        alias=reported if reported != name else "",
+    )
+
+
+def _number(text: str) -> int | None:
+    """Return a number, None for UNLIMITED and 0, which cannot be a limit."""
+    return int(text) if text.isdecimal() and int(text) else None
+
+
+def _seconds(text: str) -> int | None:
+    """Return the seconds of ``days-hours:minutes:seconds``, None for UNLIMITED."""
+    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,6}):(\d\d):(\d\d)", text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
+
+
+def _of_topology_conf(line: str) -> str:
+    """Return a line of ``show topology`` in the syntax of topology.conf(5).
+
+    ``show topology`` lists all nodes below a switch, and topology.conf only those of its ports.
+    """
+    words = [word for word in line.split() if not word.startswith(("Level=", "LinkSpeed="))]
+    if any(word.startswith("Switches=") and word != "Switches=" for word in words):
+        words = [word for word in words if not word.startswith("Nodes=")]
+    return " ".join(word for word in words if not word.endswith("="))
 
 
 class Slurm(ReservingScheduler):

@@ -1,4 +1,4 @@
-"""Mounts, checks and unmounts the scratch directory on all nodes of a run.
+"""Mounts, checks and unmounts the scratch directory on all nodes of a run, and keeps which have it.
 
 The module `scratch_checks` checks it, `mounts` has the commands of each type, and
 `proofmark.machine.node_scripts` runs scripts on nodes.
@@ -6,6 +6,7 @@ The module `scratch_checks` checks it, `mounts` has the commands of each type, a
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +14,9 @@ from functools import cached_property
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import write_whole
-from proofmark.common.nodesets import folded
+from proofmark.common.files import read_bytes, write_whole
+from proofmark.common.json_text import parse_json
+from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.progress_lines import say
 from proofmark.machine.node_scripts import (
     Script,
@@ -26,7 +28,6 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.present_nodes import present
 from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import DrainingScheduler, scheduler
-from proofmark.machine.scratch.mounted_nodes import read_mounted, write_mounted
 from proofmark.machine.scratch.mounts import mount_commands
 from proofmark.machine.scratch.scratch_checks import (
     ScratchFacts,
@@ -36,9 +37,29 @@ from proofmark.machine.scratch.scratch_checks import (
 )
 from proofmark.runs.journal import Journal
 from proofmark.runs.owner import as_owner
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.run_names import NamedRun
 from proofmark.site.inventory import Site
 from proofmark.site.storage import Scratch
+
+
+def read_mounted(state: Path) -> list[str]:
+    """Return the nodes on which this run may have mounted the file system."""
+    path = RunFiles(state).mounted
+    try:
+        return unfold(parse_json(read_bytes(path)))
+    except FileNotFoundError:
+        return []
+    except (OSError, TypeError, ValueError) as error:
+        raise bad_input(path, "", f"damaged: {error}", "the file that the kit wrote") from None
+
+
+def write_mounted(state: Path, names: Iterable[str]) -> None:
+    """Keep the nodes with a mount; without one there is no file."""
+    if sets := fold(dict.fromkeys(names)):
+        write_whole(RunFiles(state).mounted, json.dumps(sets) + "\n")
+    else:
+        RunFiles(state).mounted.unlink(missing_ok=True)
 
 
 def mount_script(demand: Scratch, verb: str) -> Script:
@@ -336,11 +357,11 @@ def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> 
 
 def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
     """Read the reports on the directory; the lines of the mount are before them."""
-    return [
-        node
-        for text in texts
-        for node in read_scratch(text[text.index("proofmark-probe") :], "scratch-probe.sh")
-    ]
+    probed: list[ScratchFacts] = []
+    for text in texts:
+        begin = text.index("proofmark-probe")
+        probed += read_scratch(text[begin:], "scratch-probe.sh")
+    return probed
 
 
 def _journal(nodes: ScratchTarget, failed: Mapping[str, NodeError]) -> None:

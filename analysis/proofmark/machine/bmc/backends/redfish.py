@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from proofmark.machine.bmc.attribute_registry import (
     Registry,
@@ -20,7 +22,6 @@ from proofmark.machine.bmc.attribute_registry import (
     read_registry,
 )
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
-from proofmark.machine.bmc.blocks import blocking
 from proofmark.machine.bmc.bmc_model import (
     AttributeSpec,
     FirmwareState,
@@ -36,26 +37,36 @@ from proofmark.machine.bmc.client import (
     RedfishConnection,
     Response,
 )
+from proofmark.machine.bmc.collection import path_of_system
 from proofmark.machine.bmc.config_jobs import ConfigJobs
-from proofmark.machine.bmc.etags import Etags, conditions
+from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.bmc.json_body import Part, is_path
 from proofmark.machine.bmc.resets import ResetWay, reset_way, restart, switch_on
-from proofmark.machine.bmc.systems import path_of_system
 from proofmark.machine.bmc.tasks import ACCEPTED, Waits, await_task, monitor_of, open_update
-from proofmark.machine.bmc.tls import tls_context
-from proofmark.machine.bmc.vendor_settings import offered_names, resolve, settable, unlocked
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.vendor_model import BmcVendor, vendor
+from proofmark.site.bmc_vendors.vendor_model import Block, BmcVendor, vendor
 from proofmark.site.firmware import Firmware, Scalar, Settings
+
+ANY = "*"
+"""Matches each version of a resource that exists."""
+
+_VALUE = re.compile(r"[!-~]{1,200}")
+"""What is sent in a header: printable ASCII without a blank."""
+
+Offers = Mapping[str, AttributeSpec]
 
 REGISTRY = re.compile(r"[\w.+-]+", re.ASCII)
 """The name of an attribute registry, which becomes a part of a path."""
+
 UNREADABLE = (204, 404, 405, 501)
 """Status of a settings resource that can be changed and not read, or that does not exist."""
+
 PRECONDITION = (412, 428)
 """The precondition of a request failed, or is missing (RFC 9110, RFC 6585)."""
+
 PATCH_ATTEMPTS = 3
 """How often a PATCH is sent in one form if the ETag of the settings changes each time."""
+
 APPLY_TIME = {
     "@odata.type": "#Settings.v1_3_0.PreferredApplyTime",
     "ApplyTime": "OnReset",
@@ -63,6 +74,153 @@ APPLY_TIME = {
 
 GENERIC = BmcVendor(title="Redfish", sources=["DMTF DSP2046"], apply_time=True, settings={})
 """A BMC whose vendor the inventory does not name."""
+
+
+def blocking(bmc: RedfishConnection, blocks: Sequence[Block]) -> str:
+    """Return the state that blocks changes, and its remedy; empty if there is none.
+
+    A BMC without the resource of a state does not have this state.
+
+    Raises:
+        NodeError: a request failed, or the resource has another form.
+    """
+    for block in blocks:
+        response = bmc.request("GET", block.resource, accept=(200, 404))
+        if response.status == 200 and _value(response.body, block.key) in block.values:
+            return f"{block.name}: the BMC refuses changes; {block.remedy}"
+    return ""
+
+
+def _value(body: Part, keys: Sequence[str]) -> object:
+    for key in keys[:-1]:
+        body = body.part(key)
+    return body.content.get(keys[-1])
+
+
+class Etags(NamedTuple):
+    """The ETags of one response: the header ``ETag``, and ``@odata.etag`` of its body."""
+
+    header: str
+    body: str
+
+
+def conditions(etags: Etags) -> list[dict[str, str]]:
+    """Return the headers of a conditional request, in the order in which they are tried.
+
+    A weak ETag never matches (RFC 9110, section 13.1.1), but some BMCs send weak ones and accept
+    them. Others compare without quotes, put a second pair of quotes around the header, have the
+    right value only in the body, or accept none. Clients of Redfish try these forms one after the
+    other: the module utils of community.general take the header, then ``@odata.etag``, and have
+    options to remove the quotes and to send no If-Match. Sushy (OpenStack) changes weak ETags to
+    strong ones, and the scripts of Lenovo send ``@odata.etag`` or ``*``.
+
+    The exact forms come first. The last two are the condition that the resource exists, and no
+    condition. Without an ETag these two come in the other order.
+    """
+    given = [value.strip() for value in etags if value.strip()]
+    opaque = [value.removeprefix("W/").replace("\\", "").strip('"') for value in given]
+    exact = [*given, *(f'"{value}"' for value in opaque if value), *opaque]
+    usable = [value for value in dict.fromkeys(exact) if _VALUE.fullmatch(value)]
+    matches = [{"If-Match": value} for value in dict.fromkeys((*usable, ANY))]
+    return [*matches, {}] if usable else [{}, *matches]
+
+
+def resolve(
+    vendor: BmcVendor, settings: Mapping[str, str], offers: Offers, current: Settings
+) -> dict[str, Scalar]:
+    """Return the attributes that make the abstract `settings`, with those that a change needs.
+
+    Args:
+        vendor: of the BMC.
+        settings: value by abstract setting.
+        offers: the attributes that the BMC offers.
+        current: the values in effect. An attribute that has its value needs no other one.
+
+    Raises:
+        NodeError: REFUSED: the BMC offers no alternative of a setting, or two settings need
+            different values of an attribute.
+    """
+    attributes: dict[str, Scalar] = {}
+    owners: dict[str, str] = {}
+    for setting, value in settings.items():
+        owner = f"{setting}={value}"
+        chosen = _chosen(vendor, setting, value, offers)
+        for name, wanted in _with_needs(vendor, chosen, current).items():
+            if attributes.setdefault(name, wanted) != wanted:
+                text = f"{owners[name]} sets {name}={attributes[name]}, and {owner} {name}={wanted}"
+                raise NodeError(Outcome.REFUSED, text)
+            owners.setdefault(name, owner)
+    return attributes
+
+
+def _chosen(vendor: BmcVendor, setting: str, value: str, offers: Offers) -> dict[str, Scalar]:
+    alternatives = [each[value] for each in vendor.settings.get(setting, []) if value in each]
+    for alternative in alternatives:
+        named = {offered_name(vendor, name, offers): v for name, v in alternative.items()}
+        if all(name and v in (offers[name].values or (v,)) for name, v in named.items()):
+            return named
+    tried = dict.fromkeys(f"{name}={v}" for each in alternatives for name, v in each.items())
+    known: dict[str, str] = {}
+    for alternative in alternatives:
+        for attribute in alternative:
+            if name := offered_name(vendor, attribute, offers):
+                known[name] = ", ".join(map(str, offers[name].values))
+    found = "; ".join(f"{name} with {values}" for name, values in known.items()) or "none of them"
+    text = f"{setting}={value}: looked for {', '.join(tried)}; the BMC offers {found}"
+    raise NodeError(Outcome.REFUSED, text)
+
+
+def _with_needs(vendor: BmcVendor, attributes: Settings, current: Settings) -> dict[str, Scalar]:
+    needed: dict[str, Scalar] = {}
+    for attribute, wanted in attributes.items():
+        if current.get(attribute) != wanted:
+            needed |= vendor.needs.get(attribute, {})
+    return {**needed, **attributes}
+
+
+def offered_name(vendor: BmcVendor, attribute: str, offers: Collection[str]) -> str:
+    """Return the name under which the BMC offers `attribute`; empty if it does not."""
+    if attribute in offers or not vendor.suffix:
+        return attribute if attribute in offers else ""
+    return next((name for name in offers if vendor.is_name(name, attribute)), "")
+
+
+def offered_names(vendor: BmcVendor, offers: Collection[str]) -> dict[str, None]:
+    """Return every attribute of the vendor's settings that the BMC offers."""
+    attributes = dict.fromkeys(name for name, _ in vendor.pairs())
+    names = (offered_name(vendor, attribute, offers) for attribute in attributes)
+    return dict.fromkeys(name for name in names if name)
+
+
+def unlocked(vendor: BmcVendor, offers: dict[str, AttributeSpec]) -> Offers:
+    """Return `offers` in which an attribute that needs another one is not read-only.
+
+    The registry of a BMC has it as read-only as long as the other one has another value.
+    """
+    specs = {
+        name: replace(offers[name], read_only=False, gray_out=False, rules=())
+        for name in vendor.needs
+        if name in offers
+    }
+    return ChainMap(specs, offers)
+
+
+def settable(vendor: BmcVendor, wanted: Settings, current: Settings) -> Settings:
+    """Return `wanted` without the attributes that the BMC refuses because a profile fixes them.
+
+    In a profile, and after a return to it, the profile determines these attributes.
+    """
+    if not vendor.refuses_fixed:
+        return wanted
+    next_boot = {**current, **wanted}
+    return {
+        name: value
+        for name, value in wanted.items()
+        if all(
+            next_boot.get(other, needed) == needed
+            for other, needed in vendor.needs.get(name, {}).items()
+        )
+    }
 
 
 class Redfish(BackEnd):

@@ -59,11 +59,10 @@ class Syscfg(BackEnd):
             name: AttributeSpec(values=tuple(shown.numbers)) for name, shown in settings.items()
         }
         next_boot = {name: shown.value for name, shown in settings.items()}
-        numbers = {
-            f"{name}={value}": number
-            for name, shown in settings.items()
-            for value, number in shown.numbers.items()
-        }
+        numbers: dict[str, str] = {}
+        for name, shown in settings.items():
+            for value, number in shown.numbers.items():
+                numbers[f"{name}={value}"] = number
         return FirmwareState(next_boot, offers=offers, handle=numbers)
 
     def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Tests the reading of the files of one step with boundary values."""
+"""The records of a run, and the reading of the files of one step with boundary values."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from typing import Any
 
 import pytest
 from tests.fixtures.finished import reports_of, seal, write_execution
+from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import FAKE, make_kit
 from tests.folders import PROBES
 from tests.unit.records.test_conditions import NODE
 
 from proofmark.cases.case import Concurrent
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.message import Message
 from proofmark.common.parallel import parallel_map
+from proofmark.judge.judging import judge_run
+from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Step
 from proofmark.records import read
 from proofmark.records.columns import Record, Records
+from proofmark.runs.decisions import add_decisions
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run
@@ -30,13 +35,19 @@ from proofmark.site.partition import Partition
 from proofmark.software.software import Software
 
 HIGHER = {"unit": "MB/s", "better": "higher", "what": "a"}
+
 MESSAGE = {"rate": {**HIGHER, "bound": "{message_s * 1000000000000000}"}}
 """The bound is 2 MB/s inside a node, and 10 MB/s between nodes."""
+
 FIRMWARE: dict[str, Any] = {
     "firmware": {"back_end": "manual"},
     "modes": {"flat": {"topology": NODE.format(94)}},
     "current_mode": "flat",
 }
+
+WHY = Message("writer-failed", step="0000-other", problem="it failed")
+
+RATES = {f"n{number}": 100.0 + number for number in range(4)}
 
 
 @dataclass
@@ -421,3 +432,35 @@ class TestProcesses:
         records = bench.records(step={"scope": "each-node", "nodes": hosts})
         assert [each.node for each in records] == hosts
         assert seen == [(2, large)]
+
+
+def test_a_step_that_was_not_run_is_invalid_for_its_reason(tmp_path: Path) -> None:
+    """The outputs in its folder are of no execution of the run."""
+    run = fleet_run(tmp_path, RATES)
+    add_decisions(run.files, not_run={"0001-fake": WHY})
+    verdict = judge_run(run)
+    assert verdict.counts["INVALID"] == len(verdict.results) > 0
+    assert {each.reason.main_code for each in verdict.results} == {WHY.code}
+    assert verdict.exit_code() == 2
+
+
+def sensed(folder: Path, megahertz: float) -> Verdict:
+    """Return the verdict on a run in which a sensor of n1 showed this clock."""
+    run: Run = fleet_run(folder, RATES)
+    (execution,) = run.folder.glob("steps/0001-fake/n1/execution-1")
+    line = {"host": "n1", "time": 1.8e9, "span": 60, "mhz": megahertz}
+    (execution / "telemetry.jsonl").write_text(f"{json.dumps(line)}\n")
+    seal(execution)
+    return judge_run(run)
+
+
+@pytest.mark.parametrize(("megahertz", "valid"), [(2400.0, True), (9000.0, False)])
+def test_a_clock_above_that_of_any_processor_is_invalid(
+    tmp_path: Path, megahertz: float, valid: bool
+) -> None:
+    results = [
+        each for each in sensed(tmp_path, megahertz).results if "clock" in each.record.metric
+    ]
+    assert [each.record.valid for each in results] == [valid]
+    if not valid:
+        assert results[0].reason.main_code == "above-bound"
