@@ -133,8 +133,9 @@ def make_plan(
     plan = Plan(**body)
     if not digest:
         return plan
-    # Other facts of the partition, such as another scratch, make another run.
-    content = [plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
+    # Other facts of the partition, such as another scratch, and another contract make another run.
+    parts = [plan, site.partition, *([site.contract] if site.contract else [])]
+    content = [each.model_dump(mode="json") for each in parts]
     return plan.model_copy(update={"digest": content_digest(content)})
 
 

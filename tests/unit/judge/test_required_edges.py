@@ -157,11 +157,15 @@ class TestLimits:
 
     def test_a_limit_of_one_of_two_steps(self, kit: tuple[Plan, Benchmarks]) -> None:
         both = [record(), record(2)]
-        limits = [self.limit(where={"size": 3}), self.limit(where={"size": 2}), self.limit()]
+        limits = [
+            self.limit(where={"size": 3}),
+            self.limit(where={"size": 2}, number="2"),
+            self.limit(number="3"),
+        ]
         found = verdict(kit, both, limits=limits).contract
         assert [(each.name, each.compared) for each in found] == [
-            ("fake rate size=2 (c)", 1),
-            ("fake rate (c)", 2),
+            ("2 an item", 1),
+            ("3 an item", 2),
         ]
         assert all(each.not_evaluated == () for each in found)
 

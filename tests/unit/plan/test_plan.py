@@ -287,8 +287,16 @@ class TestDigest:
         assert kit.plan().digest != digest
 
     def test_it_depends_on_the_facts_of_the_partition(self, kit: Kit) -> None:
-        limited = kit.site([item(**LIMIT)])
-        assert kit.plan(site=limited).digest != kit.plan().digest
+        site = kit.site()
+        other = site.partition.model_copy(update={"family_level": 0.02})
+        changed = site.model_copy(update={"partition": other})
+        assert kit.plan(site=changed).digest != kit.plan(site=site).digest
+
+    def test_it_depends_on_the_contract(self, kit: Kit) -> None:
+        """Another limit makes another run: a run keeps the contract that it was sealed with."""
+        limited, other = (kit.site([item(**{**LIMIT, "value": value})]) for value in (1, 2))
+        digests = {kit.plan(site=site).digest for site in (kit.site(), limited, other)}
+        assert len(digests) == 3
 
     def test_a_plan_survives_its_file(self, kit: Kit) -> None:
         kit.case(launch="mpi", sweep={"size": [1, 1.5, "x"]}, let={"odd": "{size == 1}"})

@@ -89,7 +89,6 @@ REFUSED = [
     ({"where": {"benchmark": "fake"}}, "limit.where.benchmark: found 'fake'; accepted: 'FAKE'"),
     ({"where": {"threads": 1}}, "limit.where.threads: found 'threads', which no figure has"),
     ({"mode": "curent"}, "limit.mode: found 'curent', did you mean 'current'?; accepted: current"),
-    ({"system": "loca"}, "limit.system: found 'loca', did you mean 'local'?; accepted: local"),
     ({"case": "idle"}, "limit.case: found 'idle' of no suite, which no suite runs"),
     (
         {"where": {"size": 2048, "memory_kind": "ddr", "placement": "close"}},

@@ -38,7 +38,7 @@ from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short import fonts
 from proofmark.report.write import write_report, write_summary
 from proofmark.runs.nodes import nodes_of
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import Capacity
 from proofmark.site.installed_parts import missing_parts
 from proofmark.twin.smpi import unpack
@@ -94,10 +94,11 @@ def values_of(document: object) -> Iterator[str]:
 
 
 def data_of(run: Run, verdict: Verdict) -> set[tuple[str, str]]:
-    """Return the pairs of words that the data of a run have: facts, names, sources of limits."""
+    """Return the pairs of words that the data of a run have: facts, names, the contract."""
     texts: list[str] = []
     for path in (run.files.plan, run.files.software):
         texts += values_of(json.loads(path.read_bytes()))
+    texts += values_of(site_of(run).model_dump(mode="json")["contract"])
     for node in nodes_of(run).values():
         texts += values_of(node.model_dump(mode="json"))
     for result in verdict.results:

@@ -12,11 +12,15 @@ from proofmark.cli.main import main
 from proofmark.judge.written import read_written
 
 LIMIT = item(
-    case="imb-pingpong", metric="t_avg", where={"bytes": 3}, value=1, source="annex 2", at_most=1
+    text="Time of three bytes",
+    case="imb-pingpong",
+    metric="t_avg",
+    where={"bytes": 3},
+    value=1,
+    source="annex 2",
+    at_most=1,
 )
-NAMED = (
-    "limit of imb-pingpong t_avg bytes=3 (annex 2) not evaluated: its row is missing in the output"
-)
+NAMED = "limit of 1 Time of three bytes not evaluated: its row is missing in the output"
 
 
 def test_an_unevaluated_limit_is_in_every_form_of_the_verdict(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, contract_of, item, make_kit
 from tests.unit.common.test_files import special
 
 from proofmark.cli.main import main
@@ -68,8 +68,9 @@ def test_a_limit_that_was_lowered_is_refused_and_nothing_is_judged(
 ) -> None:
     execute(run, "none", lambda line: None)
     site = json.loads(run.files.site.read_text())
-    limit = {"case": "fake", "metric": "rate", "kind": "contract", "value": 1, "at_least": 0.5}
-    site["partition"]["limits"] = [{**limit, "source": "a guess"}]
+    contract = contract_of([item(case="fake", metric="rate", value=1, at_least=0.5)])
+    assert contract is not None
+    site["contract"] = contract.model_dump(mode="json")
     run.files.site.write_text(json.dumps(site))
     for command in ("report", "verdict", "stage execute"):
         assert main([*command.split(), f"{run.folder}"]) == 3
