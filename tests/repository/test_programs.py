@@ -54,9 +54,9 @@ IN_STEPS = {
 HOME = "common/home.sh"
 """It runs on the controller only."""
 NO_PROGRAMS = {
-    *("adopt", "baseline", "cases", "contract", "explain", "export"),
+    *("adopt", "baseline", "cases", "check", "contract", "explain", "export", "modes"),
     *("a", "add", "commit", "fetch", "ticks", "x"),
-    *("arch", "cache", "external", "ior", "local", "lock", "other", "sources"),
+    *("arch", "cache", "external", "ior", "lock", "other"),
     *(
         "gate",
         "guard",

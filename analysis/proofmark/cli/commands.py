@@ -259,7 +259,7 @@ def parser(arguments: Fill = _arguments, now: Collection[str] = ()) -> argparse.
 
     Args:
         arguments: adds the arguments of a command when the command is parsed.
-        now: the commands that get their arguments at once.
+        now: the commands that get their arguments at once, also those of a verb of the line.
     """
     top = _Parser(
         prog="proofmark",
@@ -290,6 +290,8 @@ def parser(arguments: Fill = _arguments, now: Collection[str] = ()) -> argparse.
             "arguments": arguments,
             "formatter_class": argparse.RawDescriptionHelpFormatter,  # keeps the example's lines
         }
+        if name in OF_VERBS and first in now:
+            continue
         if name in OF_VERBS:
             command = commands.choices[first].verbs[second] = _CommandParser(**options)
         else:

@@ -1,10 +1,15 @@
-"""What a plan and a checked site are printed with: unknown facts, warnings, idle cores."""
+"""What a plan and a checked site are printed with: unknown facts, warnings, idle cores.
+
+`plan_notes` makes the notes of a plan once, for the screen, for JSON and for the start of a run.
+"""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import RAIL
@@ -44,21 +49,51 @@ def place(site: Site, options: Namespace) -> Iterator[str]:
         yield from (f"no run from here: {mistake}" for mistake in error.mistakes)
 
 
+class Kind(StrEnum):
+    """What a note is about."""
+
+    UNKNOWN = "not known"
+    UNJUDGED = "not judged"
+    DOUBT = "note"
+    """A warning, or cores that stay idle."""
+    TERMS = "terms"
+    """What the terms of a stability run need, and their risks."""
+    LIMIT = "limit"
+    """A limit of the site that judges no figure of the plan."""
+
+
+class Note(NamedTuple):
+    """Something that a person should know before a run."""
+
+    kind: Kind
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The text; it begins with the kind if it does not state this itself."""
+        stated = self.kind in (Kind.UNKNOWN, Kind.UNJUDGED)
+        return f"{self.kind}: {self.text}" if stated else self.text
+
+
 def plan_notes(
     made: Plan, benchmarks: Benchmarks, site: Site, machines: Callable[[str], Machine]
-) -> Iterator[str]:
-    """Yield a line for each unknown fact, idle core and limit without a figure."""
-    unread = machines(site.partition.current_mode).unread
-    yield from (f"not known: {line}" for line in unread_lines(unread))
-    yield from doubts(site, benchmarks)
+) -> Iterator[Note]:
+    """Yield a note for each unknown fact, doubt, idle core and limit without a figure."""
+    for line in unread_lines(machines(site.partition.current_mode).unread):
+        yield Note(Kind.UNKNOWN, line)
+    for line in doubts(site, benchmarks):
+        yield Note(Kind.DOUBT, line)
     launcher = site.partition.launch.launcher
     if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
-        yield f"not judged: one rail alone, unless {RAILS_KNOWN}"
-    yield from idle_cores(made, machines)
+        yield Note(Kind.UNJUDGED, f"one rail alone, unless {RAILS_KNOWN}")
+    for line in idle_cores(made, machines):
+        yield Note(Kind.DOUBT, line)
     if made.stability:
-        yield from ahead(made, [*site.items.values()])
+        for line in ahead(made, [*site.items.values()]):
+            yield Note(Kind.TERMS, line)
         made = counted_plan(made)
-    yield from without_figures(made, benchmarks, site, machines)
+    for line in without_figures(made, benchmarks, site, machines):
+        yield Note(Kind.LIMIT, line)
 
 
 RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command_inputs import packages_of_kit
 from proofmark.cli.output import table_text
-from proofmark.cli.plan_notes import doubts
+from proofmark.cli.plan_notes import Kind, plan_notes
 from proofmark.cli.plan_summary import cost_line
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
@@ -21,21 +21,16 @@ from proofmark.jobs.scripts import Scripts
 from proofmark.jobs.site_check import site_mistakes
 from proofmark.jobs.step_programs import environment_of_step, package_of_step
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing, unjudged_of
-from proofmark.judge.stability.sampling import ahead
 from proofmark.plan.lacking import available_at, in_words, lacking
-from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.mode_changes import mode_lines
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.rolling import steps_left
-from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.time_limit import JobTime, job_times
-from proofmark.plan.totals import idle_cores
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.step_files import launch_command
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
-from proofmark.site.node.unread import unread_lines
 from proofmark.software.planned_programs import planned_software
 from proofmark.software.software import Software, software_of
 
@@ -93,10 +88,12 @@ class Planned:
         """Return the lines of one screen, at most `most` of a kind."""
         plan, site = self.plan, self.site
         longest = max(self._times.values(), key=lambda each: each.requested_s)
-        unread = self.machines(site.partition.current_mode).unread
         unjudged = self._unjudged()
+        notes: dict[Kind, list[str]] = {kind: [] for kind in Kind}
+        for note in plan_notes(plan, self.benchmarks, site, self.machines):
+            notes[note.kind].append(note.text)
         kinds: Mapping[str, Sequence[str]] = {
-            "": [*mode_lines(plan, site.partition), *self._without_figures(), *steps_left(plan)],
+            "": [*mode_lines(plan, site.partition), *notes[Kind.LIMIT], *steps_left(plan)],
             "unjudged": [str(each.message) for each in unjudged],
             "a run is refused": [
                 *([f"without -e {ACCEPT}=true"] if refusing(unjudged) else []),
@@ -108,8 +105,9 @@ class Planned:
                 for case, intended in plan.fewer_nodes.items()
             ],
             "assumed": [f"{fact}: {why}" for fact, why in plan.assumed.items()],
-            "not known": [*unread_lines(unread), *self._programs[1]],
-            "note": [*idle_cores(plan, self.machines), *doubts(site, self.benchmarks)],
+            Kind.UNKNOWN: [*notes[Kind.UNKNOWN], *self._programs[1]],
+            Kind.UNJUDGED: notes[Kind.UNJUDGED],
+            Kind.DOUBT: notes[Kind.DOUBT],
             " ": self.foreseen.lines,
         }
         headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
@@ -119,7 +117,7 @@ class Planned:
             *_history(plan, self._cost),
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
-            *(ahead(plan, [*site.items.values()]) if plan.stability else ()),
+            *notes[Kind.TERMS],
             *(line for kind, texts in kinds.items() for line in _few(kind, texts, most)),
         ]
 
@@ -146,11 +144,6 @@ class Planned:
     def _unjudged(self) -> Sequence[Unjudged]:
         probe, baseline, _ = self.foreseen
         return unjudged_of(self.plan, self.benchmarks, self.site, self.machines, probe, baseline)
-
-    def _without_figures(self) -> list[str]:
-        """Return a line for each limit of the site that cannot judge a figure."""
-        plan = counted_plan(self.plan) if self.plan.stability else self.plan
-        return [*without_figures(plan, self.benchmarks, self.site, self.machines)]
 
     def _refusals(self) -> Iterator[str]:
         """Yield why a run would be refused."""
