@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.suites_page import BEGIN, LARGE, PAGE, SMALL, Example, benchmarks, sections, table
+
+from proofmark.cli.completion import _suites
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
 
 WRITE = "python -m tests.suites_page writes the page"
 
@@ -45,3 +50,24 @@ def test_the_page_has_the_present_costs(example: Example, first: int) -> None:
 )
 def test_the_size_of_an_example(example: Example, nodes: int) -> None:
     assert example.nodes == nodes
+
+
+def test_lists_have_the_suites_of_an_acceptance() -> None:
+    listed = shipped_benchmarks().listed()
+    assert len(listed) == 9
+    assert {"quick", "node", "full"} <= set(listed)
+    assert [*_suites()] == listed
+    with pytest.raises(BadInput) as caught:
+        shipped_benchmarks().suite("nothing")
+    assert caught.value.mistakes[0].accepted == ", ".join(listed)
+    for name in ("p1", "twin-p5", "rehearsal"):
+        assert shipped_benchmarks().members(name)
+
+
+def test_cases_names_a_hidden_suite_only_if_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["cases"]) == 0
+    assert not {"p1", "twin-p5", "rehearsal"} & set(capsys.readouterr().out.split())
+    assert main(["cases", "--suite", "p1"]) == 0
+    assert "p1" in capsys.readouterr().out.split()

@@ -167,11 +167,11 @@ def test_an_installed_package_adds_a_command(
     program = "import sys; from proofmark.cli.main import main; sys.exit(main())"
     own = {**os.environ, "PYTHONPATH": f"{tmp_path}"}
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def answer(*words: str) -> subprocess.CompletedProcess[str]:
         call = [sys.executable, "-c", program, *words]
         return subprocess.run(call, env=own, capture_output=True, text=True)
 
-    done = run("greet")
+    done = answer("greet")
     assert done.returncode == code
     assert line in done.stderr
-    assert ("hello" in done.stdout) == ("greet the site" in run("--help").stdout) == (code == 7)
+    assert ("hello" in done.stdout) == ("greet the site" in answer("--help").stdout) == (code == 7)
