@@ -24,7 +24,7 @@ from tests.folders import ROOT
 from tests.processes import running
 from tests.roles.kit import Kit, Played, processes_of
 
-from proofmark.software.easystack import AS_ROOT
+from proofmark.software.providers.easybuild import AS_ROOT
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
 from proofmark.software.spack.lock_sources import canonical
 from proofmark.software.spack.system import this_system

@@ -125,12 +125,11 @@ def find_programs(prefix: Path, names: Iterable[str], files: Mapping[str, str]) 
     Raises:
         BadInput: programs are missing or not executable; names all of them.
     """
-    paths = {
-        path.name: path
-        for folder in PROGRAM_FOLDERS
-        for path in sorted((prefix / folder).rglob("*"))
-        if path.is_file() and os.access(path, os.X_OK)
-    }
+    paths: dict[str, Path] = {}
+    for folder in PROGRAM_FOLDERS:
+        for path in sorted((prefix / folder).rglob("*")):
+            if path.is_file() and os.access(path, os.X_OK):
+                paths[path.name] = path
     wanted = {name: files.get(name, name) for name in sorted(names)}
     mistakes = [
         InputError(str(prefix), name, f"no program {file!r}{nearest(file, paths)}", _some(paths))

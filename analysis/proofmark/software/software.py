@@ -161,12 +161,12 @@ def package_of(
     """
     blas = [blas_variants(program, facts) for program in programs.values()]
     variants = next((each.variants for each in blas if each.variants), {})
-    missing = [
-        Message("library-missing", program=program.name, library=library)
-        for program in programs.values()
-        for library in program.missing
-    ]
-    findings = [finding for each in blas for finding in each.findings]
+    findings: list[Message] = []
+    for program in programs.values():
+        for library in program.missing:
+            findings.append(Message("library-missing", program=program.name, library=library))
+    for each in blas:
+        findings += each.findings
     parallel = next((program for program in programs.values() if program.mpi), None)
     mpirun = parallel.mpi.mpirun if parallel and parallel.mpi else None
     choices = {name: dict(variant.environment) for name, variant in variants.items()}
@@ -180,7 +180,7 @@ def package_of(
         environment=dict(environment or {}),
         programs=dict(programs),
         variants={BLAS_KERNEL: choices} if choices else {},
-        findings=tuple(dict.fromkeys(missing + findings)),
+        findings=tuple(dict.fromkeys(findings)),
     )
 
 

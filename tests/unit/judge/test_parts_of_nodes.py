@@ -27,8 +27,8 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Nic, Port
 from proofmark.site.rails import rails_of
 from proofmark.site.rated import Rated
-from proofmark.site.survey.bought_parts import parts_question
 from proofmark.site.survey.entries import Question
+from proofmark.site.survey.findings import parts_question
 
 HOSTS = [f"skl{number:04d}" for number in range(1, 13)]
 DOMAINS = [f"numa-{number}" for number in range(8)]

@@ -24,8 +24,8 @@ from proofmark.site.declared_parts import DeclaredParts
 from proofmark.site.installed_parts import declared_parts, missing_parts, parts_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.rated import Rated
-from proofmark.site.survey.bought_parts import parts_question
 from proofmark.site.survey.entries import Question
+from proofmark.site.survey.findings import parts_question
 
 PROBE = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
 SOURCE = {"source": "the offer"}

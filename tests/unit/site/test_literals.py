@@ -102,7 +102,7 @@ def test_one_module_writes_yaml_of_inventories() -> None:
     }
     assert found == {
         "site/literals.py",
-        "software/easystack.py",
+        "software/providers/easybuild.py",
         "software/spack/installation.py",
         "software/spack/site_environment.py",
     }

@@ -22,8 +22,8 @@ from proofmark.software.spack.build_times import (
     measured_times,
     read_times,
 )
+from proofmark.software.spack.install import POLL_S, Holder, one_at_a_time
 from proofmark.software.spack.lock_file import Spec, read_lock
-from proofmark.software.spack.one_at_a_time import POLL_S, Holder, one_at_a_time
 
 
 def hashed(name: str) -> Spec:

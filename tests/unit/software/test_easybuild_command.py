@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.common.errors import BadInput
-from proofmark.software.easystack import AS_ROOT, easybuild_command, easybuild_python
+from proofmark.software.providers.easybuild import AS_ROOT, easybuild_command, easybuild_python
 
 LMOD = {"LMOD_CMD": "/opt/lmod"}
 SOUND = {"version": "5.4.1", "yaml": True, "python": "/opt/python3"}

@@ -16,15 +16,19 @@ from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.common.processes import run_command
-from proofmark.software.easybuild_modules import (
+from proofmark.software.environments import environments_with
+from proofmark.software.installed import spellings
+from proofmark.software.providers.easybuild import (
+    AS_ROOT,
+    EASYCONFIGS,
+    EASYSTACK,
     WIDE,
     EasyBuildInstallation,
+    easystack_of,
+    entries_of,
     read_plan,
     system_gcc,
 )
-from proofmark.software.easystack import AS_ROOT, EASYCONFIGS, EASYSTACK, easystack_of, entries_of
-from proofmark.software.environments import environments_with
-from proofmark.software.installed import spellings
 from proofmark.software.request import Toolchain
 from proofmark.software.target import gcc_flags
 

@@ -8,8 +8,16 @@ import pytest
 from tests.folders import ROOT
 
 from proofmark.software import build_failure as easybuild_failure
-from proofmark.software.build_failure import BuildFailure, Cause, error_of_build, read_log, refused
-from proofmark.software.build_remedies import package_with, system_packages, what_to_do
+from proofmark.software.build_failure import (
+    BuildFailure,
+    Cause,
+    error_of_build,
+    package_with,
+    read_log,
+    refused,
+    system_packages,
+    what_to_do,
+)
 from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
 from proofmark.software.spack.build_progress import read_failure
 

@@ -11,7 +11,7 @@ import yaml
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
-from proofmark.software.spack.linked import blas_mistakes, read_ldd
+from proofmark.software.spack.install import blas_mistakes, read_ldd
 from proofmark.software.spack.lock_check import read_environment, read_spack_yaml
 from proofmark.software.spack.lock_file import Spec
 from proofmark.software.spack.site_choice import WantedBlas, choose_blas, choose_mpi, wanted_blas

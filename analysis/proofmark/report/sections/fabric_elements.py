@@ -2,23 +2,84 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+
+import matplotlib
+from matplotlib.figure import Figure
 
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.links.links import LinkFit, SlowElement
-from proofmark.report.drawing.charts import plot_style
-from proofmark.report.drawing.heat_map import draw_matrix, matrix_csv
+from proofmark.judge.links.matrix import Matrix
+from proofmark.report.drawing.charts import PAPER, Drawing, plot_style
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
 from proofmark.report.page import Block, Cell, Link, Picture, Section, numeric, titled
 from proofmark.report.run_data import RunData
-from proofmark.report.words import count, number
+from proofmark.report.words import count, number, visible
+
+SIZE = (4.8, 4.2)  # inches
+
+MOST_NAMES = 32
+"""Up to this number of rows, each has its name."""
 
 Files = dict[str, bytes]
 """Contents by file name."""
 
 REST = N_("The complete list is in verdict.json.")
+
 MOST_NAMED = 12
 """The largest number of slow elements that the head of a report names."""
+
+
+def draw_matrix(matrix: Matrix) -> Drawing:
+    """Return a picture of the relative rates between switches or nodes.
+
+    The colours end at 0.5 and 1.1. Pairs that were not measured are white.
+    """
+    names = [visible(name) for name in matrix.names]
+    figure = Figure(figsize=SIZE, layout="constrained", facecolor=PAPER)
+    axes = figure.subplots()
+    colours = matplotlib.colormaps["viridis"].with_extremes(bad=PAPER)
+    image = axes.imshow(matrix.ratio, vmin=0.5, vmax=1.1, cmap=colours, interpolation="nearest")
+    figure.colorbar(image, ax=axes, extend="both", shrink=0.8)
+    every = max(1, math.ceil(len(names) / MOST_NAMES))
+    places = range(0, len(names), every)
+    axes.set_xticks(places, [names[place] for place in places], rotation=90, fontsize=6)
+    axes.set_yticks(places, [names[place] for place in places], fontsize=6)
+    axes.set_xlabel(
+        _("to") if matrix.level == "node" else _("to the {level}").format(level=matrix.level)
+    )
+    axes.set_ylabel(
+        _("from") if matrix.level == "node" else _("from the {level}").format(level=matrix.level)
+    )
+    measured = matrix.ratio[~(matrix.ratio != matrix.ratio)]
+    title = (
+        _("Median rate between nodes, ÷ usual")
+        if matrix.level == "node"
+        else _("Median rate between switches, ÷ usual")
+    )
+    text = _(
+        "{measured} of {all} cells measured; the least {least}, the greatest "
+        "{greatest} × the usual rate of like pairs."
+    ).format(
+        measured=len(measured),
+        all=matrix.ratio.size,
+        least=f"{measured.min():.2f}",
+        greatest=f"{measured.max():.2f}",
+    )
+    return Drawing("links", title, text, figure, ())
+
+
+def matrix_csv(matrix: Matrix) -> str:
+    """Return the measured cells as CSV: from, to, ratio."""
+    lines = [f"from_{matrix.level},to_{matrix.level},ratio"]
+    for one, row in zip(matrix.names, matrix.ratio.tolist(), strict=True):
+        lines += (
+            f"{one},{other},{ratio:.6g}"
+            for other, ratio in zip(matrix.names, row, strict=True)
+            if not math.isnan(ratio)
+        )
+    return "\n".join(lines) + "\n"
 
 
 def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:

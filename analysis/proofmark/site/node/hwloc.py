@@ -205,8 +205,13 @@ def _matrix(text: str) -> dict[tuple[int, int], int]:
     matrix = ElementTree.fromstring(text)
     if not int(matrix.attrib["kind"]) & MEANS_LATENCY:
         return {}
-    nodes, values = (
-        [int(word) for part in matrix.findall(tag) for word in (part.text or "").split()]
-        for tag in ("indexes", "u64values")
-    )
+    nodes, values = _numbers(matrix, "indexes"), _numbers(matrix, "u64values")
     return dict(zip(product(nodes, nodes), values, strict=True))
+
+
+def _numbers(matrix: ElementTree.Element, tag: str) -> list[int]:
+    """Return the numbers in all elements `tag` of `matrix`."""
+    numbers: list[int] = []
+    for part in matrix.findall(tag):
+        numbers += map(int, (part.text or "").split())
+    return numbers

@@ -186,12 +186,10 @@ def divided(networks: Iterable[Carried], network: Network, sample: Sample) -> Di
         network: the intended network of the partition.
         sample: a sample of the node, with the interfaces that are above others.
     """
-    chosen = {
-        name
-        for carrier in sample.carriers.values()
-        if network.interfaces and _matches(carrier.name, network.interfaces)
-        for name in (carrier.name, *carrier.lower)
-    }
+    chosen: set[str] = set()
+    for carrier in sample.carriers.values():
+        if network.interfaces and _matches(carrier.name, network.interfaces):
+            chosen |= {carrier.name, *carrier.lower}
     intended, others = 0.0, []
     for each in networks:
         named = each.name in chosen if network.interfaces else each.kind == network.kind

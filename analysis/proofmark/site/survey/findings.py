@@ -1,4 +1,7 @@
-"""The facts of a partition that follow from a survey, each with its source. Pure."""
+"""The facts of a partition that follow from a survey, each with its source. Pure.
+
+They include the question of ``proofmark init`` for the parts that were bought.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from proofmark.common.errors import BadInput
 from proofmark.common.text import one_line, size
 from proofmark.site.bmc_vendors.vendor_model import recognized
 from proofmark.site.hardware_limits import processor
-from proofmark.site.literals import is_template
+from proofmark.site.installed_parts import LEAST_NIC_GBIT, parts_of
+from proofmark.site.literals import is_template, literal_yaml
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.topology import Topology
-from proofmark.site.survey.bought_parts import parts_question
+from proofmark.site.rails import rails_of
 from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
 from proofmark.site.survey.environment import Environment
 from proofmark.site.survey.fabric_findings import fabric_found
@@ -21,11 +25,42 @@ from proofmark.site.survey.listed import GroupLimits, Kind
 from proofmark.site.survey.node_answers import NodeReport, Survey
 from proofmark.site.survey.scratch_findings import rates_found, scratch_found
 
+SETS = ("dimms", "rails")
+"""The parts with several keys."""
+
 UNKNOWN = "unknown"
 """The model of a processor whose ``/proc/cpuinfo`` has no name."""
+
 USUAL_NB = 192
+
 MEMORY_SHARE = 0.95
 """The memory is declared if programs may use less than this share of that of the topology."""
+
+
+def parts_question(facts: NodeFacts, node: str) -> Found:
+    """Return the question for the parts that were bought, with those of `node` as the answer."""
+    found = parts_of(facts)
+    modules = {"count": found.dimms, "bytes": min(found.dimm_bytes or (0,)) or None}
+    ports = [rate for rate in found.ports or found.nics or () if rate >= LEAST_NIC_GBIT]
+    rails = {name: rail.numa for name, rail in rails_of(facts).items() if rail.is_fabric}
+    named = len(rails) == len(ports) > 1 and None not in rails.values()
+    values: dict[str, Any] = {
+        "sockets": found.sockets,
+        "cores": found.cores,
+        "memory_bytes": None if found.dimms else found.memory_bytes,
+        "dimms": {**modules, "mt_per_s": found.dimm_mt_per_s} if found.dimms else None,
+        "rails": {"count": len(ports), "gbit_per_s": min(ports)} if ports else None,
+    }
+    if named:
+        values["rails"]["adapters"] = rails
+    known = {
+        key: {part: each for part, each in value.items() if each} if key in SETS else value
+        for key, value in values.items()
+        if value
+    }
+    text = f"parts: does the offer state these parts of a node? {node} has them. A node with less"
+    lines = literal_yaml({"parts": {**known, "source": "the offer"}}).splitlines()
+    return {"parts": Question(f"{text} has a fault.", tuple(lines))}
 
 
 def topology_file(node: str) -> str:

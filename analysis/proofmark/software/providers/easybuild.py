@@ -1,16 +1,369 @@
-"""Programs that EasyBuild builds from the easystack of the kit."""
+"""Programs that EasyBuild builds from the easystack of the kit, with the EasyBuild of the site."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.processes import run_command
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import load
 from proofmark.site.inventory import Site
-from proofmark.software.build_process import Say
-from proofmark.software.easybuild_modules import EasyBuildInstallation, Module, installed_packages
-from proofmark.software.installed import Installed
+from proofmark.software.build_failure import error_of_build, read_failure, read_log, refused
+from proofmark.software.build_process import Say, complete_installation, run
+from proofmark.software.installed import (
+    Installed,
+    Provided,
+    Spelling,
+    find_programs,
+    spellings,
+    with_facts,
+)
 from proofmark.software.provider import Provider
+from proofmark.software.request import Toolchain
+from proofmark.software.spack.lock_check import read_target
+from proofmark.software.target import gcc_flags
+
+EASYCONFIGS = Path("environments/common/easyconfigs")
+
+EASYSTACK = Path("environments/common/easystack.yml")
+
+Entry = str | dict[str, Any]
+"""The name of an easyconfig; or this name with its options."""
+
+OLDEST = 5
+"""The oldest major version: earlier ones do not know ``max_parallel`` of an easyconfig."""
+
+AS_ROOT = "EASYBUILD_ALLOW_USE_AS_ROOT_AND_ACCEPT_CONSEQUENCES"
+"""The variable by which root accepts that EasyBuild installs as root."""
+
+PROBE = """\
+import importlib.util, json, sys
+from easybuild.tools.version import VERSION
+found = importlib.util.find_spec("yaml") is not None
+print(json.dumps({"version": str(VERSION), "yaml": found, "python": sys.executable}))
+"""
+
+MODULE_TOOLS = {
+    "LMOD_CMD": ("--modules-tool=Lmod",),
+    "MODULES_CMD": ("--modules-tool=EnvironmentModules", "--module-syntax=Tcl"),
+}
+"""The options of ``eb`` by the variable that each module tool sets: Lmod, Environment Modules."""
+
+PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[^)]+)\)", re.M)
+"""A line of ``eb --dry-run``; the state is ``x`` if the module is installed."""
+
+SYSTEM_TOOLCHAIN = ("--try-toolchain=GCC,system", "--disable-map-toolchains")
+"""Options that replace the toolchain of each easyconfig by the gcc of the site."""
+
+WIDE = "10000"
+"""EasyBuild breaks its lines at ``COLUMNS``, by default at 80."""
+
+
+class EasyStack(StrictModel):
+    """An easystack: a list of easyconfigs. An easyconfig may have options."""
+
+    easyconfigs: list[Entry]
+
+    def by_package(self, known: Mapping[str, Spelling]) -> dict[str, Entry]:
+        """Return the entries by package; `known` has EasyBuild's names of the packages."""
+        names = [
+            entry if isinstance(entry, str) else next(iter(entry)) for entry in self.easyconfigs
+        ]
+        found: dict[str, str | dict[str, Any]] = {}
+        for package, spelling in known.items():
+            for name, entry in zip(names, self.easyconfigs, strict=True):
+                if name.startswith(f"{spelling.name}-"):
+                    found[package] = entry
+        return found
+
+
+def entries_of(kit: Path) -> dict[str, Entry]:
+    """Return the entries of the easystack of the checkout `kit`, by package.
+
+    Raises:
+        BadInput: the easystack is wrong.
+    """
+    return load(kit / EASYSTACK, EasyStack).by_package(spellings(kit / "environments").easybuild)
+
+
+@contextmanager
+def easystack_of(kit: Path, wanted: Collection[str]) -> Iterator[Path]:
+    """Make an easystack of the packages `wanted`, empty: all; it exists within the context.
+
+    Raises:
+        BadInput: a package is not in the easystack of the kit.
+    """
+    entries = entries_of(kit)
+    if unknown := sorted(set(wanted) - entries.keys()):
+        found = f"no package {unknown[0]!r}{nearest(unknown[0], entries)}"
+        raise bad_input(EASYSTACK, "", found, ", ".join(sorted(entries)))
+    chosen = [entry for name, entry in entries.items() if name in (wanted or entries)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / EASYSTACK.name
+        path.write_text(yaml.safe_dump({"easyconfigs": chosen}))
+        yield path
+
+
+@dataclass(frozen=True)
+class EasyBuildPython:
+    """The Python that ``eb`` starts: its path, EasyBuild's version, whether it has PyYAML."""
+
+    python: str
+    version: str
+    yaml: bool
+
+
+def easybuild_command(environment: Mapping[str, str], user: int | None = None) -> list[str]:
+    """Return the path of ``eb`` and its options for the module tool.
+
+    Args:
+        environment: the variables that ``eb`` gets.
+        user: the number of the user who starts it; None: that of this process.
+
+    Raises:
+        BadInput: names all that is missing: the command, its version, PyYAML, a module tool, or the
+            consent of root.
+    """
+    mistakes = []
+    program = shutil.which("eb", path=environment.get("PATH"))
+    if program is None:
+        accepted = "EasyBuild in PATH, or another provision_from"
+        mistakes.append(InputError("eb", "", "no such command on the controller", accepted))
+    else:
+        mistakes += _mistakes(easybuild_python(environment))
+    tools = [options for name, options in MODULE_TOOLS.items() if environment.get(name)]
+    if not tools:
+        names = ", ".join(MODULE_TOOLS)
+        accepted = "Lmod, or Environment Modules 4.3 or later, set up in this shell"
+        mistakes.append(InputError(names, "", "no module tool", accepted))
+    if (os.geteuid() if user is None else user) == 0 and not environment.get(AS_ROOT):
+        accepted = f"another user, or {AS_ROOT}=1"
+        mistakes.append(InputError("eb", "user", "root, which EasyBuild refuses", accepted))
+    if program is None or mistakes:
+        raise BadInput(*mistakes)
+    return [program, *tools[0]]
+
+
+def easybuild_python(environment: Mapping[str, str]) -> EasyBuildPython | None:
+    """Return the Python that ``eb`` starts, by the order of its script; None if it finds none."""
+    named = (environment.get(name) for name in ("EB_PYTHON", "EB_INSTALLPYTHON"))
+    for name in filter(None, (*named, "python3", "python")):
+        python = shutil.which(name, path=environment.get("PATH"))
+        done = python and run_command([python, "-c", PROBE], environment=environment)
+        if done and done.returncode == 0:
+            return EasyBuildPython(**json.loads(done.stdout))
+    return None
+
+
+def _mistakes(found: EasyBuildPython | None) -> list[InputError]:
+    if found is None:
+        accepted = "a Python in PATH or EB_PYTHON that imports easybuild"
+        return [InputError("eb", "Python", "none that has EasyBuild", accepted)]
+    mistakes = []
+    if int(found.version.partition(".")[0]) < OLDEST:
+        mistakes.append(InputError("eb", "version", found.version, f"{OLDEST}.0 or later"))
+    if not found.yaml:
+        accepted = f"PyYAML, which easystacks need: {found.python} -m pip install PyYAML"
+        mistakes.append(InputError("eb", "Python", f"no PyYAML in {found.python}", accepted))
+    return mistakes
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module of the easystack; `module` is its full name, ``HPL/2.3-foss-2023b``."""
+
+    name: str
+    version: str
+    module: str
+    installed: bool
+
+
+def read_plan(text: str) -> list[Module]:
+    """Return the modules in the output of ``eb --easystack … --dry-run``, dependencies first."""
+    modules = {}
+    for line in PLANNED.finditer(text):
+        name, _, version = line["module"].partition("/")
+        modules[line["module"]] = Module(name, version, line["module"], line["state"] == "x")
+    return list(modules.values())
+
+
+@dataclass(frozen=True)
+class EasyBuildInstallation:
+    """The modules that EasyBuild installs for the environment `arch`.
+
+    Attributes:
+        kit: the checkout of Proofmark.
+        arch: the environment.
+        root: the folder of all installations of EasyBuild.
+        toolchain: the compiler, MPI and BLAS.
+        sources: a folder of sources; None: only downloads.
+        jobs: the number of processes of a build; 0: one for each core.
+        wanted: the packages to install, by the names of the cases; empty: all of the easystack.
+    """
+
+    kit: Path
+    arch: str
+    root: Path
+    toolchain: Toolchain = Toolchain.FOSS
+    sources: Path | None = None
+    jobs: int = 0
+    wanted: frozenset[str] = frozenset()
+
+    @property
+    def prefix(self) -> Path:
+        """The folder of the modules. Each target has its own: their modules have equal names."""
+        return self.root / self.arch
+
+    @property
+    def target(self) -> str:
+        """Archspec's name of the processor.
+
+        Raises:
+            BadInput: there is no such environment.
+        """
+        return read_target(self.kit / "environments" / self.arch)
+
+    def packages(self) -> list[str]:
+        """Return the packages of the easystack, by the names of the cases; EasyBuild is not called.
+
+        Raises:
+            BadInput: the environment has no target, or the easystack is wrong.
+        """
+        read_target(self.kit / "environments" / self.arch)  # refuses an unknown environment
+        return list(entries_of(self.kit))
+
+    def command(self, easystack: Path, *words: str) -> list[str]:
+        """Return the command line of ``eb`` for `easystack` with the arguments `words`.
+
+        Raises:
+            BadInput: the environment has no target, gcc does not know it, or see
+                `easybuild_command`.
+        """
+        system = self.toolchain is Toolchain.SYSTEM
+        gcc = system_gcc() if system else spellings(self.kit / "environments").easybuild_gcc
+        downloads = self.prefix / "sources"
+        return [
+            *easybuild_command(os.environ),
+            f"--easystack={easystack}",
+            f"--robot={self.kit / EASYCONFIGS}",
+            f"--prefix={self.prefix}",
+            f"--installpath={self.prefix}",
+            f"--sourcepath={downloads}" + (f":{self.sources.resolve()}" if self.sources else ""),
+            f"--optarch=GCC:{gcc_flags(self.target, gcc)}",
+            *(SYSTEM_TOOLCHAIN if system else ()),
+            *([f"--parallel={self.jobs}"] if self.jobs else ()),
+            *words,
+        ]
+
+    def modules(self) -> list[Module]:
+        """Return the modules of the easystack; build nothing.
+
+        Raises:
+            BadInput: see `command`; or EasyBuild cannot resolve the easystack.
+        """
+        with easystack_of(self.kit, self.wanted) as stack:
+            done = run_command(self.command(stack, "--dry-run"), environment=_wide())
+        modules = read_plan(done.stdout)
+        if done.returncode != 0 or not modules:
+            last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+            raise bad_input("eb", "", last, "an easystack that EasyBuild can resolve")
+        return modules
+
+    def install(self, say: Say) -> None:
+        """Build the missing modules; installed modules stay.
+
+        Raises:
+            BadInput: see `command`; or a build failed.
+            Stopped: this process received SIGINT or SIGTERM.
+        """
+        log = self.prefix / "logs/easybuild.log"
+        say(f"output of EasyBuild: {log}")
+        lines: list[str] = []
+
+        def read(line: str) -> None:
+            lines.append(line)
+            if line.startswith("== processing ") or line.startswith("== building and installing "):
+                say(line.removeprefix("== "))
+
+        outputs = self.prefix / "tmp"
+        with easystack_of(self.kit, self.wanted) as stack:
+            command = self.command(stack, "--rpath", f"--tmpdir={outputs}")
+            code = run(command, _wide(), log, read)
+        if not code:
+            return
+        failure = read_failure(lines)
+        if failure is None:
+            raise bad_input("eb", "", f"exit code {code}", complete_installation(log))
+        error = failure.log and error_of_build(failure.log, lambda path: read_log(path, outputs))
+        raise refused("eb", failure, error or None, log)
+
+
+def _wide() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": WIDE}
+
+
+def system_gcc() -> str:
+    """Return the version of the ``gcc`` of the controller, ``12.2.0``.
+
+    Raises:
+        BadInput: there is none.
+    """
+    gcc = shutil.which("gcc")
+    done = gcc and run_command([gcc, "-dumpfullversion"])
+    if not done or done.returncode != 0:
+        raise bad_input("gcc", "", "no such command on the controller", "the gcc of the site")
+    return done.stdout.strip()
+
+
+def installed_packages(
+    easybuild: EasyBuildInstallation,
+    modules: Collection[Module],
+    programs: Mapping[str, Collection[str]],
+    facts: Mapping[str, object],
+) -> Installed:
+    """Return the installed packages.
+
+    Args:
+        easybuild: the installation.
+        modules: all its modules.
+        programs: the programs that are needed, by package.
+        facts: the facts of the partition; ``{fact}`` in the name of a program is replaced by one.
+
+    Raises:
+        BadInput: a package is not in the easystack, or a program is missing.
+    """
+    known = spellings(easybuild.kit / "environments").easybuild
+    by_name = {module.name: module for module in modules}
+    packages = {}
+    for name, names in programs.items():
+        spelling = known.get(name)
+        module = by_name.get(spelling.name) if spelling else None
+        if spelling is None or module is None:
+            found = f"no package {name!r}"
+            raise bad_input("easystack", "", found, ", ".join(sorted(known)))
+        prefix = easybuild.prefix / "software" / module.module
+        files = {name: with_facts(file, facts) for name, file in spelling.programs.items()}
+        packages[name] = Provided(
+            version=module.version.partition("-")[0],
+            spec=module.module,
+            target=easybuild.target,
+            prefix=str(prefix),
+            programs=find_programs(prefix, names, files),
+        )
+    return Installed(origin="easybuild", packages=packages)
 
 
 class EasyBuild(Provider):

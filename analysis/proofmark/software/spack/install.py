@@ -1,24 +1,36 @@
-"""Installs the packages of a plan from a committed lock, with Spack."""
+"""Installs the packages of a plan from a committed lock, with Spack.
+
+One process at a time installs into a folder. The BLAS that an installed program loads is compared
+with the BLAS of its spec.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import yaml
+from pydantic import AwareDatetime, ValidationError
 
-from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.files import open_to_append, write_whole
 from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
+from proofmark.common.processes import run_command
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.text import duration
 from proofmark.software.build_failure import error_of_build, read_log, refused
-from proofmark.software.build_process import Say, complete_installation, run
+from proofmark.software.build_process import IDLE_S, Say, complete_installation, run
 from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
@@ -32,15 +44,165 @@ from proofmark.software.spack.installation import (
     check_length,
     installation_in,
 )
-from proofmark.software.spack.linked import check_blas
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_file import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_rules import overlay_digest
 from proofmark.software.spack.mirror import located_sources, search_sources
-from proofmark.software.spack.one_at_a_time import one_at_a_time
+from proofmark.software.spack.site_parts import openblas_of
+
+LIBRARIES = {
+    "openblas": r"libopenblas\w*\.",
+    "blis": r"libblis[\w-]*\.",
+    "amdblis": r"libblis[\w-]*\.",
+    "armpl-gcc": r"libarmpl\w*\.",
+    "nvpl-blas": r"libnvpl_blas_core\.",
+    "essl": r"libessl\w*\.",
+    "intel-oneapi-mkl": r"libmkl_core\.",
+    "cray-libsci": r"libsci_\w+\.",
+}
+"""The file name of the library of a BLAS, by Spack's package."""
+
+POLL_S = 0.5
+"""The time between two attempts to take the lock."""
+
+LONGEST_NOTE = 1000
+"""Characters of the file of the lock."""
 
 SPACK_JOBS = 16
 """Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""
+
+
+def check_blas(lock: Lock, package: str, programs: Iterable[str]) -> None:
+    """Refuse programs that load another BLAS than their spec, or one with other threads.
+
+    Only a program that loads a BLAS is compared. An MPI or a compiler is not a BLAS.
+
+    Raises:
+        BadInput: names each such program, its library and the spec.
+    """
+    spec_hash = lock.root(package).virtuals.get("blas")
+    if spec_hash is None:
+        return
+    mistakes: list[InputError] = []
+    for program in programs:
+        mistakes += blas_mistakes(program, loaded_libraries(program), lock.specs[spec_hash])
+    if mistakes:
+        raise BadInput(*mistakes)
+
+
+def loaded_libraries(program: str) -> dict[str, Path]:
+    """Return the libraries that the dynamic linker loads for `program`, by name."""
+    return read_ldd(run_command(["ldd", program]).stdout)
+
+
+def read_ldd(text: str) -> dict[str, Path]:
+    """Return the libraries in an output of ``ldd`` that were found, by name."""
+    return {name: Path(path) for name, path in re.findall(r"^\s*(\S+) => (/\S+)", text, re.M)}
+
+
+def blas_mistakes(program: str, libraries: dict[str, Path], wanted: Spec) -> list[InputError]:
+    """Return how the BLAS among the libraries of a program differs from the spec `wanted`."""
+    expected = f"{wanted.label} threads={wanted.threads}" if wanted.threads else wanted.label
+    mistakes = []
+    for name, path in sorted(libraries.items()):
+        families = [each for each, file in LIBRARIES.items() if re.match(file, name)]
+        if not families:
+            continue
+        if wanted.name not in families:
+            found = f"{families[0]} ({path})"
+        elif wanted.name == "openblas":
+            version, threads = openblas_of(path.read_bytes())
+            if (version, threads) == (wanted.version, wanted.threads or threads):
+                continue
+            found = f"openblas@{version} threads={threads} ({path.resolve()})"
+        else:
+            continue
+        mistakes.append(InputError(program, "BLAS", found, f"{expected}, the spec of the lock"))
+    return mistakes
+
+
+class Holder(StrictModel):
+    """The process that holds the lock of a folder, as the file of the lock names it.
+
+    Attributes:
+        process: its number.
+        host: its host.
+        since: the time at which it took the lock.
+        work: the environment that it installs.
+    """
+
+    process: int
+    host: str
+    since: AwareDatetime
+    work: str
+
+
+@contextmanager
+def one_at_a_time(
+    path: Path, work: str, say: Say, pause: Callable[[float], None] = time.sleep
+) -> Iterator[None]:
+    """Hold the lock in the file `path` for the block. It ends with the process.
+
+    While another process holds it, `say` gets a line at once and one after each `IDLE_S` seconds.
+
+    Args:
+        path: the file of the lock.
+        work: the environment that is installed.
+        say: gets each line.
+        pause: waits for some seconds.
+
+    Raises:
+        BadInput: `path` is a link, or cannot be opened.
+    """
+    with open_to_append(path) as file:
+        waited = 0.0
+        while not _taken(file):
+            if waited % IDLE_S == 0:
+                say(_line(_holder(file), waited))
+            pause(POLL_S)
+            waited += POLL_S
+        if waited:
+            say(f"the other installation has ended after {duration(waited)}")
+        me = Holder(process=os.getpid(), host=os.uname().nodename, since=_now(), work=work)
+        file.truncate(0)
+        file.write(f"{me.model_dump_json()}\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _taken(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(file: TextIO) -> Holder | None:
+    """Return the process that the file names; None if it names none."""
+    file.seek(0)
+    with suppress(ValidationError, UnicodeError):
+        return Holder.model_validate_json(file.read(LONGEST_NOTE))
+    return None
+
+
+def _line(holder: Holder | None, waited: float) -> str:
+    so_far = f"waited for {duration(waited)}"
+    if holder is None:
+        return f"waiting for another installation in the same folder; {so_far}"
+    since = f"{holder.since.astimezone():%Y-%m-%d %H:%M:%S}"
+    busy = duration(max(0.0, (_now() - holder.since).total_seconds()))
+    return (
+        f"waiting for process {holder.process} on {holder.host}, which installs {holder.work} in "
+        f"the same folder since {since} ({busy}); {so_far}"
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,10 @@ Spack relocates binaries of a build cache only into a prefix that is not longer.
 
 NO_PROXY = "http://127.0.0.1:9"
 """The discard port: nothing listens there, and nothing leaves the machine."""
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
 NO_NETWORK = {
-    **{
-        spelling: NO_PROXY
-        for scheme in ("http", "https", "ftp", "all")
-        for spelling in (f"{scheme}_proxy", f"{scheme}_proxy".upper())
-    },
+    **dict.fromkeys(_PROXIES, NO_PROXY),
+    **dict.fromkeys(map(str.upper, _PROXIES), NO_PROXY),
     "no_proxy": "",
     "NO_PROXY": "",
     "GIT_ALLOW_PROTOCOL": "file",

@@ -128,6 +128,11 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
     ]
     name, version = str(raw["name"]), str(raw["version"])
     target, external = raw["arch"]["target"], raw.get("external")
+    virtuals: dict[str, str] = {}
+    for edge in raw.get("dependencies", []):
+        for virtual in edge["parameters"].get("virtuals", []):
+            if virtual in VIRTUALS:
+                virtuals[virtual] = edge["hash"]
     return Spec(
         name=name,
         version=version,
@@ -139,12 +144,7 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
         prefix=str(external.get("path") or "") if external else "",
         threads=_threads(raw.get("parameters", {}).get("threads", "")),
-        virtuals={
-            virtual: edge["hash"]
-            for edge in raw.get("dependencies", [])
-            for virtual in edge["parameters"].get("virtuals", [])
-            if virtual in VIRTUALS
-        },
+        virtuals=virtuals,
     )
 
 

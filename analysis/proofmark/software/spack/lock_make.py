@@ -48,13 +48,15 @@ class Checkouts:
         builtin = (self.packages / "repos/spack_repo/builtin").resolve()
         (folder / "user/repos.yaml").write_text(f"repos:\n  builtin: {builtin}\n")
         write_release(folder, this_system())
-        return {
+        variables = {
             "SPACK_USER_CONFIG_PATH": str(folder / "user"),
             "SPACK_SYSTEM_CONFIG_PATH": str(folder / "system"),
-            **({"SPACK_USER_CACHE_PATH": str(self.cache)} if self.cache else {}),
             "SPACK_PYTHON": str(self.python),
             **release_variables(folder),
         }
+        if self.cache:
+            variables["SPACK_USER_CACHE_PATH"] = str(self.cache)
+        return variables
 
     def check(self, pins: Mapping[str, Any]) -> None:
         """Refuse checkouts that are not at their pinned commits.

@@ -239,11 +239,8 @@ def forbidden_instructions(disassembly: str, features: frozenset[str]) -> list[s
         disassembly: the output of ``objdump -d``.
         features: the CPU features of the target, as archspec names them (``avx512er``).
     """
-    return sorted(
-        {
-            match.group()
-            for feature, mnemonics in PHI_ONLY.items()
-            if feature not in features
-            for match in mnemonics.finditer(disassembly)
-        }
-    )
+    found: set[str] = set()
+    for feature, mnemonics in PHI_ONLY.items():
+        if feature not in features:
+            found |= {match.group() for match in mnemonics.finditer(disassembly)}
+    return sorted(found)
