@@ -42,7 +42,7 @@ print(json.dumps([found, loaded, answers]))
 SITE = ["-i", f"{ROOT / 'inventory/example-xeon'}", "-l", "xeon"]
 BASIC = [
     ["--version"],
-    ["validate", *SITE],
+    ["check", *SITE],
     ["plan", *SITE, "--suite", "node"],
 ]
 OPTIONAL = {
