@@ -6,7 +6,7 @@ import re
 
 import pytest
 import yaml
-from tests.roles.kit import NAP, Kit
+from tests.roles.kit import DECLARED, NAP, Kit
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,8 @@ def with_nodes(kit: Kit, *closed: str) -> tuple[str, ...]:
     case = yaml.safe_load(NAP) | {"suites": {"quick": {"scope": "each-node"}}}
     (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
     (kit.folder / "benchmarks/suites.yml").write_text("suites: {quick: {title: naps}}\n")
-    kit.partition(firmware={"back_end": "manual", "remote_shell": shell, "max_failures": 0})
+    firmware = {"back_end": "manual", "remote_shell": shell, "max_failures": 0}
+    kit.partition(hardware=DECLARED["hardware"], firmware=firmware)
     return "-l", "local"
 
 
