@@ -321,7 +321,8 @@ def test_a_lost_state_is_not_taken_for_unchanged_nodes(
     run = phi.run()
     assert phi.enter(run) == 0
     state_folder(phi).rename(phi.folder / "lost")
-    assert phi.change(verb, run) == 3
+    confirmed = ["--confirm-reboot"] if verb == "restore" else []
+    assert phi.main("modes", verb, run.folder, *confirmed) == 3
     assert "found journals of 2 nodes, without their state in" in capsys.readouterr().err
     assert phi.clusters() == HEMISPHERE
 
