@@ -348,7 +348,7 @@ class TestCopiedRun:
     def call(self, checkout: Path, keys: Path, verb: str, *options: str) -> int:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PROOFMARK_KIT", f"{checkout}")
-            signers = ("--signers", f"{keys / 'signers'}")
+            signers = ["--signers", f"{keys / 'signers'}"] if verb == "accept" else []
             return main(["baseline", verb, f"{checkout / 'runs/first'}", *signers, *options])
 
     def test_the_site_of_the_checkout_gets_its_own_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ LIMIT = {
     "source": "the contract",
 }
 PLANS = (("nurion", "knl", "p1"), ("nurion", "knl", "tune"), ("example-epyc", "epyc", "node"))
+LOCAL = re.compile(r"[a-z]\w*_error|invalid_reason")
+"""The names of checks that a module of the reader has itself."""
 KEYS = ("command", "where", "inputs", "needs", "outputs", "references", "conditions", "again")
 
 
@@ -188,14 +191,15 @@ SAME = {"tick_reason": "noise_reason"}
 
 
 def test_each_check_of_the_reader_is_a_condition() -> None:
-    imported = {
-        name.name
-        for module in READER
-        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("proofmark.records.")
-        for name in node.names
-    }
-    checks = {SAME.get(name, name) for name in imported - NO_CONDITION}
+    used: set[str] = set()
+    for module in READER:
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                if (node.module or "").startswith("proofmark.records."):
+                    used |= {name.name for name in node.names}
+            elif isinstance(node, ast.FunctionDef) and LOCAL.fullmatch(node.name):
+                used.add(node.name)
+    checks = {SAME.get(name, name) for name in used - NO_CONDITION}
     source = ast.parse(Path(requirements.__file__).read_text(encoding="utf-8"))
     named = {
         node.args[2].value
