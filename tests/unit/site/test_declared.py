@@ -277,7 +277,7 @@ def test_the_preinstalled_example_names_the_programs_of_all_suites() -> None:
 def test_the_template_is_a_valid_site(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "-i", str(ROOT / "inventory" / "template")]) == 0
     out = capsys.readouterr().out
-    assert {"p1", "p2", "p3", "p4", "p5", "full", "node"} <= {*out.split()}
+    assert {"quick", "node", "links", "system", "burnin", "io", "full"} <= {*out.split()}
 
 
 def test_an_unknown_provider_is_refused_with_the_accepted_names(tmp_path: Path) -> None:

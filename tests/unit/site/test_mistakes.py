@@ -217,10 +217,10 @@ def test_the_list_of_suites_shows_what_each_one_lacks(
         return {row[1]: row[-1] for row in rows if row[0] == "cluster"}
 
     system = lacks()
-    assert (system["quick"], system["p2"]) == ("–", "stream")
+    assert (system["quick"], system["io"]) == ("–", "ior")
     edit(inventory, {"environment: .*": "environment: skl", "provision_from: .*": SPACK})
     spack = lacks()
-    assert (spack["quick"], spack["p2"], spack["rehearsal"]) == ("–", "–", "fio, hpcc")
+    assert (spack["quick"], spack["io"]) == ("–", "–")
     edit(inventory, {SPACK: "provision_from: easybuild"})
     assert lacks() == spack
 
