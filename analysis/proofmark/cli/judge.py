@@ -185,7 +185,7 @@ def compare(options: Namespace) -> int:
         print_table(
             (
                 *("metric", "first", "later", "unit", "change", "interval", "confidence"),
-                *("would see", "note"),
+                *("visible change", "note"),
             ),
             rows,
         )

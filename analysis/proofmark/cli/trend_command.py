@@ -17,7 +17,7 @@ from proofmark.common.message import Message
 from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.translation import in_language
-from proofmark.judge.trend.past_run import Figure, LeftOut, PastRun, read_past_run, run_folders
+from proofmark.judge.trend.past_run import LeftOut, PastFigure, PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import trends
 from proofmark.report.trend.trend_page import trend_page
 from proofmark.runs.run import benchmarks_in
@@ -88,7 +88,7 @@ def _read(folders: list[Path]) -> tuple[list[PastRun], list[LeftOut]]:
     return sorted(runs.values(), key=lambda each: (each.started, each.run)), left_out
 
 
-def _metrics(runs: list[PastRun]) -> Callable[[Figure], Metric | None]:
+def _metrics(runs: list[PastRun]) -> Callable[[PastFigure], Metric | None]:
     """Return the function that returns the metric of a figure, from the newest run with its case.
 
     A run whose copy of the cases is damaged is passed over.

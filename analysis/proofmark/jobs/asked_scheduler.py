@@ -9,6 +9,8 @@ from typing import ParamSpec, TypeVar
 from proofmark.common.errors import BadInput
 from proofmark.machine.child_jobs import ChildJobs
 from proofmark.machine.scheduler import (
+    IDLE,
+    NodeState,
     Request,
     Scheduler,
     SchedulerError,
@@ -81,7 +83,7 @@ class AskedScheduler:
         """End the jobs."""
         self._ask(self.chosen.cancel, ids)
 
-    def node_states(self, nodes: Sequence[str]) -> Mapping[str, str]:
+    def node_states(self, nodes: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the known states of `nodes`; none if it does not answer.
 
         A reserved node is idle for the jobs of a reservation: no other function decides that.
@@ -93,7 +95,7 @@ class AskedScheduler:
         own = self._reservation
         closed = {node for node, state in states.items() if is_closed(state)}
         opened = {node for node in closed if not is_closed(states[node], own)}
-        return {node: "idle" if node in opened else state for node, state in states.items()}
+        return {node: IDLE if node in opened else state for node, state in states.items()}
 
     def by_id(self, job: str) -> JobStatus:
         """Return the state of a job that a listing does not show.

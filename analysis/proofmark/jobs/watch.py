@@ -22,6 +22,7 @@ from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner, write_job
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    NodeState,
     SchedulerError,
     SchedulerUnavailable,
     SubmitLimitReached,
@@ -227,7 +228,7 @@ class JobMonitor:
             return True
         return not any(set(job.nodes) & set(active.job.nodes) for active in self._active)
 
-    def _submit_one(self, job: Job, nodes: Mapping[str, str]) -> None:
+    def _submit_one(self, job: Job, nodes: Mapping[str, NodeState]) -> None:
         folder, excluded_nodes = JobFolder(self._run, job), self._supply.excluded_nodes
         excluded = [excluded_nodes[job.id]] if job.id in excluded_nodes else []
         # The job does not wait for a node that is down; the coverage lists the node as missing.

@@ -14,7 +14,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.contract_rules import clearly, compared_with, excused, with_repeats
+from proofmark.judge.contract_rules import clear_miss, compared_with, excused, with_repeats
 from proofmark.judge.counterparts import Counterparts
 from proofmark.judge.coverage import coverage
 from proofmark.judge.crashes import crashes
@@ -271,7 +271,7 @@ def judge_by_references(
             judged: dict[OfCase, Judgement] = {}
             for each in chosen:
                 of = comparison, compared_figure, each.reference
-                clear = clearly(each, material)
+                clear = clear_miss(each, material)
                 if imported:
                     compared: Callable[[], Judgement] = partial(_judge_item, *of)
                     judgement = imported.judge(record, each.reference, compared)
@@ -306,7 +306,11 @@ def _judge_item(comparison: Comparison, figure: Figure, reference: Reference) ->
 
 
 def _in_doubt(
-    judged: Judgement, doubt: Doubt, comparison: Comparison, figure: Figure, reference: Reference
+    judged: Judgement,
+    doubt: Doubt,
+    comparison: Comparison,
+    figure: Figure,
+    reference: Reference,
 ) -> Judgement:
     """Return a judgement, UNJUDGED if the figure may be one with another outcome."""
     if doubt.value is not None:

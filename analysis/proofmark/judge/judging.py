@@ -27,6 +27,7 @@ from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_run
@@ -49,13 +50,6 @@ MANY = 20_000
 def judge_run(run: Run) -> Verdict:
     """Return the verdict of `run`. Writes nothing."""
     return read_and_judge(run)[1]
-
-
-def judge_and_write(run: Run) -> Verdict:
-    """Return the verdict of `run`; write records.parquet, verdict.json, junit.xml and rma.csv."""
-    records, verdict = read_and_judge(run)
-    write_results(run, records, verdict)
-    return verdict
 
 
 def write_results(
@@ -170,7 +164,7 @@ def _nodes_of_file(plan: Plan, path: str) -> Sequence[str]:
     kind, *names = path.split("/")
     for step in plan.steps() if kind == "steps" and names else ():
         if step.id == names[0]:
-            return step.instances().get(names[1], step.nodes)
+            return step.instances().get(StepInstance(*names[:2]), step.nodes)
     return plan.nodes()
 
 

@@ -12,15 +12,14 @@ from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
 from proofmark.records.concurrency import concurrency_error
 from proofmark.records.os_noise import load_error
-from proofmark.records.printed_layout import FILE as LAYOUT
 from proofmark.records.printed_layout import file_system_reason, layout_error
 from proofmark.records.requirements import read_before
 from proofmark.records.run_facts import RunFacts
-from proofmark.records.scratch_files import FILE as SCRATCH_FILES
 from proofmark.records.scratch_files import scratch_error
 from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.files_report import files_reports
+from proofmark.runs.run_files import StepFiles
 
 
 @dataclass(frozen=True)
@@ -115,14 +114,16 @@ class ExecutionChecks:
         if step.writes is None:
             return NOTHING
         mounts = facts.conditions.mounts(step, executed.attempt)
-        content = executed.attempt.contents.content(SCRATCH_FILES, MAX_SMALL_BYTES)
+        content = executed.attempt.contents.content(StepFiles.scratch_files.path, MAX_SMALL_BYTES)
         return scratch_error(step, content, facts.partition, mounts)
 
     def _layout(self, executed: Executed) -> Message:
         layout = self._step.layout
         if layout is None:
             return NOTHING
-        return layout_error(layout, executed.attempt.contents.content(LAYOUT, MAX_LAYOUT_BYTES))
+        return layout_error(
+            layout, executed.attempt.contents.content(StepFiles.layout.path, MAX_LAYOUT_BYTES)
+        )
 
     def _network(self, executed: Executed) -> Message:
         check, step = self._facts.network_check, self._step

@@ -21,7 +21,7 @@ from proofmark.records.step_records import UNDISTURBED, Disturbance, Instance, S
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.noise_file import read_noise, shares_of
-from proofmark.runs.step_files import NOISE, TELEMETRY
+from proofmark.runs.run_files import StepFiles
 from proofmark.runs.telemetry_file import Interval, read_telemetry
 
 
@@ -82,7 +82,7 @@ class MeasuredStep(StepRecords):
         try:
             nodes = read_noise(attempt.contents)
         except (OSError, *UNREADABLE) as error:
-            return UNDISTURBED, damage(NOISE, error)
+            return UNDISTURBED, damage(StepFiles.noise.path, error)
         if nodes:
             return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), NOTHING
         return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), NOTHING
@@ -94,4 +94,4 @@ class MeasuredStep(StepRecords):
         try:
             return read_telemetry(attempt.contents), NOTHING
         except (OSError, *UNREADABLE) as error:
-            return [], damage(TELEMETRY, error)
+            return [], damage(StepFiles.telemetry.path, error)

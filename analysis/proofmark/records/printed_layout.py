@@ -15,9 +15,9 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
 from proofmark.plan.file_layout import FileLayout
 from proofmark.runs.files_report import FilesReport
+from proofmark.runs.run_files import StepFiles
 from proofmark.site.file_systems import LayoutTool, kinds
 
-FILE = "layout.txt"
 _SUFFIXES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
@@ -32,12 +32,14 @@ def layout_error(layout: FileLayout | None, content: bytes) -> Message:
         return NOTHING
     text = content.decode("utf-8", "replace")
     if not text.strip():
-        return Message("layout-unknown", file=FILE)
+        return Message("layout-unknown", file=StepFiles.layout.path)
     found = [layout_of(tool, text) for tool in kinds()[layout.kind].steps]
     best = max(found, key=lambda values: len(values.keys() & layout.values.keys()))
     for axis, planned in layout.values.items():
         if axis not in best:
-            return Message("layout-without", file=FILE, axis=axis, text=one_line(text[:200]))
+            return Message(
+                "layout-without", file=StepFiles.layout.path, axis=axis, text=one_line(text[:200])
+            )
         if other := sorted(best[axis] - {planned}):
             return Message("layout-other", axis=axis, found=other[0], planned=planned)
     return NOTHING

@@ -34,7 +34,7 @@ class AnyFigure(StrictModel):
     value: float
 
 
-class Figure(AnyFigure):
+class TwinFigure(AnyFigure):
     """One figure of a run: the positive median of its nodes and repeats.
 
     Attributes:
@@ -57,11 +57,11 @@ class Figure(AnyFigure):
         return (self.point, self.metric, self.unit)
 
 
-class Measured(StrictModel):
+class MeasuredFigures(StrictModel):
     """The figures of the finished run with the id `run`."""
 
     run: str
-    figures: tuple[Figure, ...]
+    figures: tuple[TwinFigure, ...]
 
 
 class Fit(StrictModel):
@@ -187,4 +187,4 @@ class Twin:
 
     platform: str
     facts: TwinFacts
-    measured: Measured | None = None
+    measured: MeasuredFigures | None = None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.plan.plan import Plan
-from proofmark.runs.twin_files import Fit, Measured, Twin, TwinFacts
+from proofmark.runs.twin_files import Fit, MeasuredFigures, Twin, TwinFacts
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.interconnects import Interconnect
 from proofmark.site.inventory import Site
@@ -73,7 +73,7 @@ def make_twin(
     simulator: tuple[int, int],
     *,
     fit: Fit | None = None,
-    measured: Measured | None = None,
+    measured: MeasuredFigures | None = None,
 ) -> Twin:
     """Return the files of a simulation on the twin `site`.
 

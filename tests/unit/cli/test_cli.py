@@ -15,13 +15,13 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
 from tests.folders import ROOT
 from tests.processes import running
 
 from proofmark.cli.commands import COMMANDS, GROUPS, parser
 from proofmark.cli.main import main
-from proofmark.judge.judging import judge_and_write
 from proofmark.runs.run import Run
 
 SAMPLES = ROOT / "benchmarks" / "samples"
@@ -427,7 +427,7 @@ class TestVerdict:
         assert "exit code 9" in printed
         assert "[bold]" in printed
         assert json.loads(called(capsys, "verdict", run.folder, "--json")[1])
-        judge_and_write(run)
+        written_verdict(run)
         suite = ElementTree.parse(run.folder / "junit.xml").getroot()
         assert "exit code 9" in next(suite.iter("error")).get("message", "")
 

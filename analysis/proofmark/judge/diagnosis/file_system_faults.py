@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan
-from proofmark.plan.step import Scalar
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.files_report import FilesReport, read_files_reports
 from proofmark.runs.run_files import RunFiles

@@ -20,11 +20,17 @@ from proofmark.common.text import one_line
 from proofmark.machine.listing import Ask, NodeListing, no_listing
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
+    BUSY,
+    DOWN,
+    IDLE,
     NO_SUCH_JOB,
+    NodeState,
+    NodeUse,
     Request,
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    is_down,
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
@@ -180,14 +186,14 @@ class Flux(Scheduler):
                 if status is None or status.state in _ACTIVE:
                     raise
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one flux resource, and the reasons by another.
 
         A node of which only some cores are allocated is in two states. A drained node is down.
         """
         command = ("flux", "resource", "list", "--no-header", "--states=free,allocated,down")
         output = ask_scheduler(*command, "--format={state}|{nodelist}", unavailable=_UNAVAILABLE)
-        shown = {"free": "idle", "allocated": "busy", "down": "down"}
+        shown = {"free": IDLE, "allocated": BUSY, "down": DOWN}
         sets = dict(line.split("|", 1) for line in output.splitlines() if "|" in line)
         try:
             states = {
@@ -199,9 +205,11 @@ class Flux(Scheduler):
         except ValueError as error:
             raise SchedulerUnavailable(f"flux resource: {error}") from None
         known = {name: states[name] for name in names if name in states}
-        reasons = _drain_reasons() if "down" in known.values() else {}
+        if not any(map(is_down, known.values())):
+            return known
+        reasons = _drain_reasons()
         return {
-            name: " ".join(filter(None, (state, reasons.get(name)))) if state == "down" else state
+            name: NodeState(NodeUse.DOWN, reasons.get(name, "")) if is_down(state) else state
             for name, state in known.items()
         }
 
