@@ -16,7 +16,7 @@ from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.diagnosis.file_system_faults import looks_after_failures
 from proofmark.judge.diagnosis.rma import as_csv, rma
-from proofmark.judge.evidence import Evidence
+from proofmark.judge.evidence import DecidedExecutions, Evidence, ScratchUse, SiteNetwork
 from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
@@ -133,17 +133,19 @@ def evidence_of(run: Run) -> Evidence:
         builds=builds(software, benchmarks),
         declared=declared_parts(partition.parts, partition.rated),
         hosts=hosts,
-        places={host: site.location(host) for host in site.hosts},
-        distance=site.distance,
-        paths=paths_of(partition.fabric, hosts),
-        network=partition.fabric.network is not None,
-        scratch=partition.scratch.path,
-        looks=() if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
+        network=SiteNetwork(
+            places={host: site.location(host) for host in site.hosts},
+            distance=site.distance,
+            paths=paths_of(partition.fabric, hosts),
+            proven=partition.fabric.network is not None,
+        ),
+        scratch=ScratchUse(
+            partition.scratch.path,
+            () if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
+        ),
         baseline=baseline,
         expected=read_expected(files.expected) if exists(files.expected) else None,
-        more=more,
-        refused=refused,
-        set_aside=decisions.set_aside,
+        decided=DecidedExecutions(more, refused, decisions.set_aside),
         sources=sources_of(run),
         stage_faults=(*read_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
         replaced=site.replaced,

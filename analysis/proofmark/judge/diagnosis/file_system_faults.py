@@ -82,7 +82,7 @@ def file_system_faults(evidence: Evidence, results: Results) -> tuple[FileSystem
     """Return the faults of the file systems of a run."""
     writing = {step.case for step in evidence.plan.steps() if step.writes is not None}
     of_files = results.about(lambda record: record.case in writing, limited=True)
-    return (*failed_access(evidence.looks), *slow_alike(of_files, evidence.scratch))
+    return (*failed_access(evidence.scratch.looks), *slow_alike(of_files, evidence.scratch.path))
 
 
 def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSystemFault, ...]:
