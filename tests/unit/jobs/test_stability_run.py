@@ -27,7 +27,7 @@ from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.stability_jobs import StabilityWork
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.judge.judging import judge_run
-from proofmark.judge.stability.tally import Tally
+from proofmark.judge.stability.tally import JobTally
 from proofmark.judge.verdict import Verdict
 from proofmark.machine.scheduler import Request, SchedulerError
 from proofmark.machine.schedulers.none import NoScheduler
@@ -184,7 +184,7 @@ ITEMS = [
 ]
 
 
-def counted(verdict: Verdict) -> Tally:
+def counted(verdict: Verdict) -> JobTally:
     assert verdict.stability is not None
     return verdict.stability
 
