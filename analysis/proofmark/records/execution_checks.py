@@ -100,6 +100,9 @@ def _says_no_space(message: str) -> bool:
 def layout_error(layout: FileLayout | None, content: bytes) -> Message:
     """Return why files do not have `layout`, or `NOTHING`.
 
+    A default of the file system may override the layout of a folder, and a full or inactive target
+    is replaced by another one.
+
     Args:
         layout: the requested layout; None: any.
         content: ``layout.txt`` of the execution.
