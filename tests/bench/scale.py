@@ -74,8 +74,8 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
         write = writer(step)
         step_folder = run.folder / "steps" / step.id
         step_folder.mkdir(parents=True, exist_ok=True)
-        for name, members in step.instances().items():
-            instance = f"{step_folder}/{name}/execution-1"
+        for measured, members in step.instances().items():
+            instance = f"{step_folder}/{measured.name}/execution-1"
             os.makedirs(instance)  # noqa: PTH103 (half a million files)
             factor = min(speeds[host] for host in members) * (1 + 1e-3 * numbers.standard_normal())
             seconds = f"{60 + 2 * numbers.random():.2f}"

@@ -21,7 +21,8 @@ from tests.folders import ROOT
 from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.machine.bmc import client
 from proofmark.machine.schedulers import slurm
-from proofmark.report.write import write_report
+from proofmark.report.run_data import gather
+from proofmark.report.write import write_page
 from proofmark.runs.evidence import seal
 
 T = TypeVar("T")
@@ -180,7 +181,7 @@ def costs_of(folder: Path) -> dict[str, tuple[float, int]]:
     assert verdict.results
     cost("its files", lambda: write_results(run, records, verdict))
     tracemalloc.stop()  # it doubles the time of the plots
-    cost("page", lambda: write_report(run, verdict))
+    cost("page", lambda: write_page(gather(run, verdict)))
     return costs
 
 

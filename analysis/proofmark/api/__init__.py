@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from proofmark.machine.outcome import Outcome as Outcome
     from proofmark.machine.programs import known_packages as known_packages
     from proofmark.machine.scheduler import DrainingScheduler as DrainingScheduler
+    from proofmark.machine.scheduler import NodeState as NodeState
     from proofmark.machine.scheduler import NodeStatus as NodeStatus
+    from proofmark.machine.scheduler import NodeUse as NodeUse
     from proofmark.machine.scheduler import Request as Request
     from proofmark.machine.scheduler import Scheduler as Scheduler
     from proofmark.machine.scheduler import SchedulerError as SchedulerError
@@ -74,7 +76,9 @@ MODULES = {
     "Launch": "proofmark.jobs.launcher",
     "Launcher": "proofmark.jobs.launcher",
     "NodeError": "proofmark.machine.outcome",
+    "NodeState": "proofmark.machine.scheduler",
     "NodeStatus": "proofmark.machine.scheduler",
+    "NodeUse": "proofmark.machine.scheduler",
     "Outcome": "proofmark.machine.outcome",
     "Plot": "proofmark.report.plot",
     "PlotContext": "proofmark.report.plot",

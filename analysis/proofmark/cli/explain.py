@@ -90,8 +90,7 @@ def explain(options: Namespace) -> int:
     if options.json:
         print_json(found.as_json())
         return 0
-    name = f"{found.step}/{found.instance}" if found.instance else found.step
-    print_line(f"{name} of run {found.run}")
+    print_line(f"{found.instance} of run {found.run}")
     for section in found.sections:
         if section.rows:
             print_line("")

@@ -9,6 +9,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.machine.gate_actions import NodeGate
+from proofmark.machine.scheduler import NodeUse
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.checks import Check, last_checks
 from proofmark.site.inventory import Site
@@ -57,7 +58,11 @@ def choose_next(
         say(f"proofmark: {folded(kept)}: kept by gates; no further node is taken until they return")
         return []
     states = gate.scheduler.nodes(hosts)
-    idle = [n for n, status in statuses.items() if not status.out and states.get(n) == "idle"]
+    idle = [
+        node
+        for node, status in statuses.items()
+        if not status.out and node in states and states[node].use is NodeUse.IDLE
+    ]
     benchmarks = kit_benchmarks()
 
     def cost(nodes: Sequence[str]) -> float:

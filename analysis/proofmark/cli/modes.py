@@ -307,8 +307,8 @@ def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
         if each.outcome is not Outcome.OK
     }
     note_failed_nodes(failed)
-    for line in summary(results):
-        say(line if line.startswith(Outcome.OK) else f"proofmark: {line}")
+    for outcome, line in summary(results).items():
+        say(line if outcome is Outcome.OK else f"proofmark: {line}")
     return FAILED if len(failed) > budget else 0
 
 

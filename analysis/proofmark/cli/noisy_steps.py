@@ -9,7 +9,7 @@ from proofmark.jobs.rerun import Execution, rerun
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import evidence_of
 from proofmark.judge.more_repeats import Round, needs, next_round
-from proofmark.plan.step import Step
+from proofmark.plan.step import Step, StepInstance
 from proofmark.runs.attempts import has_result
 from proofmark.runs.decisions import add_decisions, read_decisions
 from proofmark.runs.journal import unverified
@@ -45,8 +45,8 @@ def repeat_noisy_steps(run: Run, say: Callable[[str], None]) -> None:
         total = {name: known.get(name, 0) + count for name, count in chosen.executions.items()}
         add_decisions(run.files, more=total)
         for number in range(max(chosen.executions.values())):
-            again = [name for name, count in chosen.executions.items() if count > number]
-            rerun(run, [Execution(steps[name]) for name in sorted(again)], say)
+            again = sorted(name for name, count in chosen.executions.items() if count > number)
+            rerun(run, [Execution(steps[name], StepInstance(name)) for name in again], say)
 
 
 def _repeatable(run: Run) -> Mapping[str, Step]:

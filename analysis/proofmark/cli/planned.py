@@ -28,7 +28,7 @@ from proofmark.plan.rolling import steps_left
 from proofmark.plan.time_limit import JobTime, job_times
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
-from proofmark.runs.step_files import launch_command
+from proofmark.runs.run_files import launch_command
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.software.planned_programs import planned_software

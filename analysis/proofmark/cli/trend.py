@@ -25,8 +25,8 @@ from proofmark.judge.compare import compare as compare_runs
 from proofmark.judge.judging import judge_run
 from proofmark.judge.shared_traits import differences, software_traits
 from proofmark.judge.trend.past_run import (
-    Figure,
     LeftOut,
+    PastFigure,
     PastRun,
     is_run,
     read_past_run,
@@ -112,7 +112,7 @@ def _read(folders: list[Path]) -> tuple[list[PastRun], list[LeftOut]]:
     return sorted(runs.values(), key=lambda each: (each.started, each.run)), left_out
 
 
-def _metrics(runs: list[PastRun]) -> Callable[[Figure], Metric | None]:
+def _metrics(runs: list[PastRun]) -> Callable[[PastFigure], Metric | None]:
     """Return the function that returns the metric of a figure, from the newest run with its case.
 
     A run whose copy of the cases is damaged is passed over.
@@ -157,7 +157,7 @@ def _print_comparison(comparison: Comparison) -> None:
     print_line(f"{comparison.later} compared with {comparison.first} ({note})")
     headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
     rows = [_row(each) for each in comparison.differences]
-    print_table((*headers, "would see", "note"), rows)
+    print_table((*headers, "visible change", "note"), rows)
     for name, keys in comparison.alone.items():
         print_line(f"{len(keys)} metrics only in {name}")
         for key in keys:

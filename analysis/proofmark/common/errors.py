@@ -34,6 +34,7 @@ class InputError:
         found: the value at that place.
         accepted: the values that are accepted there.
         code: the code of the reason; empty if the place is enough.
+        nodes: the nodes with the error, as a node set; empty if it is of no node.
     """
 
     file: str
@@ -41,10 +42,12 @@ class InputError:
     found: str
     accepted: str
     code: str = ""
+    nodes: str = ""
 
     def __str__(self) -> str:
         """Return one line: the place, the value found, the values accepted."""
-        where = f"{self.file}: {self.key}" if self.key else self.file
+        place = self.key or (f"on {self.nodes}" if self.nodes else "")
+        where = f"{self.file}: {place}" if place else self.file
         where = f"{where}: {self.code}" if self.code else where
         return one_line(f"{where}: found {self.found}; accepted: {self.accepted}")
 

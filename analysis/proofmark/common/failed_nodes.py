@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 
 from proofmark.common.errors import InputError
 
-ON = "on "
-"""Begins the key of an `InputError` about nodes; the rest is a node set."""
 _reasons: dict[str, str] = {}
 
 
@@ -23,12 +21,12 @@ def note_failed_nodes(reasons: Mapping[str, str]) -> None:
 
 
 def note_input_errors(errors: Iterable[InputError]) -> None:
-    """Collect the nodes that `errors` name in their keys, as in ``on n[1-2]``."""
+    """Collect the nodes that `errors` name."""
     from proofmark.common.nodesets import unfold  # its library costs time; few commands fail
 
     for error in errors:
         try:
-            nodes = unfold([error.key.removeprefix(ON)]) if error.key.startswith(ON) else []
+            nodes = unfold([error.nodes]) if error.nodes else []
         except ValueError:
             continue  # a node may report any text as its name
         note_failed_nodes(dict.fromkeys(nodes, f"{error.file}: {error.found}"))

@@ -204,16 +204,14 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "model-uplinks-many": "as many as hosts",
     "model-uplinks-why": "no uplinks are declared: they do not block",
     # judge: comparisons of machines that would not see a material change
-    "noisy": "too noisy: would see {change} %, {material} % is material; about {repeats} repeats "
-    "are needed",
-    "noisy-runs": "too noisy: would see {change} %, {material} % is material; about {repeats} runs "
-    "are needed",
-    "noisy-always": "too noisy: would see {change} %, {material} % is material; no number of "
-    "repeats is enough",
-    "noisy-once": "too noisy: would see {change} %, {material} % is material; with one repeat it "
-    "is not known how many are needed",
-    "peers-noisy": "{ratio} × the median of {nodes} like nodes ({value}), {text}",
-    "targets-noisy": "{ratio} × the median of {nodes} storage targets ({value}), {text}",
+    "noisy": "too noisy: a difference of up to {change} % would not be seen, {material} % is "
+    "material; {needed}",
+    "needs-repeats": "about {repeats} repeats are needed",
+    "needs-runs": "about {repeats} runs are needed",
+    "needs-none": "no number of repeats up to {most} is enough",
+    "needs-unknown": "with one repeat it is not known how many are needed",
+    "peers-noisy": "{ratio} × the median of {nodes} like nodes ({value}), {noise}",
+    "targets-noisy": "{ratio} × the median of {nodes} storage targets ({value}), {noise}",
     # judge: digits that a node computes
     "digits-unlike": "no digits are those of most of {nodes} like nodes",
     "digits-unproven": "{constant} of {repeated} nodes with repeats repeat their digits: this does "

@@ -32,17 +32,17 @@ MESSAGES: Mapping[str, str] = {
     "judged-no-limit": "no contract, no expected value",
     "judged-nothing": "nothing was judged",
     "floor-met": "{text}: only a floor, below which something is broken",
-    "limit-confidence": "{text}; with 95 % confidence it misses the limit by {change} % at most",
-    "limit-noisy": "{text}; too noisy: with 95 % confidence it misses the limit by {change} % at "
-    "most, {material} % is material; about {repeats} repeats are needed",
+    "limit-confidence": "{text}; with 95 % confidence the true level is at most {change} % beyond "
+    "the limit",
+    "limit-noisy": "{text}; {noise}",
     "conditions-open": "{text}; it does not judge: {conditions}",
     "condition-virtual": "the source is about real nodes, and this one is virtual ({machine})",
     "condition-threads": "the source has one thread on each core",
-    "condition-tcp": "the messages of the source did not pass TCP; whether these did is not known",
+    "condition-tcp": "the source measured without TCP; whether this run used TCP is not known",
     "condition-nodes": "the source has {source} nodes at most, the run has {nodes}",
     "condition-blas": "the BLAS of the source is {source}, and that of the program is {blas}",
-    "condition-stores": "the stores of the source pass the caches, those of the program are not "
-    "known to",
+    "condition-stores": "the source measured with stores that bypass the caches; whether the "
+    "stores of this program do is not known",
     "typical-processor": "what {processor} typically reaches is in no table",
     "typical-link": "what MPI typically reaches over the link of {node} is in no table",
     "repeats-left-out": "{disturbed} of {repeats} repeats were disturbed and left out",
@@ -79,10 +79,7 @@ MESSAGES: Mapping[str, str] = {
     "baseline-once": "{ratio} × {name} ({value}): the noise is not known, it was measured once",
     "baseline-noise": "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of "
     "{change} % would be seen",
-    "baseline-noisy": "{ratio} × {name} ({value}), too noisy: would see {change} %, {material} % "
-    "is material; about {repeats} repeats are needed",
-    "baseline-too-noisy": "{ratio} × {name} ({value}), too noisy: would see {change} %, "
-    "{material} % is material; no number of repeats is enough, the baseline itself varies too much",
+    "baseline-noisy": "{ratio} × {name} ({value}), {noise}",
     "improved": "it improved",
     "baseline-run": "baseline {name}: {run}",
     "baseline-runs": "baseline {name}: {run} and {count} earlier",
@@ -155,9 +152,9 @@ MESSAGES: Mapping[str, str] = {
     # judge: what was not judged
     "limit-open": "limit of {limit} not evaluated: {text}",
     "limit-open-on": "{text}: {nodes}",
-    "row-missing": "its row is missing in the output ({step})",
+    "row-missing": "the output of {step} has no row for it",
     "rows-missing": "no output has a row for it",
-    "step-missing": "no step for it runs",
+    "step-missing": "no step of the run measures it",
     "not-measured-pairs": "{step}: {nodes} and {count} more pairs",
     "not-measured-step": "{step}",
     "not-measured-on": "{step}: {nodes}",

@@ -23,7 +23,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     # judge: like pairs of nodes; those of like nodes begin with peers-
     "pairs": "{nodes} like pairs",
     "pairs-alike": "like its peers: {ratio} × the median of {nodes} like pairs ({value})",
-    "pairs-noisy": "{ratio} × the median of {nodes} like pairs ({value}), {text}",
+    "pairs-noisy": "{ratio} × the median of {nodes} like pairs ({value}), {noise}",
     "pairs-off": "{ratio} × the median of {nodes} like pairs ({value}); at most {accepted} spreads "
     "are accepted",
     "pairs-off-by": "{ratio} × the median of {nodes} like pairs ({value}), {deviation} spreads "

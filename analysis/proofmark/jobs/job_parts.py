@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proofmark.common.nodesets import folded
-from proofmark.machine.scheduler import is_closed, is_down
+from proofmark.machine.scheduler import IDLE, NodeState, NodeUse, is_closed, is_down
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import Submission
 from proofmark.runs.run import Run
@@ -47,7 +47,7 @@ class JobSupply:
     excluded_nodes: Mapping[str, str] = field(default_factory=dict)
     rolling: Rolling | None = None
 
-    def held(self, jobs: Iterable[Job], nodes: Mapping[str, str]) -> dict[str, str]:
+    def held(self, jobs: Iterable[Job], nodes: Mapping[str, NodeState]) -> dict[str, str]:
         """Return the jobs that are not submitted now, each with the nodes that it waits for.
 
         Args:
@@ -61,7 +61,7 @@ class JobSupply:
         for job in jobs:
             waits: list[str] = []
             for node in job.nodes:
-                if is_closed(nodes.get(node, ""), own) or (only and node not in only):
+                if is_closed(nodes.get(node, IDLE), own) or (only and node not in only):
                     waits.append(f"{node}: {nodes.get(node) or NOT_SELECTED}")
             if waits:
                 held[job.id] = "; ".join(waits)
@@ -90,7 +90,7 @@ def divided(run: Run, job: Job, submission: Submission) -> tuple[Job, Job | None
     )
 
 
-def without_down_nodes(job: Job, nodes: Mapping[str, str]) -> tuple[Job, str]:
+def without_down_nodes(job: Job, nodes: Mapping[str, NodeState]) -> tuple[Job, str]:
     """Return `job` without its nodes that are down, and these with the reasons as text.
 
     The text is empty if the job keeps all nodes: none is down, all are, or a step needs several. A
@@ -102,7 +102,7 @@ def without_down_nodes(job: Job, nodes: Mapping[str, str]) -> tuple[Job, str]:
     """
     if len(job.nodes) < 2 or any(step.scope == "job" for step in job.steps):
         return job, ""
-    down = {node: nodes[node] for node in job.nodes if is_down(nodes.get(node, ""))}
+    down = {node: nodes[node] for node in job.nodes if is_down(nodes.get(node, IDLE))}
     if not 0 < len(down) < len(job.nodes):
         return job, ""
     available = [node for node in job.nodes if node not in down]
@@ -110,7 +110,8 @@ def without_down_nodes(job: Job, nodes: Mapping[str, str]) -> tuple[Job, str]:
     return job.model_copy(update={"nodes": available}), why
 
 
-def order(job: Job, nodes: Mapping[str, str]) -> int:
+def order(job: Job, nodes: Mapping[str, NodeState]) -> int:
     """Return the sort key of a pending job: 2 if a node is closed, 1 if one is busy, else 0."""
-    states = {nodes.get(node, "idle") for node in job.nodes}
-    return 2 if any(map(is_closed, states)) else 1 if "busy" in states else 0
+    states = [nodes.get(node, IDLE) for node in job.nodes]
+    busy = any(state.use is NodeUse.BUSY for state in states)
+    return 2 if any(map(is_closed, states)) else 1 if busy else 0

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import bad_input
 from proofmark.jobs.execute import format_reasons, poll_until_done, unverified_nodes
 from proofmark.jobs.job_parts import JobSupply
 from proofmark.jobs.job_request import batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.watch import JobMonitor
 from proofmark.plan.plan import Group, Job, Step
-from proofmark.plan.step_names import step_named
+from proofmark.plan.step import StepInstance
+from proofmark.plan.step_names import instance_named
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.decisions import SetAside, add_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
@@ -23,25 +24,30 @@ from proofmark.runs.run_lock import lock
 
 @dataclass(frozen=True)
 class Execution:
-    """A step to run again, or one instance of a per-node step."""
+    """A step to run again, or one instance of a per-node step.
+
+    `instance` without a name stands for all instances of the step.
+    """
 
     step: Step
-    instance: str = ""
-
-    @property
-    def folder(self) -> str:
-        """Its folder below ``steps/``."""
-        return f"{self.step.id}/{self.instance}" if self.instance else self.step.id
+    instance: StepInstance
 
     @property
     def nodes(self) -> list[str]:
         """The nodes that it runs on."""
-        return self.step.instances()[self.instance] if self.instance else self.step.nodes
+        return self.step.nodes_of(self.instance)
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of its instances below ``steps/``."""
+        return self.step.folders_of(self.instance)
 
     def attempts(self, run: Run) -> list[Attempt]:
         """Return all its finished executions."""
-        folders = [self.folder] if self.instance else self.step.folders()
-        return [each for name in folders for each in attempts(run.files.step(name).folder)]
+        found = []
+        for name in self.folders:
+            found += attempts(run.files.step(name).folder)
+        return found
 
 
 def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
@@ -55,19 +61,13 @@ def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
     steps = list(run.plan.steps())
     executions = []
     for word in wanted:
-        name, _, instance = word.partition("/")
-        step = step_named(name, steps, run.id)
+        step, instance = instance_named(word, steps, run.id)
         if step.reads or step.kept:
             found = f"{step.id}: reads or writes the files of two steps"
             raise bad_input("STEP", "", found, "a step with own files; fresh=true repeats both")
-        instances = step.instances()
-        if instance and instance not in instances:
-            hint = nearest(instance, instances)
-            raise bad_input("STEP", "", f"{word!r}{hint}", "a node that measures this step alone")
-        execution = Execution(step, instance)
-        if not any(has_result(run.files.step(each)) for each in (step.id, execution.folder)):
-            raise bad_input("STEP", "", f"{execution.folder}: not finished yet", "a finished step")
-        executions.append(execution)
+        if not any(has_result(run.files.step(each)) for each in (step.id, str(instance))):
+            raise bad_input("STEP", "", f"{instance}: not finished yet", "a finished step")
+        executions.append(Execution(step, instance))
     return executions
 
 
@@ -94,14 +94,14 @@ def rerun(
         for group, job, together in _jobs(run, executions):
             if missing := unverified_nodes(run, job.nodes, group.mode):
                 accepted = f"nodes that are verified in mode {group.mode}"
-                raise bad_input(together[0].folder, "", format_reasons(missing), accepted)
+                raise bad_input(str(together[0].instance), "", format_reasons(missing), accepted)
             folder = JobFolder(run, job)
             if folder.submission():
                 found = f"{job.id}: may still be in the queue"
                 raise bad_input("RUN", "", found, "a run without a submitted job")
             earlier = [len(each.attempts(run)) for each in together]
             for each in together:
-                say(f"{each.folder}: about {each.step.seconds:.0f} s")
+                say(f"{each.instance}: about {each.step.seconds:.0f} s")
             jobs = JobMonitor(run, JobSupply([job]), batch_of(run), say, manner=Manner.AGAIN)
             poll_until_done(jobs, lambda: None)
             for each, before in zip(together, earlier, strict=True):
@@ -112,7 +112,7 @@ def rerun(
 
 def _replaced(run: Run, each: Execution, reason: str) -> Iterator[tuple[str, SetAside]]:
     """Yield the executions before the newest one, by the folder of the step."""
-    for folder in [each.folder] if each.instance else each.step.folders():
+    for folder in each.folders:
         numbers = [attempt.number for attempt in attempts(run.files.step(folder).folder)]
         if len(numbers) > 1:
             yield folder, SetAside(attempts=sorted(numbers)[-2], reason=reason)
@@ -152,8 +152,12 @@ def _report(
     finished = each.attempts(run)
     if len(finished) == earlier:
         message = last_words(folder.log) or last_state(folder) or "no message"
-        raise bad_input(each.folder, "", f"no result: {message}", "a result that can be written")
-    if each.instance or each.step.scope == "job":
-        say(f"{each.folder}: exit code {finished[-1].rc}, in {finished[-1].files.folder.name}")
+        raise bad_input(
+            str(each.instance), "", f"no result: {message}", "a result that can be written"
+        )
+    if each.instance.name or each.step.scope == "job":
+        say(f"{each.instance}: exit code {finished[-1].rc}, in {finished[-1].files.folder.name}")
     else:
-        say(f"{each.folder}: {len(finished) - earlier} of {each.step.measurements} measured again")
+        say(
+            f"{each.instance}: {len(finished) - earlier} of {each.step.measurements} measured again"
+        )

@@ -94,7 +94,8 @@ class Scripts:
             texts |= _inputs(files.load, load, load_scratch)
             texts[files.load / name] = step_script(load, self.site, load_scratch)
         if step.scope != "job":
-            lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
+            parts = step.instances().items()
+            lines = (f"{instance.name} {' '.join(nodes)}\n" for instance, nodes in parts)
             texts |= {files.instances: "".join(lines), files.node_script: text}
             text = each_script(step)
         return {**texts, files.script: text}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from proofmark.common.text import duration
 from proofmark.jobs.job_parts import JobSupply, Rolling
 from proofmark.machine.scheduler import (
+    NodeState,
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
@@ -214,7 +215,7 @@ class _Supply(JobSupply):
 
     rounds: Rounds
 
-    def held(self, jobs: Sequence[Job], nodes: Mapping[str, str]) -> dict[str, str]:  # type: ignore[override]
+    def held(self, jobs: Sequence[Job], nodes: Mapping[str, NodeState]) -> dict[str, str]:  # type: ignore[override]
         return self.rounds.held(jobs, super().held(jobs, nodes))
 
     def rests(self, free: int, quiet_s: float) -> bool:

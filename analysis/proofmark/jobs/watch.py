@@ -26,7 +26,9 @@ from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import Manner, write_job
 from proofmark.machine.child_jobs import ChildJobs
 from proofmark.machine.scheduler import (
+    IDLE,
     NO_SUCH_JOB,
+    NodeState,
     Request,
     Scheduler,
     SchedulerError,
@@ -112,7 +114,7 @@ class AskedScheduler:
         """End the jobs."""
         self._ask(self.chosen.cancel, ids)
 
-    def node_states(self, nodes: Sequence[str]) -> Mapping[str, str]:
+    def node_states(self, nodes: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the known states of `nodes`; none if it does not answer.
 
         A reserved node is idle for the jobs of a reservation: no other function decides that.
@@ -124,7 +126,7 @@ class AskedScheduler:
         own = self._reservation
         closed = {node for node, state in states.items() if is_closed(state)}
         opened = {node for node in closed if not is_closed(states[node], own)}
-        return {node: "idle" if node in opened else state for node, state in states.items()}
+        return {node: IDLE if node in opened else state for node, state in states.items()}
 
     def by_id(self, job: str) -> JobStatus:
         """Return the state of a job that a listing does not show.
@@ -331,7 +333,7 @@ class JobMonitor:
             return True
         return not any(set(job.nodes) & set(active.job.nodes) for active in self._active)
 
-    def _submit_one(self, job: Job, nodes: Mapping[str, str]) -> None:
+    def _submit_one(self, job: Job, nodes: Mapping[str, NodeState]) -> None:
         folder, excluded_nodes = JobFolder(self._run, job), self._supply.excluded_nodes
         excluded = [excluded_nodes[job.id]] if job.id in excluded_nodes else []
         # The job does not wait for a node that is down; the coverage lists the node as missing.

@@ -38,8 +38,8 @@ def compared_with(reference: Reference, figure: Figure) -> Figure:
     return replace(figure, value=value, values=(value,), repeats={})
 
 
-def clearly(of: OfCase, material: float) -> float:
-    """Return by which part a repeat must miss a limit to count against the median of the repeats.
+def clear_miss(of: OfCase, material: float) -> float:
+    """Return the part of a limit by which a repeat misses it clearly.
 
     The best and the worst of the repeats are compared as the contract says, without the others.
     """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.plan.plan import Plan, Step
+from proofmark.plan.step import StepInstance
 
 _LISTED = 20
 """The largest number of pairs of a round that are named."""
@@ -78,10 +80,10 @@ def coverage(
     expected = measured = 0
     missing: list[Uncovered] = []
     for step in plan.steps_to_run():
-        folders = step.folders()
-        unseen = [folder for folder in folders if folder not in seen]
-        expected += len(folders)
-        measured += len(folders) - len(unseen)
+        instances = step.instances()
+        unseen = {each: nodes for each, nodes in instances.items() if str(each) not in seen}
+        expected += len(instances)
+        measured += len(instances) - len(unseen)
         if unseen:
             missing.append(_missing(step, unseen))
     modes = {group.mode for group in plan.to_run()}
@@ -107,14 +109,10 @@ def coverage(
     )
 
 
-def _missing(step: Step, unseen: Sequence[str]) -> Uncovered:
-    """Return a step without a record in the folders `unseen`, with their nodes."""
-    instances = step.instances()
-    names = [folder.partition("/")[2] for folder in unseen]
-    nodes = dict.fromkeys(
-        host for name in names for host in (instances[name] if step.scope != "job" else step.nodes)
-    )
-    pairs = names if step.scope != "job" and step.round else []
+def _missing(step: Step, unseen: Mapping[StepInstance, Sequence[str]]) -> Uncovered:
+    """Return a step without a record of the instances `unseen`, with their nodes."""
+    nodes = dict.fromkeys(chain.from_iterable(unseen.values()))
+    pairs = [each.name for each in unseen] if step.round else []
     shown = ", ".join(pairs[:_LISTED]) if pairs else folded(nodes)
     message = Message("not-measured-on", step=step.id, nodes=shown)
     if step.scope == "job" and len(step.nodes) < 2:

@@ -45,6 +45,46 @@ class Doubt:
 
 
 @dataclass(frozen=True)
+class SiteNetwork:
+    """The network between the nodes, as the site states it.
+
+    Attributes:
+        places: switches and rack, by host.
+        distance: of two nodes; pairs of different distances are not compared with each other.
+        paths: the links of the fabric; None: no slow elements of it are looked for.
+        proven: whether own runs of the site prove the network between nodes (`ImportedRules`).
+    """
+
+    places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    distance: Distance | None = None
+    paths: Paths | None = None
+    proven: bool = False
+
+
+@dataclass(frozen=True)
+class ScratchUse:
+    """The scratch directory, and what nodes reported about it, for each failure of a step."""
+
+    path: str = ""
+    looks: Sequence[Mapping[str, FilesReport]] = ()
+
+
+@dataclass(frozen=True)
+class DecidedExecutions:
+    """What ``decisions.json`` has about the executions of steps.
+
+    Attributes:
+        more: the number of executions that ``repeats=auto`` planned, by step.
+        refused: why others that the file has are not planned, by step.
+        set_aside: the executions that the site sets aside, by the folder of the step.
+    """
+
+    more: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, Message] = field(default_factory=dict)
+    set_aside: Mapping[str, SetAside] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a run and its site show. No judge reads anything else.
 
@@ -63,17 +103,11 @@ class Evidence:
         builds: how the program of each case was built.
         declared: the parts of each node as the inventory states them.
         hosts: the nodes of the partition.
-        places: switches and rack, by host.
-        distance: of two nodes; pairs of different distances are not compared with each other.
-        paths: the links of the fabric; None: no slow elements of it are looked for.
-        network: whether own runs of the site prove the network between nodes (`ImportedRules`).
+        network: between these nodes.
         scratch: the scratch directory.
-        looks: what nodes reported about the scratch folder after a step failed, for each failure.
         baseline: the accepted runs of the site; None if there are none.
         expected: the predictions of a twin. They are added to the results and judge nothing.
-        more: the number of executions that ``repeats=auto`` planned, by step.
-        refused: why others that ``decisions.json`` has are not planned, by step.
-        set_aside: the executions that the site sets aside, by the folder of the step.
+        decided: the executions that the controller or a person added or set aside.
         sources: the path of each imported output, by the step that stands for it.
         stage_faults: what failed in stages that start no job.
         waivers: of items of the contract, by the number of the item.
@@ -95,17 +129,11 @@ class Evidence:
     builds: Mapping[str, Build] = field(default_factory=dict)
     declared: Parts = NOTHING_DECLARED
     hosts: Sequence[str] = ()
-    places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    distance: Distance | None = None
-    paths: Paths | None = None
-    network: bool = False
-    scratch: str = ""
-    looks: Sequence[Mapping[str, FilesReport]] = ()
+    network: SiteNetwork = SiteNetwork()
+    scratch: ScratchUse = ScratchUse()
     baseline: BaselineOfRun | None = None
     expected: Predictions | None = None
-    more: Mapping[str, int] = field(default_factory=dict)
-    refused: Mapping[str, Message] = field(default_factory=dict)
-    set_aside: Mapping[str, SetAside] = field(default_factory=dict)
+    decided: DecidedExecutions = DecidedExecutions()
     sources: Mapping[str, str] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()
     waivers: Mapping[str, Waiver] = field(default_factory=dict)

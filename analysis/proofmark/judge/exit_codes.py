@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 
-class Measured(Protocol):
+class MeasuredCounts(Protocol):
     """The numbers of a coverage that decide the exit code."""
 
     @property
@@ -24,7 +24,7 @@ class Measured(Protocol):
 
 def exit_code(
     counts: Mapping[str, int],
-    coverage: Measured,
+    coverage: MeasuredCounts,
     unmet: Collection[str] = (),
     enough: bool = False,
     faults: Collection[object] = (),

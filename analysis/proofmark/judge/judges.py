@@ -14,7 +14,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.contract_rules import clearly, compared_with, excused, with_repeats
+from proofmark.judge.contract_rules import clear_miss, compared_with, excused, with_repeats
 from proofmark.judge.coverage import coverage
 from proofmark.judge.crashes import crashes
 from proofmark.judge.degraded import degraded
@@ -90,8 +90,14 @@ def judge(evidence: Evidence) -> Verdict:
     stated = statements(facts, evidence.declared, accepted_of)
     nominal = nominal_parts(facts, stated)
     referred = judge_by_references(evidence, nominal)
-    fleet = measure_fleet(figures, benchmarks, facts, level, evidence.distance, evidence.places)
-    links = link_fit(figures, plan, benchmarks, evidence.paths, level) if evidence.paths else None
+    fleet = measure_fleet(
+        figures, benchmarks, facts, level, evidence.network.distance, evidence.network.places
+    )
+    links = (
+        link_fit(figures, plan, benchmarks, evidence.network.paths, level)
+        if evidence.network.paths
+        else None
+    )
     changes = over_time(figures, benchmarks, level)
     answers = _joined(
         referred.of_figure,
@@ -106,7 +112,7 @@ def judge(evidence: Evidence) -> Verdict:
         answers,
         fleet,
         baseline=accepted,
-        expected=FigurePredictions(evidence.expected, figures, evidence.distance)
+        expected=FigurePredictions(evidence.expected, figures, evidence.network.distance)
         if evidence.expected
         else None,
     )
@@ -138,11 +144,13 @@ def judge(evidence: Evidence) -> Verdict:
             imported=plan.imported,
             fixed=frozenset(step.id for step in plan.steps() if step.reads or step.kept),
             sanity=sanity,
-            crashes=tuple(crashes(evidence.records, evidence.set_aside)),
+            crashes=tuple(crashes(evidence.records, evidence.decided.set_aside)),
             disturbed=() if plan.imported else disturbed_nodes(evidence.records),
             added=()
             if plan.imported
-            else tuple(added_executions(evidence.records, evidence.more, evidence.refused)),
+            else tuple(
+                added_executions(evidence.records, evidence.decided.more, evidence.decided.refused)
+            ),
             stage_faults=evidence.stage_faults,
             replaced=tuple(
                 Message("option-replaced", option=name, found=value or "–", stated=stated or "–")
@@ -194,7 +202,7 @@ def _diagnosed(evidence: Evidence, verdict: Verdict, faults: Faults) -> Verdict:
     figures = verdict.results.aggregates
     return replace(
         verdict,
-        bad=bad_nodes(of_nodes, evidence.probes, evidence.places, suspects),
+        bad=bad_nodes(of_nodes, evidence.probes, evidence.network.places, suspects),
         targets=slow_targets(verdict.results),
         disagreements=disagreements(figures, verdict.fleet.of, evidence.sources),
         file_systems=broken,
@@ -244,7 +252,7 @@ def judge_by_references(
         stated or {},
     )
     imported = (
-        ImportedRules(evidence.benchmarks, evidence.network, comparison.tolerance)
+        ImportedRules(evidence.benchmarks, evidence.network.proven, comparison.tolerance)
         if evidence.plan.imported
         else None
     )
@@ -271,7 +279,7 @@ def judge_by_references(
             judged: dict[OfCase, Judgement] = {}
             for each in chosen:
                 of = comparison, compared_figure, each.reference
-                clear = clearly(each, material)
+                clear = clear_miss(each, material)
                 if imported:
                     compared: Callable[[], Judgement] = partial(_judge_item, *of)
                     judgement = imported.judge(record, each.reference, compared)
@@ -280,7 +288,7 @@ def judge_by_references(
                     if figures.run_again[figure] or slow_ratios(judgement, values, clear):
                         again = partial(_judge_some, *of)
                         judgement = judge_executions(
-                            figures, figure, judgement, again, clear, evidence.more
+                            figures, figure, judgement, again, clear, evidence.decided.more
                         )
                 if doubt := evidence.doubts.get((record.case, record.metric)):
                     judgement = _in_doubt(judgement, doubt, *of)
@@ -306,7 +314,11 @@ def _judge_item(comparison: Comparison, figure: Figure, reference: Reference) ->
 
 
 def _in_doubt(
-    judged: Judgement, doubt: Doubt, comparison: Comparison, figure: Figure, reference: Reference
+    judged: Judgement,
+    doubt: Doubt,
+    comparison: Comparison,
+    figure: Figure,
+    reference: Reference,
 ) -> Judgement:
     """Return a judgement, UNJUDGED if the figure may be one with another outcome."""
     if doubt.value is not None:

@@ -16,7 +16,7 @@ from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.diagnosis.file_system_faults import looks_after_failures
 from proofmark.judge.diagnosis.rma import as_csv, rma
-from proofmark.judge.evidence import Evidence
+from proofmark.judge.evidence import DecidedExecutions, Evidence, ScratchUse, SiteNetwork
 from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
@@ -26,6 +26,7 @@ from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_run
@@ -48,13 +49,6 @@ MANY = 20_000
 def judge_run(run: Run) -> Verdict:
     """Return the verdict of `run`. Writes nothing."""
     return read_and_judge(run)[1]
-
-
-def judge_and_write(run: Run) -> Verdict:
-    """Return the verdict of `run`; write records.parquet, verdict.json, junit.xml and rma.csv."""
-    records, verdict = read_and_judge(run)
-    write_results(run, records, verdict)
-    return verdict
 
 
 def write_results(
@@ -138,17 +132,19 @@ def evidence_of(run: Run) -> Evidence:
         builds=builds(software, benchmarks),
         declared=declared_parts(partition.parts, partition.rated),
         hosts=hosts,
-        places={host: site.location(host) for host in site.hosts},
-        distance=site.distance,
-        paths=paths_of(partition.fabric, hosts),
-        network=partition.fabric.network is not None,
-        scratch=partition.scratch.path,
-        looks=() if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
+        network=SiteNetwork(
+            places={host: site.location(host) for host in site.hosts},
+            distance=site.distance,
+            paths=paths_of(partition.fabric, hosts),
+            proven=partition.fabric.network is not None,
+        ),
+        scratch=ScratchUse(
+            partition.scratch.path,
+            () if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
+        ),
         baseline=baseline,
         expected=read_predictions(files.expected) if exists(files.expected) else None,
-        more=more,
-        refused=refused,
-        set_aside=decisions.set_aside,
+        decided=DecidedExecutions(more, refused, decisions.set_aside),
         sources=sources_of(run),
         stage_faults=(*read_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
         replaced=site.replaced,
@@ -169,7 +165,7 @@ def _nodes_of_file(plan: Plan, path: str) -> Sequence[str]:
     kind, *names = path.split("/")
     for step in plan.steps() if kind == "steps" and names else ():
         if step.id == names[0]:
-            return step.instances().get(names[1], step.nodes)
+            return step.instances().get(StepInstance(*names[:2]), step.nodes)
     return plan.nodes()
 
 

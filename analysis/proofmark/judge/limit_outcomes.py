@@ -261,17 +261,15 @@ def _without_row(
     A row that one node printed is expected of all nodes of the step.
     """
     for step in steps:
-        instances = step.instances()
-        measured = [folder for folder in step.folders() if folder in seen]
-        expected = set().union(*(rows.get(folder, set()) for folder in measured))
-        lacking = [
-            folder
-            for folder in measured
-            if not rows.get(folder) or not expected <= rows.get(folder, set())
-        ]
+        measured = {each: nodes for each, nodes in step.instances().items() if str(each) in seen}
+        expected = set().union(*(rows.get(str(each), set()) for each in measured))
+        lacking: list[str] = []
+        for each, nodes in measured.items():
+            found = rows.get(str(each))
+            if not found or not expected <= found:
+                lacking += nodes
         if lacking:
-            names = [folder.partition("/")[2] for folder in lacking]
-            yield step.id, [host for name in names for host in instances.get(name, step.nodes)]
+            yield step.id, lacking
 
 
 def _nodes_without_row(rows: Mapping[str, set[int]], steps: Sequence[Step]) -> set[str]:
@@ -282,10 +280,9 @@ def _nodes_without_row(rows: Mapping[str, set[int]], steps: Sequence[Step]) -> s
     having: set[str] = set()
     every: set[str] = set()
     for step in steps:
-        instances = step.instances() or {"": step.nodes}
-        for name, nodes in instances.items():
+        for instance, nodes in step.instances().items():
             every.update(nodes)
-            if (f"{step.id}/{name}" if name else step.id) in rows:
+            if str(instance) in rows:
                 having.update(nodes)
     return every - having
 

@@ -22,7 +22,7 @@ from proofmark.judge.baseline.baseline_table import compared_metric
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.references.limit_confidence import beyond
 from proofmark.judge.results import Results
-from proofmark.plan.step import Step
+from proofmark.plan.step import Step, StepInstance
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -
         about = figures.records.measurands[figures.measurand[figure]]
         metric = compared_metric(benchmarks, about.case, about.metric)
         executions = figures.executions(figure)
-        names = tuple(sorted({each.step.partition("/")[0] for each in executions}))
+        names = tuple(sorted({StepInstance.parse(each.step).step for each in executions}))
         if metric is None or not all(
             name in steps and not steps[name].reads and not steps[name].kept for name in names
         ):

@@ -1,4 +1,4 @@
-"""The nodes because of which a run is not accepted, each with one reason."""
+"""The nodes that a run does not accept, each with one reason."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from proofmark.common.text import one_line
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
 
 LONGEST = 300
 """Characters of a reason; the report has the whole reason."""
@@ -20,11 +21,11 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
     the failure of none of them. A node of a rolling run without a record waits.
     """
     reasons = {node.host: _of_bad(node) for node in verdict.bad.nodes}
-    places = {step.id: step.instances() or {"": step.nodes} for step in plan.steps_to_run()}
+    places = {step.id: step.instances() for step in plan.steps_to_run()}
     for result in verdict.of("INVALID"):
-        step, _, instance = result.record.step.partition("/")
+        instance = StepInstance.parse(result.record.step)
         # A record without output has no node. The plan has the nodes of its step.
-        nodes = places[step][instance]
+        nodes = places[instance.step][instance]
         if len(nodes) == 1:
             figure = " ".join(dict.fromkeys((result.record.case, result.record.metric)))
             reasons.setdefault(nodes[0], f"INVALID {figure}: {result.reason}")

@@ -28,7 +28,8 @@ MOST_REPEATS = 1000
 """The largest number of repeats that a reason recommends."""
 _SAMPLES, _SIMULATED_PAIRS, _SEED = 1_000_000, 100, 35
 
-_NOISY = ("limit-noisy", "baseline-noisy", "baseline-too-noisy")
+NOISY = "noisy"
+"""The code of each statement that a comparison would not see a material change."""
 
 MaterialOf = Callable[[Record], float]
 """Returns the least change of a figure that matters, as a part of its value."""
@@ -46,12 +47,16 @@ def material_of(benchmarks: Benchmarks | None = None) -> MaterialOf:
 
 
 def too_noisy(
-    change: float, material: float, repeats: float, what: Literal["noisy", "noisy-runs"] = "noisy"
+    change: float,
+    material: float,
+    repeats: float,
+    what: Literal["needs-repeats", "needs-runs"] = "needs-repeats",
 ) -> Message:
     """Return that a material change would not be seen; `NOTHING` if it would be.
 
     Args:
-        change: the change that would be seen, as a part of the value.
+        change: the change that would be seen, as a part of the value; of a limit how far the true
+            level can be beyond it.
         material: the least change that matters, as a part of the value.
         repeats: with how many repeats it would be seen. Infinite if no number is enough; NaN if
             that is not known, because the noise of a repeat is not.
@@ -59,22 +64,18 @@ def too_noisy(
     """
     if change <= material:
         return NOTHING
-    fields = {"change": percent(change), "material": percent(material)}
     if math.isnan(repeats):
-        return Message("noisy-once", **fields)
-    if repeats > MOST_REPEATS:
-        return Message("noisy-always", **fields)
-    return Message(what, repeats=f"{repeats:.0f}", **fields)
+        needed = Message("needs-unknown")
+    elif repeats > MOST_REPEATS:
+        needed = Message("needs-none", most=MOST_REPEATS)
+    else:
+        needed = Message(what, repeats=f"{repeats:.0f}")
+    return Message(NOISY, change=percent(change), material=percent(material), needed=needed)
 
 
 def noise_in(message: Message) -> Message:
     """Return that a material change would not be seen, if `message` states it, or `NOTHING`."""
-    for each in message.nested():
-        if each.code in _NOISY:
-            names = ("change", "material", "repeats")
-            fields = {name: each.fields[name] for name in names if name in each.fields}
-            return Message("noisy" if "repeats" in fields else "noisy-always", **fields)
-    return NOTHING
+    return next((each for each in message.nested() if each.code == NOISY), NOTHING)
 
 
 def repeats_needed(

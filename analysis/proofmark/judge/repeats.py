@@ -22,6 +22,7 @@ from proofmark.judge.references.bounds import Bounds
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import BEYOND, CONFIRMING, PLANNED_ALONE
 from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL, Execution, Records
 
 MANY = 1 / 3
@@ -106,13 +107,13 @@ def added_executions(
         first = min((attempt for attempt, good in sound.items() if good), default=None)
         later = [attempt for attempt in sound if first is not None and attempt > first]
         if added := max(0, len(later) - _more(step, more)):
-            why = refused.get(step.partition("/")[0], NOTHING)
+            why = refused.get(StepInstance.parse(step).step, NOTHING)
             yield Added(step, len(sound) - added, added, why)
 
 
 def _more(folder: str, more: Mapping[str, int]) -> int:
     """Return the executions that were planned for a folder of a step besides its first one."""
-    return more.get(folder.partition("/")[0], 0)
+    return more.get(StepInstance.parse(folder).step, 0)
 
 
 def judge_executions(

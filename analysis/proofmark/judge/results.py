@@ -18,7 +18,7 @@ from proofmark.judge.intervals import Interval, interval
 from proofmark.judge.invalid_cause import NOT_BY_RERUN, InvalidCause, invalid_cause
 from proofmark.judge.power import noise_in
 from proofmark.judge.predictions import FigurePredictions, Prediction
-from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Execution, Numbers, Record
 from proofmark.runs.noise_file import Shares, mean_shares
 
@@ -195,7 +195,7 @@ class Results(Sequence[Result]):
 
         Args:
             wanted: gets a record without node, execution and value.
-            limited: only those that more than their peers judge.
+            limited: only those that are judged by more than their peers.
         """
         chosen = self.aggregates.about(wanted)
         for figure in np.flatnonzero(chosen & self._limited if limited else chosen):
@@ -209,7 +209,7 @@ class Results(Sequence[Result]):
         unjudged = self.verdict == WORDS.index("UNJUDGED")
         for figure in np.flatnonzero(self._limited & unjudged):
             result = self[int(figure)]
-            of_limits = (each.reason for each in result.references)
+            of_limits = (each.reason for each in result.references if each.kind != PEERS)
             if noise := next(filter(None, map(noise_in, of_limits)), None):
                 yield result, noise
 

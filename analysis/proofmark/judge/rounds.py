@@ -15,6 +15,7 @@ import numpy as np
 from proofmark.cases.vocabulary import TOGETHER
 from proofmark.common.message import Message
 from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Execution
 
 LEAST = 0.75
@@ -76,9 +77,9 @@ def round_overlaps(plan: Plan, executions: Iterable[Execution]) -> tuple[RoundOv
     }
     found: dict[tuple[str, int], dict[str, Execution]] = {}
     for each in executions:
-        step, _, pair = each.step.partition("/")
-        if step in names:
-            found.setdefault((step, each.attempt), {})[pair] = each
+        pair = StepInstance.parse(each.step)
+        if pair.step in names:
+            found.setdefault((pair.step, each.attempt), {})[pair.name] = each
     return tuple(_overlap(*key, pairs) for key, pairs in sorted(found.items()))
 
 

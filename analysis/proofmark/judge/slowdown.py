@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import LOAD
+from proofmark.cases.vocabulary import LOAD, Scalar
 from proofmark.judge.aggregate import Aggregates
 from proofmark.plan.load import NO_LOAD
 from proofmark.plan.plan import Plan
@@ -23,7 +23,6 @@ from proofmark.records.columns import Record
 
 PAIR = "pair"
 """The parameter that numbers the copies of a program: each copy is one pair of nodes."""
-Scalar = str | int | float
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ from proofmark.judge.results import result_json as result_json
 from proofmark.judge.rolling_state import RollingState
 from proofmark.judge.rounds import RoundOverlap
 from proofmark.judge.slowdown import Slowdown
-from proofmark.judge.stability.tally import Tally
+from proofmark.judge.stability.tally import JobTally
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Record
 from proofmark.runs.stage_faults import StageFault
 
@@ -129,7 +130,7 @@ class Verdict:
     stage_faults: tuple[StageFault, ...] = ()
     replaced: tuple[Message, ...] = ()
     rolling: RollingState | None = None
-    stability: Tally | None = None
+    stability: JobTally | None = None
 
     @property
     def faults(self) -> tuple[NodeFault, ...]:
@@ -254,8 +255,7 @@ class Verdict:
 
     def sound_steps(self) -> set[str]:
         """Return the steps that gave a valid record on any node."""
-        names = self.results.aggregates.sound_steps()
-        return {name.partition("/")[0] for name in names}
+        return {StepInstance.parse(each).step for each in self.results.aggregates.sound_steps()}
 
     def retest(self) -> tuple[str, ...]:
         """Return the steps of the figures to be measured again.
@@ -276,14 +276,15 @@ class Verdict:
         """
         named = self._can_run(steps)
         if len(named) > MOST_STEPS:
-            named = tuple(dict.fromkeys(step.partition("/")[0] for step in named))
+            named = tuple(dict.fromkeys(StepInstance.parse(each).step for each in named))
         return named if len(named) <= MOST_STEPS else ()
 
     def _can_run(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Return those of `steps` that can run again, without repetition."""
         if self.imported or self.stability:
             return ()
-        return tuple(s for s in dict.fromkeys(steps) if s.partition("/")[0] not in self.fixed)
+        folders = dict.fromkeys(steps)
+        return tuple(each for each in folders if StepInstance.parse(each).step not in self.fixed)
 
     def retest_command(self) -> str:
         """Return the command that runs these steps again; empty if there are none."""

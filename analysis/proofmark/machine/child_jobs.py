@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofmark.common.child_environment import of_jobs
 from proofmark.common.files import open_to_append
-from proofmark.machine.scheduler import Request, Scheduler
+from proofmark.machine.scheduler import NodeState, Request, Scheduler
 from proofmark.runs.job_state import JobStatus, State
 
 _GRACE_S = 60
@@ -68,7 +68,7 @@ class ChildJobs(Scheduler):
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return no states: no scheduler watches the node."""
         return {}
 

@@ -18,7 +18,7 @@ from proofmark.common.text import duration
 from proofmark.machine.fanout import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.reservations import kept_for_others
-from proofmark.machine.scheduler import NodeStatus, ReservingScheduler
+from proofmark.machine.scheduler import DOWN, NodeState, NodeStatus, ReservingScheduler, is_down
 from proofmark.runs.checks import Check, append_checks
 from proofmark.runs.gates import GateState, State
 
@@ -170,13 +170,13 @@ class NodeGate:
         printed: set[str] = set()
         while True:
             statuses, failed = self._statuses(left)
-            answers: dict[str, str] = {}
+            answers: dict[str, NodeState] = {}
             mute = call_for_nodes(partial(self._take_answers, answers), left)
             busy = [node for node, status in statuses.items() if not status.idle]
             silent = [
                 node
                 for node, status in statuses.items()
-                if status.idle and (status.out or answers.get(node, "down").startswith("down"))
+                if status.idle and (status.out or is_down(answers.get(node, DOWN)))
             ]
             waited = monotonic() - begin
             if not busy and not silent:
@@ -196,7 +196,7 @@ class NodeGate:
             for node in silent
         }
 
-    def _take_answers(self, answers: dict[str, str], nodes: Sequence[str]) -> None:
+    def _take_answers(self, answers: dict[str, NodeState], nodes: Sequence[str]) -> None:
         answers.update(self.scheduler.nodes(nodes))
 
     def _give_back(self, reasons: Mapping[str, str], to: State) -> dict[str, NodeError]:
@@ -257,7 +257,7 @@ def _not_free(status: NodeStatus, drained: str | None, *, take_over: bool) -> st
     """
     if not status.listed:
         return status.reason
-    by_person = bool(status.reason) or "drain" in status.state.split(", ")
+    by_person = bool(status.reason) or "drain" in status.states
     if status.out and (status.reserved or not by_person):
         return status.why  # the gate could not give this state back
     if status.out and not take_over and status.reason != drained:

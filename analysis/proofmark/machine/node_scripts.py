@@ -138,7 +138,7 @@ def refuse_failures(what: str, failed: Mapping[str, NodeError], accepted: str) -
         BadInput: a node failed.
     """
     mistakes = [
-        InputError(what, f"on {folded(nodes)}", reason, accepted)
+        InputError(what, "", reason, accepted, nodes=folded(nodes))
         for reason, nodes in _nodes_by_reason(failed).items()
     ]
     if mistakes:

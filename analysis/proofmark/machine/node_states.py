@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from proofmark.machine.scheduler import NodeStatus
+from proofmark.machine.scheduler import BUSY, IDLE, NodeState, NodeStatus, NodeUse
 
 
 class Use(Enum):
@@ -51,13 +51,13 @@ def status_of(states: States, reason: str, *, idle: bool | None = None) -> NodeS
         out=bool(closed),
         idle=not {Use.OCCUPIED, Use.UNKNOWN} & set(states.values()) if idle is None else idle,
         reason=reason if closed else "",
-        state=", ".join(closed).lower(),
+        states=tuple(word.lower() for word in closed),
         reserved=bool(closed) and all(states[word] is Use.RESERVED for word in closed),
     )
 
 
-def text_of(states: States, shown: str, reason: str) -> str:
-    """Return ``idle``, ``busy``, ``reserved …`` or ``down …`` for a node with these states.
+def state_of(states: States, shown: str, reason: str) -> NodeState:
+    """Return the state of a node with these states.
 
     A node that has to boot is busy: a job waits for it.
 
@@ -67,7 +67,7 @@ def text_of(states: States, shown: str, reason: str) -> str:
         reason: why it is out.
     """
     if any(use in _DOWN for use in states.values()):
-        return " ".join(filter(None, ("down", shown, reason)))
+        return NodeState(NodeUse.DOWN, shown, reason)
     if Use.RESERVED in states.values():
-        return " ".join(filter(None, ("reserved", shown, reason)))
-    return "busy" if any(use in _BUSY for use in states.values()) else "idle"
+        return NodeState(NodeUse.RESERVED, shown, reason)
+    return BUSY if any(use in _BUSY for use in states.values()) else IDLE

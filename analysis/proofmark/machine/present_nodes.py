@@ -8,6 +8,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.machine.scheduler import (
+    IDLE,
     SchedulerError,
     SchedulerUnavailable,
     is_closed,
@@ -38,7 +39,7 @@ def present(
         states = asked.nodes(chosen) if chosen else {}
     except (SchedulerUnavailable, SchedulerError, BadInput):
         states = {}
-    waiting = [n for n in chosen if is_closed(states.get(n, ""), own) and n not in begun]
+    waiting = [n for n in chosen if is_closed(states.get(n, IDLE), own) and n not in begun]
     if waiting:
         say(f"{folded(waiting)}: down or drained; the rolling run waits for them")
     return [node for node in chosen if node not in waiting]

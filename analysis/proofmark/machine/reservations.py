@@ -40,6 +40,6 @@ def kept_for_others(
 def without_reservation(statuses: Mapping[str, NodeStatus]) -> dict[str, NodeStatus]:
     """Return the statuses for a user whose jobs start in the reservations of the nodes."""
     return {
-        node: replace(status, out=False, state="", reserved=False) if status.reserved else status
+        node: replace(status, out=False, states=(), reserved=False) if status.reserved else status
         for node, status in statuses.items()
     }

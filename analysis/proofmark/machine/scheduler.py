@@ -7,14 +7,15 @@ import pwd
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from proofmark.common.errors import OutsideError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.run_files import JobFiles
 from proofmark.site.execution import Queue
 from proofmark.site.survey.listed import GroupLimits, ListedNode
 
@@ -134,6 +135,33 @@ class Request:
         return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
 
 
+class NodeUse(StrEnum):
+    """Whether a node starts jobs."""
+
+    IDLE = "idle"
+    BUSY = "busy"
+    """Its jobs, or a boot, must end first."""
+    RESERVED = "reserved"
+    """It only starts the jobs of its reservation."""
+    DOWN = "down"
+    """It starts none until a person or a repair changes that."""
+
+
+class NodeState(str):
+    """The state of a node for a job. As a text it has its use, and the words of its scheduler."""
+
+    use: NodeUse
+
+    def __new__(cls, use: NodeUse, *words: str) -> NodeState:
+        """Return the state `use`; `words` are the state and the reason in words of others."""
+        made = super().__new__(cls, " ".join(filter(None, (use, *words))))
+        made.use = use
+        return made
+
+
+IDLE, BUSY, DOWN = (NodeState(use) for use in (NodeUse.IDLE, NodeUse.BUSY, NodeUse.DOWN))
+
+
 class Scheduler(ABC):
     """Base class of schedulers.
 
@@ -226,30 +254,29 @@ class Scheduler(ABC):
         return ""
 
     @abstractmethod
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return ``idle``, ``busy``, ``reserved …`` or ``down …`` of each node with a known state.
-
-        A reserved node only runs the jobs of its reservation.
-        """
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+        """Return the state of each node with a known one."""
 
 
-def is_down(state: str) -> bool:
-    """Return whether a node with `state` (see `Scheduler.nodes`) is out of service.
+def is_down(state: NodeState) -> bool:
+    """Return whether a node with `state` is out of service.
 
     No other function decides that. A reserved node is not: its reservation ends.
     """
-    return state.startswith("down")
+    return state.use is NodeUse.DOWN
 
 
-def is_closed(state: str, reservation: str = "") -> bool:
+def is_closed(state: NodeState, reservation: str = "") -> bool:
     """Return whether a node with `state` starts no job now: it is down, or reserved for others.
 
     `reservation` is that of the job; empty if it has none.
     """
-    return is_down(state) or (not reservation and state.startswith("reserved"))
+    return is_down(state) or (not reservation and state.use is NodeUse.RESERVED)
 
 
-def waits_for(status: JobStatus, nodes: Sequence[str], states: Mapping[str, str]) -> JobStatus:
+def waits_for(
+    status: JobStatus, nodes: Sequence[str], states: Mapping[str, NodeState]
+) -> JobStatus:
     """Return `status`, or UNAVAILABLE if the job waits for a node that is down or drained.
 
     The words for which a job waits do not decide: a scheduler has the same for a node that is busy.
@@ -260,7 +287,7 @@ def waits_for(status: JobStatus, nodes: Sequence[str], states: Mapping[str, str]
         nodes: its nodes.
         states: the states of nodes, as `Scheduler.nodes` returns them.
     """
-    down = [f"{node}: {states[node]}" for node in nodes if is_down(states.get(node, ""))]
+    down = [f"{node}: {states[node]}" for node in nodes if is_down(states.get(node, IDLE))]
     if status.state is not State.WAITING or not down:
         return status
     return JobStatus(State.UNAVAILABLE, "; ".join(filter(None, (status.reason, *down[:_SHOWN]))))
@@ -274,7 +301,7 @@ class NodeStatus:
         out: whether the node gets no new jobs.
         idle: whether no job runs on the node.
         reason: why the node is out; empty if no reason was given.
-        state: the states for which the node is out, in the words of the scheduler.
+        states: the states for which the node is out, in the words of the scheduler.
         reserved: whether the node is only out because it is in a reservation, whose jobs start.
         listed: whether the scheduler lists the node.
     """
@@ -282,14 +309,16 @@ class NodeStatus:
     out: bool
     idle: bool
     reason: str = ""
-    state: str = field(default="", compare=False)
+    states: tuple[str, ...] = field(default=(), compare=False)
     reserved: bool = field(default=False, compare=False)
     listed: bool = True
 
     @property
     def why(self) -> str:
         """The reason for which the node is out; without one its state."""
-        return self.reason or (f"state {self.state}, no reason is given" if self.state else "")
+        if self.reason or not self.states:
+            return self.reason
+        return f"state {', '.join(self.states)}, no reason is given"
 
     def out_by_others(self, own: Collection[str]) -> bool:
         """Return whether the node is out, and not by a drain with one of the reasons `own`.

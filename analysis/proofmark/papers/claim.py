@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.judge.claim_source import Machine, Machines, Statement
 from proofmark.papers.repeat_noise import Found, Noise
 
-Scalar = str | int | float
 Point = tuple[Scalar, ...]
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
-from proofmark.papers.claim import Measured, Need, Point, Scalar, Values
+from proofmark.papers.claim import Measured, Need, Point, Values
 from proofmark.papers.repeat_noise import Noise
 
 LIKE = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.judge.claim_source import Machines
 from proofmark.papers.change_point import Fall, steepest_fall
-from proofmark.papers.claim import Claim, Decision, Measured, Need, Scalar
+from proofmark.papers.claim import Claim, Decision, Measured, Need
 from proofmark.papers.claim_figures import curve
 from proofmark.papers.repeat_noise import Found, either, every
 

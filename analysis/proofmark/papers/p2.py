@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.judge.claim_source import Machine, Machines
 from proofmark.papers.change_point import Fall, Line, fall_to, steepest_fall
-from proofmark.papers.claim import Claim, Decision, Measured, Need, Scalar, Values
+from proofmark.papers.claim import Claim, Decision, Measured, Need, Values
 from proofmark.papers.claim_figures import curve, ratio_curve
 from proofmark.papers.meeting import meeting_of
 from proofmark.papers.repeat_noise import Estimate, Found, Noise, every, mean_of, mostly

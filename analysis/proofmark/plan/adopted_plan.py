@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import Scalar
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Totals
-from proofmark.plan.step import Scalar, Step
+from proofmark.plan.step import Step
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.inventory import Site
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from proofmark.cases.suite_use import SuiteUse
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.errors import bad_input
-from proofmark.plan.draft import Draft, Scalar
+from proofmark.plan.draft import Draft
 
 
 def linked(

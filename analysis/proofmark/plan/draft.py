@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proofmark.cases.suite_use import SuiteUse
+from proofmark.cases.vocabulary import Scalar
 from proofmark.plan.step import Step
 from proofmark.plan.sweep import Point, Sweep
-
-Scalar = str | int | float
 
 
 @dataclass(frozen=True)

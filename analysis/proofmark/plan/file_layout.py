@@ -9,7 +9,7 @@ from typing import Any
 from proofmark.cases.vocabulary import FILE_SYSTEM, HINTS, LAYOUT_AXES, STORAGE_TARGET, UNSET
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.strict_model import StrictModel
-from proofmark.plan.placement import PlacementError
+from proofmark.plan.placement import LackingError
 from proofmark.site.file_systems import layout_axes
 from proofmark.site.partition import Partition
 
@@ -30,7 +30,7 @@ def file_layout(point: Mapping[str, Any], partition: Partition, file: str) -> Fi
     """Return the layout that a point of a sweep requests; None if it keeps that of the scratch.
 
     Raises:
-        PlacementError: the file system cannot set an axis; its key begins with the axis.
+        LackingError: the file system cannot set an axis.
         BadInput: a value is no whole number, or no storage target of the site.
     """
     wanted = {axis: point[axis] for axis in LAYOUT_AXES if point.get(axis, UNSET) != UNSET}
@@ -42,7 +42,7 @@ def file_layout(point: Mapping[str, Any], partition: Partition, file: str) -> Fi
         if axis not in possible:
             found = f"{kind or 'the type of the scratch is not declared'}"
             accepted = ", ".join(possible) or "no layout that a step can set"
-            raise PlacementError(InputError(file, f"{axis} {value}", found, accepted))
+            raise LackingError(InputError(file, f"{axis} {value}", found, accepted))
         least = 0 if axis == STORAGE_TARGET else 1
         if not isinstance(value, int) or value < least:
             accepted = f"{UNSET}, or a whole number from {least}"

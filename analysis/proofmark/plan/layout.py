@@ -7,7 +7,13 @@ from typing import Any
 
 from proofmark.cases.vocabulary import DOMAIN, RAIL
 from proofmark.common.errors import InputError
-from proofmark.plan.placement import Placement, PlacementError, PlacementRequest, place
+from proofmark.plan.placement import (
+    LackingError,
+    Placement,
+    PlacementError,
+    PlacementRequest,
+    place,
+)
 from proofmark.site.node.topology import NumaDomain, Topology
 
 
@@ -95,12 +101,12 @@ class Layouts:
         `placement` is None.
 
         Raises:
-            PlacementError: the node has no such memory.
+            LackingError: the node has no such memory.
         """
         domains = [domain for domain in self.topology.numa_domains if domain.kind == kind]
         if not domains:
             kinds = ", ".join(sorted({domain.kind for domain in self.topology.numa_domains}))
-            raise PlacementError(InputError(file, f"memory {kind}", "none in the node", kinds))
+            raise LackingError(InputError(file, f"memory {kind}", "none in the node", kinds))
         if placement is None:
             return domains
         used = {

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from proofmark.cases.case import Case
 from proofmark.cases.reader.values import parameter
-from proofmark.cases.vocabulary import DATE, LOAD, SENSOR
+from proofmark.cases.vocabulary import DATE, LOAD, SENSOR, Scalar
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import unfold
 from proofmark.plan.adoption_rules import date_of
-from proofmark.plan.step import Scalar
 
 NODE = "node"
 """The group of the regular expression that has a node, or a set of nodes."""

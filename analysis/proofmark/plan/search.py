@@ -13,13 +13,13 @@ from statistics import median
 from typing import Literal
 
 from proofmark.cases.suite_use import SearchRule
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.strict_model import StrictModel
 
 PASSES = 2
 """The largest number of times that each axis is varied. With it the cost has a limit."""
 
-Scalar = str | int | float
 Figures = Mapping[str, float | None]
 """The figure of each finished step by its id; None if it is INVALID."""
 

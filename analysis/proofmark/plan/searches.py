@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from proofmark.cases.case import Case
+from proofmark.cases.vocabulary import Scalar
 from proofmark.plan.draft import Draft
-from proofmark.plan.search import Candidate, Scalar, Search
+from proofmark.plan.search import Candidate, Search
 from proofmark.plan.step import Step
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from proofmark.cases.suite_use import Scope
-from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Parameters
+from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Parameters, Scalar
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
@@ -29,10 +29,33 @@ COUNTED = "counted"
 LEAST_NETWORK_BYTES = 64 << 20
 """The network of a step that moves less is not checked: that may be the traffic of a login."""
 
-Scalar = str | int | float
 
 Identifier = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,252})?$")]
 """The id of a step or a job: one word for a shell, and one name of a folder."""
+
+
+class StepInstance(NamedTuple):
+    """One measurement of a step: by all of its nodes, or by one node or pair of it.
+
+    Its text is its folder below ``steps/``: ``<step>``, or ``<step>/<name>``. Records have this
+    text in their column ``step``.
+
+    Attributes:
+        step: the id of the step.
+        name: the node or the pair ``<node>+<node>``; empty if the whole step is one measurement.
+    """
+
+    step: str
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> StepInstance:
+        """Return the instance with the text `text`; no name of a step or a node has a slash."""
+        step, _, name = text.partition("/")
+        return cls(step, name)
+
+    def __str__(self) -> str:
+        return f"{self.step}/{self.name}" if self.name else self.step
 
 
 class WrittenFiles(StrictModel):
@@ -168,28 +191,30 @@ class Step(StrictModel):
         """The parameters that an output must not contradict."""
         return {**self.parameters, **self.derived, **self.counts}
 
-    def instances(self) -> dict[str, list[str]]:
-        """Return the nodes of each instance by the name of its folder; empty for the scope ``job``.
+    def instances(self) -> dict[StepInstance, list[str]]:
+        """Return the nodes of each measurement of the step; of the scope ``job`` it is one.
 
         The pairs of a round follow from its rule, `PairRound`. Without a round, pairing 1 has the
         nodes 1+2, 3+4, …; pairing 2 has 2+3, 4+5, …, last+1, so that every node is paired with both
         neighbours; pairing 3 has last+1 of an odd number of nodes.
         """
         if self.scope == "job":
-            return {}
+            return {StepInstance(self.id): self.nodes}
         if self.scope == "each-node":
-            return {node: [node] for node in self.nodes}
+            return {StepInstance(self.id, node): [node] for node in self.nodes}
+        pairs = self._pairs()
+        return {StepInstance(self.id, "+".join(pair)): pair for pair in pairs}
+
+    def _pairs(self) -> list[list[str]]:
         if self.round:
             numbers = self.round.pairs(len(self.nodes)).tolist()
-            named = [[self.nodes[one], self.nodes[other]] for one, other in numbers]
-            return {"+".join(pair): pair for pair in named}
+            return [[self.nodes[one], self.nodes[other]] for one, other in numbers]
         ordered = self.nodes if self.pairing == 1 else [*self.nodes[1:], self.nodes[0]]
         if self.pairing == 3:
             ordered = [self.nodes[-1], self.nodes[0]]
         elif len(self.nodes) % 2 and self.pairing == 2:
             ordered = self.nodes[1:]
-        pairs = zip(ordered[::2], ordered[1::2], strict=False)
-        return {f"{one}+{other}": [one, other] for one, other in pairs}
+        return [list(pair) for pair in zip(ordered[::2], ordered[1::2], strict=False)]
 
     @property
     def pause_s(self) -> int:
@@ -220,7 +245,15 @@ class Step(StrictModel):
 
     def folders(self) -> list[str]:
         """Return the folders of its results below ``steps/``: one, or one per instance."""
-        return [f"{self.id}/{name}" for name in self.instances()] or [self.id]
+        return [str(instance) for instance in self.instances()]
+
+    def nodes_of(self, instance: StepInstance) -> list[str]:
+        """Return the nodes of an instance; all nodes of the step if it is the whole step."""
+        return self.instances()[instance] if instance.name else self.nodes
+
+    def folders_of(self, instance: StepInstance) -> list[str]:
+        """Return the folder of an instance; all folders of the step if it is the whole step."""
+        return [str(instance)] if instance.name else self.folders()
 
 
 def step_of(name: str, sweep: Sweep, point: Point) -> Step:

@@ -5,12 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import bad_input, nearest
 from proofmark.common.printed_command import NAME, PrintedCommand, of_run
-from proofmark.plan.step import Step
+from proofmark.plan.step import Step, StepInstance
 
 MOST_NAMED = 5
 """The largest number of steps that a message offers."""
+
+
+def instance_named(word: str, steps: Iterable[Step], run: str) -> tuple[Step, StepInstance]:
+    """Return the step and the instance that `word` names; without ``/<node>`` the whole step.
+
+    Args:
+        word: as of `step_named`, or this and ``/<node>`` or ``/<node>+<node>``.
+        steps: the steps of the plan.
+        run: the name of the run, for messages.
+
+    Raises:
+        BadInput: as of `step_named`; or no such node or pair measures the step alone.
+    """
+    named = StepInstance.parse(word)
+    step = step_named(named.step, steps, run)
+    instance = named._replace(step=step.id)
+    if instance.name and instance not in (instances := step.instances()):
+        found = f"{word!r}{nearest(instance.name, [each.name for each in instances])}"
+        raise bad_input("STEP", "", found, "a node that measures this step alone, or a pair")
+    return step, instance
 
 
 def step_named(word: str, steps: Iterable[Step], run: str = "") -> Step:

@@ -10,12 +10,12 @@ from typing import Any
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite_use import SuiteUse
-from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, LAYOUT_AXES, MEMORY, PART_AXES
+from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEMORY, PART_AXES
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.file_layout import FileLayout, file_layout
 from proofmark.plan.layout import Layouts
-from proofmark.plan.placement import Placement, PlacementError
+from proofmark.plan.placement import LackingError, Placement, PlacementError
 from proofmark.site.inventory import Site
 
 BOUND_BYTES = "bound_bytes"
@@ -23,8 +23,6 @@ BOUND_BYTES = "bound_bytes"
 COUNTS = ("nodes", "ranks", "threads")
 _UNPLACED = ("process", "counted")
 """The values of ``launch`` of programs that the kit does not place."""
-_LACKED = (MEMORY, DISTANCE, *LAYOUT_AXES)
-"""Axes of which the machine may lack a value. Such a point is left out."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class Sweep:
                 point = self._point(dict(zip(axes, combination, strict=True)), lets)
             except PlacementError as error:
                 mistake = error.mistakes[0]
-                if not (several or mistake.key.startswith(_LACKED)):
+                if not (several or isinstance(error, LackingError)):
                     raise
                 reason = f"{mistake.key}: {mistake.found}; there is: {mistake.accepted}"
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
@@ -138,7 +136,7 @@ class Sweep:
         if DISTANCE in point and not self.site.pair_at(level := str(point[DISTANCE])):
             names = ", ".join(self.site.partition.fabric.names)
             found = f"no two hosts of {self.site.limit} have this distance"
-            raise PlacementError(InputError(self.file, f"{DISTANCE} {level}", found, names))
+            raise LackingError(InputError(self.file, f"{DISTANCE} {level}", found, names))
         if placement is None:
             placement = self._placed(point)
         derived = tuple(letter for letter in lets if letter not in AXES)

@@ -48,7 +48,7 @@ def assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
     partition = site.partition
     facts = {} if partition.hardware == "discovered" else dict(partition.hardware.assumed)
     together = any(
-        len(next(iter(step.instances().values()), step.nodes)) > 1
+        len(next(iter(step.instances().values()))) > 1
         for group in groups
         for job in group.jobs
         for step in job.steps

@@ -16,8 +16,8 @@ from proofmark.cases.case import Case
 from proofmark.cases.reader.spec import ParameterType
 from proofmark.cases.reader.values import parameter
 from proofmark.cases.telemetry import TELEMETRY
-from proofmark.cases.vocabulary import SENSOR, Parameters
-from proofmark.plan.step import Scalar, Step
+from proofmark.cases.vocabulary import SENSOR, Parameters, Scalar
+from proofmark.plan.step import Step
 
 _TYPES: Mapping[ParameterType, str] = {
     "int": "a whole number",
@@ -130,8 +130,7 @@ class Figures:
     @cached_property
     def nodes(self) -> frozenset[tuple[str, ...]]:
         """The sets of nodes that measure a figure together, each sorted."""
-        instances = list(self.step.instances().values()) or [self.step.nodes]
-        return frozenset(tuple(sorted(each)) for each in instances)
+        return frozenset(tuple(sorted(each)) for each in self.step.instances().values())
 
 
 def figures_of(step: Step, case: Case, system: str, mode: str) -> Figures:

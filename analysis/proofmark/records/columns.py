@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
 from proofmark.runs.noise_file import Shares
 from proofmark.site.partition import PREDICTED
@@ -23,7 +24,6 @@ EMULATED = "emulated"
 """The origin of records of virtual nodes: the measured speed is that of the machine below them."""
 VIRTUAL = (EMULATED, PREDICTED)
 """The origins of records that are no speed of the hardware of their nodes."""
-Scalar = str | int | float
 Word = TypeVar("Word")
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -20,8 +20,8 @@ from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.runs.binding_file import UNREADABLE
+from proofmark.runs.run_files import StepFiles
 
-FILE = "copies.json"
 MIN_OVERLAP = 0.5
 """The least share of the longest measurement during which all copies must measure."""
 
@@ -35,13 +35,15 @@ def concurrency_error(
         BadInput: the case's expression for the seconds cannot be computed.
     """
     try:
-        entries = parse_json(read_bytes(folder / FILE))
+        entries = parse_json(read_bytes(StepFiles(folder).copies))
         ends = {int(each["copy"]): float(each["end"]) for each in entries}
         starts = {int(each["copy"]): float(each["start"]) for each in entries}
     except (OSError, *UNREADABLE):
-        return Message("copies-unknown", file=FILE)
+        return Message("copies-unknown", file=StepFiles.copies.path)
     if not all(map(math.isfinite, [*starts.values(), *ends.values()])):
-        return Message("file-damaged", file=FILE, problem="a time that is not finite")
+        return Message(
+            "file-damaged", file=StepFiles.copies.path, problem="a time that is not finite"
+        )
     if sorted(ends) != list(range(1, step.copies + 1)):
         return Message("copies-silent", reported=len(ends), copies=step.copies)
     seconds = dict.fromkeys(ends, 0.0)

@@ -25,20 +25,13 @@ from proofmark.records.concurrency import concurrency_error
 from proofmark.records.os_noise import load_error
 from proofmark.records.requirements import read_before
 from proofmark.records.run_facts import RunFacts
-from proofmark.records.scratch_files import FILE as SCRATCH_FILES
 from proofmark.records.scratch_files import scratch_error
 from proofmark.runs.attempts import Attempt, changed_output, last_words
 from proofmark.runs.files_report import FilesReport, files_reports
+from proofmark.runs.run_files import StepFiles
 from proofmark.site.file_systems import LayoutTool, kinds
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
-
-LAYOUT = "layout.txt"
-"""What the tool of the file system printed for the files of a step, before its script removed them.
-
-A default of the file system may override the layout of a folder, and a full or inactive target is
-replaced by another one.
-"""
 
 _SUFFIXES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
@@ -107,6 +100,9 @@ def _says_no_space(message: str) -> bool:
 def layout_error(layout: FileLayout | None, content: bytes) -> Message:
     """Return why files do not have `layout`, or `NOTHING`.
 
+    A default of the file system may override the layout of a folder, and a full or inactive target
+    is replaced by another one.
+
     Args:
         layout: the requested layout; None: any.
         content: ``layout.txt`` of the execution.
@@ -115,12 +111,14 @@ def layout_error(layout: FileLayout | None, content: bytes) -> Message:
         return NOTHING
     text = content.decode("utf-8", "replace")
     if not text.strip():
-        return Message("layout-unknown", file=LAYOUT)
+        return Message("layout-unknown", file=StepFiles.layout.path)
     found = [layout_of(tool, text) for tool in kinds()[layout.kind].steps]
     best = max(found, key=lambda values: len(values.keys() & layout.values.keys()))
     for axis, planned in layout.values.items():
         if axis not in best:
-            return Message("layout-without", file=LAYOUT, axis=axis, text=one_line(text[:200]))
+            return Message(
+                "layout-without", file=StepFiles.layout.path, axis=axis, text=one_line(text[:200])
+            )
         if other := sorted(best[axis] - {planned}):
             return Message("layout-other", axis=axis, found=other[0], planned=planned)
     return NOTHING
@@ -257,14 +255,16 @@ class ExecutionChecks:
         if step.writes is None:
             return NOTHING
         mounts = facts.conditions.mounts(step, executed.attempt)
-        content = executed.attempt.contents.content(SCRATCH_FILES, MAX_SMALL_BYTES)
+        content = executed.attempt.contents.content(StepFiles.scratch_files.path, MAX_SMALL_BYTES)
         return scratch_error(step, content, facts.partition, mounts)
 
     def _layout(self, executed: Executed) -> Message:
         layout = self._step.layout
         if layout is None:
             return NOTHING
-        return layout_error(layout, executed.attempt.contents.content(LAYOUT, MAX_LAYOUT_BYTES))
+        return layout_error(
+            layout, executed.attempt.contents.content(StepFiles.layout.path, MAX_LAYOUT_BYTES)
+        )
 
     def _network(self, executed: Executed) -> Message:
         check, step = self._facts.network_check, self._step

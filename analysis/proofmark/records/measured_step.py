@@ -33,8 +33,7 @@ from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.bmc_telemetry import BmcSeries
 from proofmark.runs.noise_file import read_noise, shares_of
-from proofmark.runs.step_files import NOISE
-from proofmark.runs.step_files import TELEMETRY as TELEMETRY_FILE
+from proofmark.runs.run_files import StepFiles
 from proofmark.runs.telemetry_file import POWER_SENSORS, Interval, read_telemetry
 
 LEAST_S = 10.0
@@ -170,7 +169,7 @@ class MeasuredStep(StepRecords):
         try:
             nodes = read_noise(attempt.contents)
         except (OSError, *UNREADABLE) as error:
-            return UNDISTURBED, damage(NOISE, error)
+            return UNDISTURBED, damage(StepFiles.noise.path, error)
         if nodes:
             return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), NOTHING
         return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), NOTHING
@@ -182,4 +181,4 @@ class MeasuredStep(StepRecords):
         try:
             return read_telemetry(attempt.contents), NOTHING
         except (OSError, *UNREADABLE) as error:
-            return [], damage(TELEMETRY_FILE, error)
+            return [], damage(StepFiles.telemetry.path, error)

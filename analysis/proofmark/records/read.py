@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Record as Record
 from proofmark.records.columns import RecordBatch, Records
 from proofmark.records.disturbance import without_disturbed
@@ -29,8 +30,8 @@ SLICE = 1000
 ONE_PROCESS = 2000
 """One process reads a run with at most this number of measurements: a second costs more time."""
 
-Instances = Sequence[tuple[str, Sequence[str]]]
-"""The folders of the measurements of a step, below the folder of the step, with their nodes."""
+Instances = Sequence[tuple[StepInstance, Sequence[str]]]
+"""Measurements of a step with their nodes; without nodes for a step that is one measurement."""
 
 
 def read_run(
@@ -70,7 +71,9 @@ def _tasks(run: Run) -> Iterator[Task]:
     for group in run.plan.groups:
         for job in group.jobs:
             for step in job.steps:
-                instances = list(step.instances().items()) or [("", [])]
+                instances = [
+                    (each, on if each.name else []) for each, on in step.instances().items()
+                ]
                 for first in range(0, len(instances), SLICE):
                     yield group.mode, step, instances[first : first + SLICE]
 
@@ -87,15 +90,13 @@ class _Reader:
         """Return the records of all executions of a step in the folders of `task`."""
         mode, step, instances = task
         records = self._records_of(mode, step)
-        step_folder = str(self._facts.run.files.step(step.id).folder)
+        files = self._facts.run.files
         if why := self._not_run.get(step.id):
-            records.take(step.id, [], not_run(step_folder, why))
+            records.take(step.id, [], not_run(str(files.step(step.id).folder), why))
             return records.builder.batch()
-        for folder, hosts in instances:
-            name = f"{step.id}/{folder}" if folder else step.id
-            place = f"{step_folder}/{folder}" if folder else step_folder
-            for attempt in records.executions(place):
-                records.take(name, hosts, attempt)
+        for instance, hosts in instances:
+            for attempt in records.executions(str(files.step(str(instance)).folder)):
+                records.take(str(instance), hosts, attempt)
         return records.builder.batch()
 
     def _records_of(self, mode: str, step: Step) -> StepRecords:

@@ -16,7 +16,7 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import duration, size
 from proofmark.plan.step import Step
 from proofmark.runs.attempts import Attempt, interrupted
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.run_files import StepFiles
 from proofmark.site.partition import Partition
 
 

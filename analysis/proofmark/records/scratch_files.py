@@ -15,12 +15,11 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import one_line, size
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.runs.binding_file import UNREADABLE, damage
+from proofmark.runs.run_files import StepFiles
 from proofmark.site.mount_source import may_be_same, same_type
 from proofmark.site.node.parts import Mount, mount_text
 from proofmark.site.partition import Partition
 from proofmark.site.storage import FileSystem
-
-FILE = "scratch.json"
 
 
 @dataclass(frozen=True)
@@ -77,11 +76,11 @@ def scratch_error(
     if step.writes is None:
         return NOTHING
     if not content:
-        return Message("scratch-unknown", file=FILE)
+        return Message("scratch-unknown", file=StepFiles.scratch_files.path)
     try:
         seen = read_scratch_files(content)
     except UNREADABLE as error:
-        return damage(FILE, error)
+        return damage(StepFiles.scratch_files.path, error)
     planned = _planned(step, partition)
     if not PurePosixPath(seen.folder).is_relative_to(planned.path):
         return Message("scratch-elsewhere", found=one_line(seen.folder), planned=planned.path)

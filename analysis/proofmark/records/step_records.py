@@ -9,10 +9,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from proofmark.cases.reader.engine import Reading
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded, is_name
 from proofmark.plan.plan import Step
-from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuilder, Scalar, intern
+from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuilder, intern
 from proofmark.records.physical_bounds import Bounds, StepBounds
 from proofmark.records.run_facts import RunFacts
 from proofmark.runs.attempts import Attempt

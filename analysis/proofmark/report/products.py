@@ -119,7 +119,7 @@ def _same_time(files: RunFiles, old: str) -> datetime | None:
 
 
 def _has_summary(files: RunFiles) -> bool:
-    return any(each.exists() for each in files.summary)
+    return files.summary.exists() or files.printed_summary.exists()
 
 
 def _write(

@@ -22,8 +22,8 @@ from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.progress import StepState, progress
 from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run_files import StepFiles, launch_command
 from proofmark.runs.run_lock import is_locked
-from proofmark.runs.step_files import StepFiles, launch_command
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import reported_kernels

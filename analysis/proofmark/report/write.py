@@ -12,14 +12,12 @@ from proofmark import __version__
 from proofmark.common.files import write_whole, write_whole_bytes
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.translation import language
-from proofmark.judge.verdict import Verdict
 from proofmark.report.render import render, render_summary
-from proofmark.report.run_data import RunData, gather
+from proofmark.report.run_data import RunData
 from proofmark.report.sections.plots_section import write_plot_files
 from proofmark.report.short.sheet import ALLOWANCES, Allowance, Sheet
 from proofmark.report.short.sheet_facts import sheet
 from proofmark.report.view import view
-from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 
 LIBRARIES = ("fonttools", "fpdf2", "jinja2", "matplotlib", "numpy", "polars")
@@ -45,24 +43,17 @@ def versions() -> dict[str, str]:
     return {"proofmark": __version__, **{name: version(name) for name in LIBRARIES}}
 
 
-def write_report(run: Run, verdict: Verdict) -> Path:
-    """Write ``report.html``, ``report.json``, ``claims.json`` and ``figures/`` of `run`.
+def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
+    """Write ``report.html``, ``report.json``, ``claims.json`` and ``figures/`` of a run.
 
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
 
+    Args:
+        run_data: the run.
+        target: the files to write; None: those of the run.
+
     Returns:
         The path of the page.
-
-    Raises:
-        BadInput: a file of the run is damaged.
-    """
-    return write_page(gather(run, verdict))
-
-
-def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
-    """Write the files of `write_report` for a run that was read; return the path of the page.
-
-    They are written into the folder of `target`; None: of the run.
     """
     files = target or run_data.run.products
     content = view(run_data)
@@ -100,10 +91,9 @@ def write_summary(run_data: RunData, target: RunFiles | None = None) -> tuple[Pa
         return content, *pdf(content, run_data.written)
 
     content, document = fitted(made)
-    page, printed = files.summary
-    write_whole_bytes(page, render_summary(content).encode())
-    write_whole_bytes(printed, document)
-    return page, printed
+    write_whole_bytes(files.summary, render_summary(content).encode())
+    write_whole_bytes(files.printed_summary, document)
+    return files.summary, files.printed_summary
 
 
 def fitted(made: Callable[[Allowance], tuple[Sheet, bytes, int]]) -> tuple[Sheet, bytes]:

@@ -30,9 +30,10 @@ from proofmark.common.files import (
 from proofmark.common.text import one_line
 from proofmark.runs.evidence import acceptance_folder, evidence_files
 from proofmark.runs.owner import as_owner, foreign_owner
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.ssh_keygen import keygen, run_keygen
 
-SIGNED, SUMS = "signed", "SHA256SUMS"
+SUMS = "SHA256SUMS"
 NAMESPACE = "proofmark-run"
 """Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
 _SIGNATURE = re.compile(r"SHA256SUMS(?:\.([2-9]|[1-9]\d+))?\.sig", re.ASCII)
@@ -69,7 +70,7 @@ def signed_folder(folder: Path) -> Path | None:
 
 def signed_folders(acceptance: Path) -> list[Path]:
     """Return the signed folders of an acceptance folder, the newest first."""
-    place = acceptance / SIGNED
+    place = acceptance / RunFiles.signed.path
     names = [name for name in names_in(place) if name.isdecimal()]
     return [place / name for name in sorted(names, key=int, reverse=True)]
 
@@ -88,7 +89,7 @@ def new_signed(acceptance: Path) -> Iterator[Path]:
     Raises:
         BadInput: the folder cannot be written.
     """
-    place = acceptance / SIGNED
+    place = acceptance / RunFiles.signed.path
     try:
         place.mkdir(exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=".new-", dir=place))

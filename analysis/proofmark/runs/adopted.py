@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.step import StepInstance
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.run_names import NamedRun
@@ -81,7 +82,7 @@ def files_of_executions(run: Run) -> Callable[[str, int], str]:
     outputs = {step.id: step.output for step in run.plan.steps()}
 
     def path(step: str, attempt: int) -> str:
-        own = f"steps/{step}/execution-{attempt}/{outputs.get(step.partition('/')[0], '')}"
+        own = f"steps/{step}/execution-{attempt}/{outputs.get(StepInstance.parse(step).step, '')}"
         return sources.get(step, own)
 
     return path

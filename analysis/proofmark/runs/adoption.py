@@ -21,9 +21,8 @@ from proofmark.runs.adoption_request import Adoption, Request, planned
 from proofmark.runs.latest import Link, point
 from proofmark.runs.output_folder import OutputFolder, opened
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_files import RunFiles, StepFiles
 from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, write_inputs
-from proofmark.runs.step_files import StepFiles
 from proofmark.site.adopted_site import hosts_by_name, site_of_hosts
 from proofmark.site.inventory import Site
 

@@ -26,9 +26,8 @@ from proofmark.common.moments import moment_of, moment_text, seconds_of
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
-from proofmark.runs.job_files import numbered
 from proofmark.runs.read_once import ReadOnce
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.run_files import StepFiles, numbered
 
 
 @dataclass(frozen=True)
@@ -174,11 +173,11 @@ def _finished(step: str) -> dict[int, str]:
     return {number: f"{step}/{name}" for number, name in sorted(finished.items())}
 
 
-_LIMITS = {
-    "rc": MAX_SMALL_BYTES,
-    "binding.json": MAX_BINDING_BYTES,
-    "when.json": MAX_SMALL_BYTES,
-}
+_CODE, _WHEN, _BINDING = (
+    each.path for each in (StepFiles.exit_code, StepFiles.when, StepFiles.binding)
+)
+_DIGESTS = StepFiles.digests.path
+_LIMITS = {_CODE: MAX_SMALL_BYTES, _BINDING: MAX_BINDING_BYTES, _WHEN: MAX_SMALL_BYTES}
 """Bytes of the files that each execution has."""
 
 
@@ -188,9 +187,9 @@ def _attempt(path: str, number: int) -> Attempt:
     try:
         for name, limit in _LIMITS.items():
             contents.read(name, limit)
-        name = "rc"
+        name = _CODE
         rc = int(contents.read(name))
-        name = "when.json"
+        name = _WHEN
         when = parse_json(contents.read(name))
         host = check_name(str(when["host"]))
         start, end = moment_text(when["start"]), moment_text(when["end"])
@@ -206,7 +205,7 @@ def _attempt(path: str, number: int) -> Attempt:
         attempt = Attempt(number, path, -1, "", "", "", False, 0.0, b"[]", damage=why)
     else:
         attempt = Attempt(
-            *(number, path, rc, host, start, end, late, seconds, contents.read("binding.json")),
+            *(number, path, rc, host, start, end, late, seconds, contents.read(_BINDING)),
             *(steal, others, job_attempt, boot_id, survivors),
             ended=ended,
         )
@@ -245,11 +244,21 @@ def last_words(path: Path) -> str:
     return one_line(shown)
 
 
-DIGESTS = "outputs.sha256"
-"""The file of the digests, in the format of ``sha256sum``."""
-_ALWAYS = ("started", "stdout", "stderr", "rc", "when.json", "binding.json", "noise.json")
+_ALWAYS = tuple(
+    each.path
+    for each in (
+        *(StepFiles.started, StepFiles.stdout, StepFiles.stderr),
+        *(StepFiles.exit_code, StepFiles.when, StepFiles.binding, StepFiles.noise),
+    )
+)
 _SOMETIMES = frozenset(
-    {"telemetry.jsonl", "copies.json", "scratch.json", "files.json", "layout.txt", "load.json"}
+    {
+        each.path
+        for each in (
+            *(StepFiles.copies, StepFiles.scratch_files, StepFiles.layout),
+            *(StepFiles.files_report, StepFiles.load_report, StepFiles.telemetry),
+        )
+    }
 )
 """Files of some executions. They are read if they are there."""
 _LINE = re.compile(rb"([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._-]*)")
@@ -262,17 +271,17 @@ def changed_output(contents: ReadOnce) -> Message:
         contents: the files of the execution.
     """
     try:
-        recorded = contents.read(DIGESTS, MAX_SMALL_BYTES)
+        recorded = contents.read(_DIGESTS, MAX_SMALL_BYTES)
     except FileNotFoundError:
-        return Message("digests-missing", file=DIGESTS)
+        return Message("digests-missing", file=_DIGESTS)
     except OSError as error:
-        return damage(DIGESTS, error)
+        return damage(_DIGESTS, error)
     lines = [_LINE.fullmatch(line) for line in recorded.splitlines()]
     digests = {line[2].decode(): line[1].decode() for line in lines if line}
     if None in lines or not digests:
-        return Message("digests-damaged", file=DIGESTS)
+        return Message("digests-damaged", file=_DIGESTS)
     if absent := [name for name in _ALWAYS if name not in digests]:
-        return Message("digest-missing", file=DIGESTS, name=absent[0])
+        return Message("digest-missing", file=_DIGESTS, name=absent[0])
     for name, digest in digests.items():
         try:
             content = contents.read(name)
@@ -282,5 +291,5 @@ def changed_output(contents: ReadOnce) -> Message:
             return damage(name, error)
         if sha256(content).hexdigest() != digest:
             return Message("file-changed", file=name)
-    evidence = {*(contents.names & _SOMETIMES), *contents.read_names} - {DIGESTS, *digests}
+    evidence = {*(contents.names & _SOMETIMES), *contents.read_names} - {_DIGESTS, *digests}
     return Message("file-appeared", file=min(evidence)) if evidence else NOTHING

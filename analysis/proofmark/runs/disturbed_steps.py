@@ -19,8 +19,7 @@ from proofmark.runs.attempts import has_result, results
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.noise_file import NodeNoise, read_noise, shares_of
 from proofmark.runs.read_once import ReadOnce
-from proofmark.runs.run_files import RunFiles
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.run_files import RunFiles, StepFiles
 
 EXECUTIONS = 3
 """The largest number of executions of a step by a job: the first one and two repeats of it."""

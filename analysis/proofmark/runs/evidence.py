@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum, StrEnum
+from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -44,15 +44,13 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
 from proofmark.runs.decisions import extends
 from proofmark.runs.format import check_inputs
-from proofmark.runs.job_files import JobFiles
 from proofmark.runs.nodes import node_files
 from proofmark.runs.owner import as_owner, foreign_owner, user_name
 from proofmark.runs.run import Run, Seal, open_run, sealed_run
-from proofmark.runs.run_files import NOT_SEALED, RunFiles
+from proofmark.runs.run_files import TOP_RULES, JobFiles, RunFiles, SealRule, StepFiles
 from proofmark.runs.state import journals_of, made, state_lock, state_of_root, word
-from proofmark.runs.step_files import DISTURBED
 
-FOLDER, SUMS = "evidence", "SHA256SUMS"
+SUMS = "SHA256SUMS"
 OF_ROOT = "acceptances"
 """The folder of the acceptances of root's state."""
 FORMAT = 1
@@ -95,7 +93,7 @@ class Head(StrictModel):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SealedEvidence:
     """The sealed archives of a run.
 
     Attributes:
@@ -135,7 +133,7 @@ class Evidence:
 
     @property
     def _place(self) -> Path:
-        return self.folder / FOLDER / self.newest.run
+        return self.folder / RunFiles.evidence.path / self.newest.run
 
     @contextmanager
     def mounted(self) -> Iterator[Path]:
@@ -167,7 +165,7 @@ class Evidence:
 def evidence_files(folder: Path) -> list[Path]:
     """Return the archives of the acceptance in `folder`, the oldest first, and their list."""
     archives = [_path(folder, number) for number in range(1, len(_listed(folder)) + 1)]
-    return [*archives, folder / FOLDER / SUMS]
+    return [*archives, folder / RunFiles.evidence.path / SUMS]
 
 
 def acceptance_folder(folder: Path) -> Path:
@@ -187,7 +185,7 @@ def _name(folder: Path) -> str:
     return f"{shown}-{sha256(os.fsencode(folder)).hexdigest()[:16]}"
 
 
-def read_evidence(folder: Path) -> Evidence | None:
+def read_evidence(folder: Path) -> SealedEvidence | None:
     """Return the evidence in the acceptance folder `folder`; None if nothing was sealed.
 
     Raises:
@@ -210,8 +208,8 @@ def read_evidence(folder: Path) -> Evidence | None:
         return None
     if len({head.run for head in heads}) > 1:
         found = ", ".join(dict.fromkeys(head.run for head in heads))
-        raise bad_input(folder / FOLDER, "run", found, "archives of one run")
-    return Evidence(folder, heads, listed, Chain(archives))
+        raise bad_input(folder / RunFiles.evidence.path, "run", found, "archives of one run")
+    return SealedEvidence(folder, heads, listed, Chain(archives))
 
 
 def _sha256(file: BinaryIO) -> str:
@@ -247,7 +245,7 @@ def _listed(folder: Path) -> list[str]:
     Raises:
         BadInput: the list is damaged.
     """
-    path = folder / FOLDER / SUMS
+    path = folder / RunFiles.evidence.path / SUMS
     try:
         lines = read_regular(path, MAX_SMALL_BYTES).decode("ascii", "replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
@@ -263,7 +261,7 @@ def _listed(folder: Path) -> list[str]:
 
 
 def _path(folder: Path, number: int) -> Path:
-    return folder / FOLDER / f"{number:04d}.tar"
+    return folder / RunFiles.evidence.path / f"{number:04d}.tar"
 
 
 def open_evidence(folder: Path) -> Run | None:
@@ -285,7 +283,7 @@ def open_newest(folder: Path) -> Run:
     return open_evidence(folder) or open_run(folder)
 
 
-def seal(folder: Path) -> Evidence:
+def seal(folder: Path) -> SealedEvidence:
     """Seal what is new in the run in `folder`, and return all of its evidence.
 
     A second call without a change makes no archive. After a kill, the next call makes the archive.
@@ -299,14 +297,14 @@ def seal(folder: Path) -> Evidence:
     target = acceptance_folder(resolved)
     if target == resolved:
         try:
-            (target / FOLDER).mkdir(exist_ok=True)
+            (target / RunFiles.evidence.path).mkdir(exist_ok=True)
         except OSError as error:
             raise bad_input(
                 target, "", f"{error.strerror}", "a folder that can be written"
             ) from None
     else:
-        made(target / FOLDER)
-    with state_lock(target / FOLDER / "lock", resolved.name):
+        made(target / RunFiles.evidence.path)
+    with state_lock(target / RunFiles.evidence.path / "lock", resolved.name):
         known = read_evidence(target)
         number = len(known.digests) + 1 if known else 1
         new = _path(target, number).with_suffix(".new")
@@ -325,13 +323,13 @@ def seal(folder: Path) -> Evidence:
             new.unlink(missing_ok=True)
         digests = [*(known.digests if known else ()), digest]
         lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(digests, 1))
-        write_whole(target / FOLDER / SUMS, "".join(lines))
+        write_whole(target / RunFiles.evidence.path / SUMS, "".join(lines))
         sealed = read_evidence(target)
         assert sealed is not None
         return sealed
 
 
-def _write(file: BinaryIO, folder: Path, known: Evidence | None) -> bool:
+def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None) -> bool:
     """Write the next archive of the run in `folder`; return whether there is something new."""
     writer = ArchiveWriter(file, int(time.time()))
     if known is None:
@@ -358,7 +356,7 @@ def _write(file: BinaryIO, folder: Path, known: Evidence | None) -> bool:
 
 def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:
     """Add the state of each node, from the probes that were sealed."""
-    place = folder / FOLDER / folder.name
+    place = folder / RunFiles.evidence.path / folder.name
     with mounted(place, chain):
         run = sealed_run(place)
         nodes = run.files.nodes.name
@@ -398,26 +396,27 @@ class _Sealing:
         Raises:
             BadInput: the run exceeds a limit of size, or a folder cannot be listed.
         """
-        files = RunFiles(Path())
-        seen = {files.nodes.name}
+        journal = RunFiles.journal.path
+        seen = {RunFiles.nodes.path}
         with as_owner(self._root):
             self._walk(seen)
         if self._journals:  # they are in the state, where the run user cannot write
-            seen.add(files.journal.name)
-            self._compare(files.journal.name, _listing(self._journals))
+            seen.add(journal)
+            self._compare(journal, _listing(self._journals))
         for folder in self._folders.keys() - seen:
             self._compare(folder, {})
 
     def _walk(self, seen: set[str]) -> None:
         """Add the new files of all folders; add their paths to `seen`."""
-        journal = RunFiles(Path()).journal.name
+        journal = RunFiles.journal.path
         waiting = [""]
         while waiting:
             folder = waiting.pop()
             seen.add(folder)
             names = _listing(self._root / folder)
             if not folder:
-                left_out = {*NOT_SEALED, *((journal,) if self._journals else ())}
+                left_out = {name for name, rule in TOP_RULES.items() if rule is SealRule.UNSEALED}
+                left_out |= {journal} if self._journals else set()
                 names = {name: kind for name, kind in names.items() if name not in left_out}
             for name in sorted(names, reverse=True):
                 if names[name] == _INNER:
@@ -431,7 +430,7 @@ class _Sealing:
 
     def _place(self, path: str) -> Path:
         """Return the place of a file of the run. Journals are those of the state."""
-        journal = RunFiles(Path()).journal.name
+        journal = RunFiles.journal.path
         if self._journals and path.startswith(f"{journal}/"):
             return self._journals / path[len(journal) + 1 :]
         return self._root / path
@@ -459,14 +458,15 @@ class _Sealing:
                 allowed = not (before and _EXECUTION.search(folder))
                 change = None if allowed else Change.ADDED
             elif content is None and not problem:
-                change = None if rule_of(path) is Rule.REPLACED else Change.REMOVED
+                change = None if rule_of(path) is SealRule.REPLACED else Change.REMOVED
             else:
                 old = None if before[name] else self._known.read(path, MAX_OUTPUT_BYTES)
                 if (old, before[name]) == (content, problem):
                     continue
                 change = None if _may_follow(path, old, content) else Change.CHANGED
             if change:
-                kept |= {path: change} if path not in self._stated and name != DISTURBED else {}
+                if path not in self._stated and name != StepFiles.disturbed.path:
+                    kept[path] = change
             elif problem:
                 unread[name] = problem
             elif content is not None:
@@ -535,31 +535,17 @@ def _content(path: Path) -> tuple[bytes | None, str]:
         return None, kinds.get(error.errno or 0, "unreadable")
 
 
-class Rule(Enum):
-    """How a file of a run may change after it was sealed."""
-
-    FIXED = 1
-    """Not at all: an input, an output, a probe."""
-    GROWS = 2
-    """Only by lines at its end: a history."""
-    DECIDED = 3
-    """Only by further decisions."""
-    REPLACED = 4
-    """In any way: a script, a message, the state of a job that waits."""
-
-
-def rule_of(path: str) -> Rule:
-    """Return how the file of a run with this path in its folder may change."""
-    files = RunFiles(Path())
+def rule_of(path: str) -> SealRule:
+    """Return how the sealed file of a run with this path in its folder may change."""
     first, *rest = Path(path).parts
-    fixed = {each.name for each in (files.plan, files.inputs, files.growth, files.software)}
-    if path == files.decisions.name:
-        return Rule.DECIDED
-    if first in fixed or _EXECUTION.search(path):
-        return Rule.FIXED
+    rule = TOP_RULES.get(first)
+    if rule in (SealRule.FIXED, SealRule.DECIDED):
+        return rule
+    if _EXECUTION.search(path):
+        return SealRule.FIXED
     if _ATTEMPT.search(path) and rest[-1] not in JobFiles.REWRITTEN:
-        return Rule.FIXED
-    return Rule.GROWS if path.endswith(".jsonl") else Rule.REPLACED
+        return SealRule.FIXED
+    return SealRule.GROWS if path.endswith(".jsonl") else SealRule.REPLACED
 
 
 _EXECUTION = re.compile(r"^steps/.*?/?execution-\d+(/|$)", re.ASCII)
@@ -569,8 +555,8 @@ _ATTEMPT = re.compile(r"^jobs/[^/]+/attempt-\d+/", re.ASCII)
 def _may_follow(path: str, old: bytes | None, new: bytes | None) -> bool:
     """Return whether the content `new` of a file may follow the sealed one; None is unread."""
     rule = rule_of(path)
-    if rule is Rule.REPLACED or old is None:
-        return rule is not Rule.FIXED
-    if new is None or rule is Rule.FIXED:
+    if rule is SealRule.REPLACED or old is None:
+        return rule is not SealRule.FIXED
+    if new is None or rule is SealRule.FIXED:
         return False
-    return new.startswith(old) if rule is Rule.GROWS else extends(old, new)
+    return new.startswith(old) if rule is SealRule.GROWS else extends(old, new)

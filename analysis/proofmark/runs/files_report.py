@@ -21,8 +21,7 @@ from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.binding_file import UNREADABLE
-from proofmark.runs.run_files import RunFiles
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.run_files import RunFiles, StepFiles
 
 _FULL = {os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)}
 _JOB_ATTEMPT = re.compile(r"[A-Za-z0-9_-]+/attempt-[0-9]+", re.ASCII)

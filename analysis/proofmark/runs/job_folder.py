@@ -24,9 +24,9 @@ from proofmark.common.moments import moment_of
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
-from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import JobFiles
 
 
 @dataclass(frozen=True)

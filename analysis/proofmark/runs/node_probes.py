@@ -18,7 +18,8 @@ from proofmark.common.host_names import HostTable, ReportedNames
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
-from proofmark.plan.plan import Job, Step
+from proofmark.plan.plan import Job
+from proofmark.plan.step import StepInstance
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.job_on_node import DamagedProbe, JobOnNode, Problem
 from proofmark.runs.run import Run, reported_names, site_of
@@ -119,14 +120,13 @@ class _Attempt:
         return frozenset(
             node
             for step in self.job.steps
-            for folder, nodes in (step.instances() or {"": step.nodes}).items()
-            if any(each.job_attempt in (name, None) for each in self._executions(step, folder))
+            for instance, nodes in step.instances().items()
+            if any(each.job_attempt in (name, None) for each in self._executions(instance))
             for node in nodes
         )
 
-    def _executions(self, step: Step, instance: str) -> list[Attempt]:
-        folder = self.run.files.step(f"{step.id}/{instance}" if instance else step.id).folder
-        return attempts(folder)
+    def _executions(self, instance: StepInstance) -> list[Attempt]:
+        return attempts(self.run.files.step(str(instance)).folder)
 
     @cached_property
     def _measured_names(self) -> HostTable:

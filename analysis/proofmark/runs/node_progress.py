@@ -164,11 +164,11 @@ def _measurements(
     run: Run, step: Step, state: StepState, *, detailed: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the name of the count and the nodes of each measurement of `step`."""
-    for folder, nodes in (step.instances() or {"": step.nodes}).items():
+    for instance, nodes in step.instances().items():
         if not detailed:
             yield _name(state), nodes
             continue
-        files = run.files.step(f"{step.id}/{folder}")
+        files = run.files.step(str(instance))
         of_nodes = state_of(files, step, active=state.state == "running")
         lacking = of_nodes.state == "waiting" and state.state == "done"
         yield MISSING if lacking else _name(of_nodes), nodes

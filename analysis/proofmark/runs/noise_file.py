@@ -12,7 +12,7 @@ from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.read_once import ReadOnce
-from proofmark.runs.step_files import NOISE
+from proofmark.runs.run_files import StepFiles
 
 MOST_NAMES = 5
 """The largest number of other processes of a node."""
@@ -102,7 +102,7 @@ def read_noise(contents: ReadOnce) -> list[NodeNoise]:
         ArithmeticError, AttributeError, KeyError, TypeError, ValueError: it is damaged.
     """
     try:
-        content = contents.read(NOISE, MAX_NOISE_BYTES)
+        content = contents.read(StepFiles.noise.path, MAX_NOISE_BYTES)
     except FileNotFoundError:
         return []
     entries = parse_json(content)

@@ -1,35 +1,246 @@
-"""The names of the files of a run. No other room has them."""
+"""The table of the files of a run. No other room has their names."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from typing import ClassVar, Self, overload
 
 from proofmark.common.files import names_in, paths_in
-from proofmark.runs.job_files import JobFiles
-from proofmark.runs.step_files import StepFiles
 
-NOT_SEALED = frozenset(
-    {
-        *("claims.json", "figures", "junit.xml", "records.parquet", "report.html", "report.json"),
-        *("rma.csv", "summary.html", "summary.pdf", "verdict.json", "waivers.json"),
-        *("evidence", "lock", "nodes", "scratch.probe", "signed", "trace.log"),
-    }
-)
-"""What is at the top of the folder of a run or an acceptance beside the evidence: what is made from
-it, the files of the process that works on the run, and what only the stage scratch reads."""
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+_LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
+
+
+class SealRule(Enum):
+    """Whether the seal of a run has a file, and how the file may change after it was sealed."""
+
+    UNSEALED = 0
+    """It is no evidence: a product, a file of the process that works on the run."""
+    FIXED = 1
+    """Not at all: an input, an output, a probe."""
+    GROWS = 2
+    """Only by lines at its end: a history, each file ``*.jsonl``."""
+    DECIDED = 3
+    """Only by further decisions."""
+    REPLACED = 4
+    """In any way: a script, a message, the state of a job that waits."""
 
 
 @dataclass(frozen=True)
-class RunFiles:
-    """``runs/<id>/``."""
+class RunFile:
+    """One file or folder: its path in its folder, and its rule unless it is a history.
+
+    It is an attribute of a class of files: ``RunFiles(folder).plan`` is its path below `folder`,
+    ``RunFiles.plan`` is this object.
+    """
+
+    path: str
+    rule: SealRule = SealRule.REPLACED
+
+    @overload
+    def __get__(self, files: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, files: Files, owner: type) -> Path: ...
+    def __get__(self, files: Files | None, owner: type) -> Self | Path:
+        return self if files is None else files.folder / self.path
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a folder. Each class below is a table of them."""
 
     folder: Path
 
-    @property
-    def steps(self) -> Path:
-        """The folder of all steps. It exists when a step was started."""
-        return self.folder / "steps"
+    @classmethod
+    def table(cls) -> dict[str, RunFile]:
+        """Return the files by the names of their attributes."""
+        return {name: each for name, each in vars(cls).items() if isinstance(each, RunFile)}
+
+
+class StepFiles(Files):
+    """``steps/<id>/``, or the folder of one node or one execution in it."""
+
+    script = RunFile("run.sh")
+    """The script that runs the step."""
+    node_script = RunFile("node.sh")
+    """The script of a node, if each node measures the step by itself."""
+    instances = RunFile("instances")
+    """The list of the folders of nodes, if each node measures the step by itself."""
+    exit_code = RunFile("rc")
+    """The exit code of an execution. A per-node step has it after its end."""
+    started = RunFile("started")
+    """Host, process, start and kind of the execution. The step writes it at its start."""
+    when = RunFile("when.json")
+    """Start, end, host and ticks of the CPUs, as JSON."""
+    stdout = RunFile("stdout")
+    """The standard output of the program."""
+    stderr = RunFile("stderr")
+    """The standard error of the program."""
+    binding = RunFile("binding.json")
+    """The CPUs and hosts that ranks and threads reported, as JSON."""
+    noise = RunFile("noise.json")
+    """The samples of the nodes while the program ran, as JSON."""
+    disturbed = RunFile("disturbed")
+    """The disturbed nodes of an execution; missing if there are none.
+
+    The job writes it into an execution after its end, to plan repeats.
+    """
+    telemetry = RunFile("telemetry.jsonl")
+    """The temperatures, power, clock and throttling of the nodes while the program ran."""
+    load = RunFile("load")
+    """The folder of the program that runs beside the step: its script and its executions."""
+    load_report = RunFile("load.json")
+    """Whether the load ran during the whole program, and the CPUs of its ranks, as JSON."""
+    copies = RunFile("copies.json")
+    """The start and the end of each copy of the program, as JSON."""
+    scratch_files = RunFile("scratch.json")
+    """What the program wrote into the scratch folder, as JSON."""
+    layout = RunFile("layout.txt")
+    """What the tool of the file system printed about the layout of the files."""
+    digests = RunFile("outputs.sha256")
+    """The SHA-256 of each output of an execution at its end, in the format of ``sha256sum``."""
+    files_report = RunFile("files.json")
+    """Whether the node could write into the scratch folder after a failure, as JSON."""
+
+    def submitted(self, execution: StepFiles) -> list[Path]:
+        """Return the files of a submission of one execution to the HPL list."""
+        outputs = [execution.stdout, execution.stderr, execution.exit_code, execution.when]
+        return [self.script, *outputs, execution.folder / "HPL.dat", execution.binding]
+
+
+class JobFiles(Files):
+    """``jobs/<id>/``."""
+
+    REWRITTEN: ClassVar = frozenset({"busy", "busy.new", "fail-fast", "repeats"})
+    """The notes of an attempt that its job script changes while it runs."""
+
+    script = RunFile("job.sh")
+    """The job script."""
+    hosts = RunFile("hosts")
+    """The nodes of the job, if its scheduler reads them from a file."""
+    messages = RunFile("messages")
+    """The output of the job script."""
+    needs = RunFile("needs")
+    """The processor features that the programs of the job need."""
+    ticket = RunFile("ticket.json")
+    """The submission of the job. It is removed at the end of the job."""
+    history = RunFile("history.jsonl")
+    """One line for each change of the state of the job."""
+
+    def repeats(self) -> list[Path]:
+        """Return the repetitions of disturbed steps by each attempt, in order; some are missing."""
+        return [attempt / "repeats" for attempt in self.attempts()]
+
+    def attempts(self) -> list[Path]:
+        """Return the folders of the attempts, in order."""
+        found = numbered(names_in(self.folder), "attempt-")
+        return [self.folder / name for _, name in sorted(found.items())]
+
+
+class RunFiles(Files):
+    """``runs/<id>/``.
+
+    The rule of a folder is that of all files in it, except the executions of ``steps`` and the
+    attempts of ``jobs`` (`proofmark.runs.evidence.rule_of`).
+    """
+
+    identity = RunFile("run.json")
+    """The id of the run, the number of the format of its folder, the digests of its inputs."""
+    plan = RunFile("plan.json", SealRule.FIXED)
+    """The plan."""
+    entered = RunFile("entered")
+    """The modes that the run may enter, one per line."""
+    not_needed = RunFile("not-needed.json")
+    """The steps that repeat the command of another step, each with the reason."""
+    asked = RunFile("asked.json")
+    """The extra variables with which the run was planned."""
+    stage_faults = RunFile("stage-faults")
+    """What failed in the stages that start no job, one file per stage."""
+    decisions = RunFile("decisions.json", SealRule.DECIDED)
+    """The steps that the controller decided not to run, each with the reason."""
+    waivers = RunFile("waivers.json", SealRule.UNSEALED)
+    """The items of the contract that a party waived for the run."""
+    lock = RunFile("lock", SealRule.UNSEALED)
+    """The lock of the process that works on the run."""
+    node_states = RunFile("node-states.jsonl")
+    """The nodes of a stability run that were down, at each look of the controller."""
+    growth = RunFile("growth", SealRule.FIXED)
+    """What joined a rolling run, or a stability run, after its start."""
+    steps = RunFile("steps")
+    """The folder of all steps. It exists when a step was started."""
+    jobs = RunFile("jobs")
+    """The folder of all jobs."""
+
+    inputs = RunFile("inputs", SealRule.FIXED)
+    """The inputs of the plan, as they were at the start."""
+    inventory = RunFile("inputs/inventory", SealRule.FIXED)
+    """Copies of files of the inventory: topologies."""
+    benchmarks = RunFile("inputs/benchmarks", SealRule.FIXED)
+    """Copies of all cases and suites."""
+    site = RunFile("inputs/site.json", SealRule.FIXED)
+    """The site of the inventory."""
+    baseline = RunFile("inputs/baseline", SealRule.FIXED)
+    """The copy of the baseline with which the run is compared; missing if there is none."""
+    expected = RunFile("inputs/expected/expected.json", SealRule.FIXED)
+    """The copy of the predictions for the figures; missing if there are none."""
+    facts_probe = RunFile("inputs/facts.probe", SealRule.FIXED)
+    """The output of ``probe.sh facts`` on the machine that planned the run."""
+    adopted = RunFile("inputs/adopted.json", SealRule.FIXED)
+    """The sources of the outputs of an imported run, with their digests."""
+
+    software = RunFile("software.json", SealRule.FIXED)
+    """The programs of the run: libraries, compilers, checksums."""
+    installed = RunFile("installed.json")
+    """The result of an installation."""
+    program_probes = RunFile("software")
+    """The outputs of ``probe-program.sh``, one file per package."""
+    network_script = RunFile("network.sh")
+    """The script that prints the counters of the networks of a node."""
+    probe_script = RunFile("probe.sh")
+    """A copy of ``probe.sh``, for the nodes."""
+    processor_check = RunFile("fit.awk")
+    """The program that compares processors with the needs of programs."""
+    mounted = RunFile("mounted.json")
+    """The nodes on which the run mounts scratch. It is written before the first mount."""
+    scratch_probe = RunFile("scratch.probe", SealRule.UNSEALED)
+    """The reports of the nodes about the scratch folder; only the stage scratch reads them."""
+    journal = RunFile("journal")
+    """The journals of mode changes, one per node."""
+    bmc_telemetry = RunFile("telemetry/bmc.jsonl")
+    """Power and temperature of the nodes by their BMCs."""
+    nodes = RunFile("nodes", SealRule.UNSEALED)
+    """The facts of the nodes, one file per node. The seal takes them from the jobs."""
+
+    evidence = RunFile("evidence", SealRule.UNSEALED)
+    """The sealed archives, in an acceptance folder."""
+    signed = RunFile("signed", SealRule.UNSEALED)
+    """The signed products, in an acceptance folder."""
+    records = RunFile("records.parquet", SealRule.UNSEALED)
+    """All records as a table."""
+    verdict = RunFile("verdict.json", SealRule.UNSEALED)
+    """The verdict."""
+    junit = RunFile("junit.xml", SealRule.UNSEALED)
+    """The verdict in JUnit's form."""
+    vendor_list = RunFile("rma.csv", SealRule.UNSEALED)
+    """The bad nodes for the vendor."""
+    claims = RunFile("claims.json", SealRule.UNSEALED)
+    """The answers of the papers' claims."""
+    trace = RunFile("trace.log", SealRule.UNSEALED)
+    """The traces of commands with ``-v``."""
+    report = RunFile("report.html", SealRule.UNSEALED)
+    """The report."""
+    made = RunFile("report.json", SealRule.UNSEALED)
+    """How the products were written: time, language, versions."""
+    summary = RunFile("summary.html", SealRule.UNSEALED)
+    """The summary of two pages."""
+    printed_summary = RunFile("summary.pdf", SealRule.UNSEALED)
+    """The same two pages as PDF."""
+    plots = RunFile("figures", SealRule.UNSEALED)
+    """The plots and their data."""
 
     def step(self, name: str) -> StepFiles:
         """Return the files of a step, or of one of its instances (``<step>/<node>``)."""
@@ -37,18 +248,17 @@ class RunFiles:
 
     def job(self, name: str) -> JobFiles:
         """Return the files of a job."""
-        return JobFiles(self.folder / "jobs" / name)
+        return JobFiles(self.jobs / name)
 
     def files_reports(self, step: str, attempt: str = "") -> list[list[Path]]:
         """Return the reports of nodes that tried the scratch folder after a failure of `step`.
 
         There is one list for each attempt of a job, or only for `attempt`, ``<job>/attempt-<n>``.
         """
-        jobs = self.folder / "jobs"
         if attempt:
-            folders = [jobs / attempt]
+            folders = [self.jobs / attempt]
         else:
-            folders = [each for job in names_in(jobs) for each in JobFiles(jobs / job).attempts()]
+            folders = [each for job in names_in(self.jobs) for each in self.job(job).attempts()]
         places = sorted(folder / "files" / step for folder in folders)
         found = ([path for path in paths_in(place) if not path.suffix] for place in places)
         return [paths for paths in found if paths]
@@ -57,209 +267,21 @@ class RunFiles:
         """Return the path of a file relative to the run: the target of a link in the report."""
         return path.relative_to(self.folder).as_posix()
 
-    def top_names(self) -> frozenset[str]:
-        """Return the names of all files and folders of the kit directly in the folder."""
-        names = (name for name, each in vars(RunFiles).items() if isinstance(each, property))
-        found = (getattr(self, name) for name in names)
-        paths = (path for each in found for path in (each if isinstance(each, tuple) else (each,)))
-        return frozenset({"jobs", *(self.link(path).partition("/")[0] for path in paths)})
 
-    @property
-    def identity(self) -> Path:
-        """The id of the run, the number of the format of its folder, the digests of its inputs."""
-        return self.folder / "run.json"
+TOP_RULES = {each.path.partition("/")[0]: each.rule for each in RunFiles.table().values()}
+"""The rule of each file and folder directly in the folder of a run or an acceptance."""
 
-    @property
-    def plan(self) -> Path:
-        """The plan."""
-        return self.folder / "plan.json"
 
-    @property
-    def entered(self) -> Path:
-        """The modes that the run may enter, one per line."""
-        return self.folder / "entered"
+def numbered(names: Iterable[str], prefix: str) -> dict[int, str]:
+    """Return the names that are `prefix` and a number, by this number."""
+    return {
+        int(name.removeprefix(prefix)): name
+        for name in names
+        if name.startswith(prefix) and _NUMBER.fullmatch(name, len(prefix))
+    }
 
-    @property
-    def not_needed(self) -> Path:
-        """The steps that repeat the command of another step, each with the reason."""
-        return self.folder / "not-needed.json"
 
-    @property
-    def asked(self) -> Path:
-        """The extra variables with which the run was planned."""
-        return self.folder / "asked.json"
-
-    @property
-    def stage_faults(self) -> Path:
-        """What failed in the stages that start no job, one file per stage."""
-        return self.folder / "stage-faults"
-
-    @property
-    def decisions(self) -> Path:
-        """The steps that the controller decided not to run, each with the reason."""
-        return self.folder / "decisions.json"
-
-    @property
-    def waivers(self) -> Path:
-        """The items of the contract that a party waived for the run."""
-        return self.folder / "waivers.json"
-
-    @property
-    def lock(self) -> Path:
-        """The lock of the process that works on the run."""
-        return self.folder / "lock"
-
-    @property
-    def inputs(self) -> Path:
-        """The inputs of the plan, as they were at the start."""
-        return self.folder / "inputs"
-
-    @property
-    def node_states(self) -> Path:
-        """The nodes of a stability run that were down, at each look of the controller."""
-        return self.folder / "node-states.jsonl"
-
-    @property
-    def growth(self) -> Path:
-        """What joined a rolling run, or a stability run, after its start."""
-        return self.folder / "growth"
-
-    @property
-    def inventory(self) -> Path:
-        """Copies of files of the inventory: topologies."""
-        return self.inputs / "inventory"
-
-    @property
-    def benchmarks(self) -> Path:
-        """Copies of all cases and suites."""
-        return self.inputs / "benchmarks"
-
-    @property
-    def site(self) -> Path:
-        """The site of the inventory."""
-        return self.inputs / "site.json"
-
-    @property
-    def baseline(self) -> Path:
-        """The copy of the baseline with which the run is compared; missing if there is none."""
-        return self.inputs / "baseline"
-
-    @property
-    def expected(self) -> Path:
-        """The copy of the predictions for the figures; missing if there are none."""
-        return self.inputs / "expected" / "expected.json"
-
-    @property
-    def facts_probe(self) -> Path:
-        """The output of ``probe.sh facts`` on the machine that planned the run."""
-        return self.inputs / "facts.probe"
-
-    @property
-    def adopted(self) -> Path:
-        """The sources of the outputs of an imported run, with their digests."""
-        return self.inputs / "adopted.json"
-
-    @property
-    def software(self) -> Path:
-        """The programs of the run: libraries, compilers, checksums."""
-        return self.folder / "software.json"
-
-    @property
-    def installed(self) -> Path:
-        """The result of an installation."""
-        return self.folder / "installed.json"
-
-    @property
-    def program_probes(self) -> Path:
-        """The outputs of ``probe-program.sh``, one file per package."""
-        return self.folder / "software"
-
-    @property
-    def network_script(self) -> Path:
-        """The script that prints the counters of the networks of a node."""
-        return self.folder / "network.sh"
-
-    @property
-    def probe_script(self) -> Path:
-        """A copy of ``probe.sh``, for the nodes."""
-        return self.folder / "probe.sh"
-
-    @property
-    def processor_check(self) -> Path:
-        """The program that compares processors with the needs of programs."""
-        return self.folder / "fit.awk"
-
-    @property
-    def mounted(self) -> Path:
-        """The nodes on which the run mounts scratch. It is written before the first mount."""
-        return self.folder / "mounted.json"
-
-    @property
-    def scratch_probe(self) -> Path:
-        """The reports of the nodes about the scratch folder."""
-        return self.folder / "scratch.probe"
-
-    @property
-    def journal(self) -> Path:
-        """The journals of mode changes, one per node."""
-        return self.folder / "journal"
-
-    @property
-    def bmc_telemetry(self) -> Path:
-        """Power and temperature of the nodes by their BMCs."""
-        return self.folder / "telemetry" / "bmc.jsonl"
-
-    @property
-    def nodes(self) -> Path:
-        """The facts of the nodes, one file per node."""
-        return self.folder / "nodes"
-
-    @property
-    def records(self) -> Path:
-        """All records as a table."""
-        return self.folder / "records.parquet"
-
-    @property
-    def verdict(self) -> Path:
-        """The verdict."""
-        return self.folder / "verdict.json"
-
-    @property
-    def junit(self) -> Path:
-        """The verdict in JUnit's form."""
-        return self.folder / "junit.xml"
-
-    @property
-    def vendor_list(self) -> Path:
-        """The bad nodes for the vendor."""
-        return self.folder / "rma.csv"
-
-    @property
-    def claims(self) -> Path:
-        """The answers of the papers' claims."""
-        return self.folder / "claims.json"
-
-    @property
-    def trace(self) -> Path:
-        """The traces of commands with ``-v``."""
-        return self.folder / "trace.log"
-
-    @property
-    def report(self) -> Path:
-        """The report."""
-        return self.folder / "report.html"
-
-    @property
-    def made(self) -> Path:
-        """How the products were written: time, language, versions."""
-        return self.folder / "report.json"
-
-    @property
-    def summary(self) -> tuple[Path, Path]:
-        """The summary of two pages, as HTML and as PDF."""
-        return self.folder / "summary.html", self.folder / "summary.pdf"
-
-    @property
-    def plots(self) -> Path:
-        """The plots and their data."""
-        return self.folder / "figures"
+def launch_command(script: str) -> str:
+    """Return the command that starts the program, from the text of ``run.sh``; may be empty."""
+    found = _LAUNCH.search(script)
+    return found[1].rstrip() if found else ""

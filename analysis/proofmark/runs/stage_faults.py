@@ -16,7 +16,7 @@ from urllib.parse import quote
 from pydantic import RootModel
 
 from proofmark.common.errors import BadInput, InputError
-from proofmark.common.failed_nodes import ON, note_failed_nodes, take_failed_nodes
+from proofmark.common.failed_nodes import note_failed_nodes, take_failed_nodes
 from proofmark.common.files import paths_in, read_json, write_whole
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.progress_lines import say
@@ -112,8 +112,7 @@ def _of_nodes(name: str, reasons: Iterable[tuple[str, str]]) -> Iterator[StageFa
 
 
 def _of_mistake(name: str, mistake: InputError) -> StageFault:
-    nodes = mistake.key.removeprefix(ON) if mistake.key.startswith(ON) else ""
-    key = "" if nodes or not mistake.key else f" {mistake.key}:"
+    nodes, key = mistake.nodes, f" {mistake.key}:" if mistake.key else ""
     coded = _CODED.match(mistake.found)
     if coded:
         return _fault(name, nodes, f"{coded[1]}: {mistake.file}: {coded[2] or coded[1]}")

@@ -13,7 +13,7 @@ from proofmark.plan.step import Step
 from proofmark.runs.attempts import results, running_execution
 from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.disturbed_steps import disturbed_executions
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.run_files import StepFiles
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from proofmark.common.json_text import parse_json
 from proofmark.common.moments import seconds_of
 from proofmark.common.nodesets import check_name
 from proofmark.runs.read_once import ReadOnce
-from proofmark.runs.step_files import TELEMETRY
+from proofmark.runs.run_files import StepFiles
 
 MAX_BYTES = 64 << 20
 POWER_SENSORS = ("rapl", "acpi", "ipmi")
@@ -58,7 +58,7 @@ def read_telemetry(contents: ReadOnce) -> list[Interval]:
         ArithmeticError, AttributeError, KeyError, TypeError, ValueError: it is damaged.
     """
     try:
-        content = contents.read(TELEMETRY, MAX_BYTES)
+        content = contents.read(StepFiles.telemetry.path, MAX_BYTES)
     except FileNotFoundError:
         return []
     return [_interval(line) for line in content.splitlines()]

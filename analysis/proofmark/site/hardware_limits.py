@@ -113,7 +113,7 @@ class ProcessorLimits(StrictModel):
     hpl: Typical | None = None
 
 
-class Measured(StrictModel):
+class LinkMeasurement(StrictModel):
     """What MPI reaches over one port, as a public source states it; rates of one direction.
 
     Attributes:
@@ -150,7 +150,7 @@ class LaneLimit(StrictModel):
     date: Day
     latency_s: Positive
     latency_source: Sentence
-    mpi: tuple[Measured, ...] = ()
+    mpi: tuple[LinkMeasurement, ...] = ()
 
 
 class EthernetLimit(StrictModel):
@@ -168,7 +168,7 @@ class EthernetLimit(StrictModel):
     date: Day
     latency_s: Positive | None = None
     latency_source: str = ""
-    mpi: tuple[Measured, ...] = ()
+    mpi: tuple[LinkMeasurement, ...] = ()
 
 
 class LinkTable(StrictModel):
@@ -189,7 +189,7 @@ class LinkLimit:
     source: str
     latency_s: float | None
     latency_source: str
-    mpi: Measured | None = None
+    mpi: LinkMeasurement | None = None
 
 
 LANES = (1, 2, 4, 8, 12)
@@ -262,7 +262,7 @@ def link(rate: str, layer: str | None = None) -> LinkLimit | None:
     return None
 
 
-def _large_messages(rows: Iterable[Measured], lanes: int = 0) -> Measured | None:
+def _large_messages(rows: Iterable[LinkMeasurement], lanes: int = 0) -> LinkMeasurement | None:
     """Return the slowest of the rates that sources state for so many lanes; None if none does.
 
     0 is any number of lanes. TCP is left out. Real nodes come before virtual ones.

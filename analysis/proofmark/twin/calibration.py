@@ -17,7 +17,7 @@ from proofmark.site.node.topology import Topology
 from proofmark.twin.interconnects import Bus, Interconnect, Sourced
 from proofmark.twin.network_graph import SWITCH_S
 from proofmark.twin.node_graph import LINE_BYTES, READ_AND_WRITTEN, copy_rate
-from proofmark.twin.twin_files import Distance, Figure, Fit, Measured, Point
+from proofmark.twin.twin_files import Distance, Fit, MeasuredFigures, Point, TwinFigure
 
 SMALLEST_BYTES = 8
 """Messages up to this size have the latency. The first size of a program alone also contains the
@@ -58,7 +58,7 @@ def one_way_s(known: Interconnect, size: float, hop_s: float = 0.0) -> float:
     return sides * known.software_s.value + line_s + size / rate
 
 
-def fit(measured: Measured, known: Interconnect, cache: float) -> Fit:
+def fit(measured: MeasuredFigures, known: Interconnect, cache: float) -> Fit:
     """Return the figures of the model that follow from the messages between two ranks of a run.
 
     Inside a socket, the latency gives the time in the MPI library, and the rate gives the cache
@@ -142,7 +142,7 @@ def _of_node(
 
 
 def _between_nodes(
-    measured: Measured, known: Interconnect, used: dict[Point, None]
+    measured: MeasuredFigures, known: Interconnect, used: dict[Point, None]
 ) -> tuple[Mapping[str, float], tuple[Message, ...]]:
     """Return the fitted figures of the fabric, and notes about the fit."""
     messages = [each for each in measured.figures if (each.benchmark, each.metric) in ONE_WAY]
@@ -175,7 +175,7 @@ def _between_nodes(
 
 
 def _line(
-    messages: Iterable[Figure],
+    messages: Iterable[TwinFigure],
     distance: Distance,
     known: Interconnect,
     cache: float,
@@ -207,7 +207,7 @@ def _start_s(latency_s: float, line_s: float, known: Interconnect) -> Callable[[
 
 
 def _rates(
-    messages: Sequence[Figure], start_s: Callable[[float], float], known: Interconnect
+    messages: Sequence[TwinFigure], start_s: Callable[[float], float], known: Interconnect
 ) -> Iterator[tuple[Point, float]]:
     """Yield the rate of each of the largest messages, with its point."""
     large = [each for each in messages if _size(each) >= known.eager_bytes.value]
@@ -217,10 +217,10 @@ def _rates(
             yield each.point, _size(each) / seconds
 
 
-def _size(figure: Figure) -> float:
+def _size(figure: TwinFigure) -> float:
     return float(figure.parameters.get("bytes", 0))
 
 
-def _si(figure: Figure) -> float:
+def _si(figure: TwinFigure) -> float:
     """Return the value of a figure in its SI unit: seconds or bytes/s."""
     return figure.value * measure(figure.unit)[1]

@@ -12,7 +12,7 @@ from proofmark.site.partition import PREDICTED
 from proofmark.site.storage import Scratch
 from proofmark.twin.interconnects import Interconnect
 from proofmark.twin.platform import platform_xml, settings
-from proofmark.twin.twin_files import Fit, Measured, Twin, TwinFacts
+from proofmark.twin.twin_files import Fit, MeasuredFigures, Twin, TwinFacts
 from proofmark.twin.twin_model import TwinModel
 
 PROVIDER = "twin"
@@ -73,7 +73,7 @@ def make_twin(
     simulator: tuple[int, int],
     *,
     fit: Fit | None = None,
-    measured: Measured | None = None,
+    measured: MeasuredFigures | None = None,
 ) -> Twin:
     """Return the files of a simulation on the twin `site`.
 

@@ -14,6 +14,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.predictions import fields_of
 from proofmark.judge.verdict import Result
 from proofmark.plan.plan import Step
+from proofmark.plan.step import StepInstance
 from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import open_newest
 from proofmark.runs.predictions import ErrorRow
@@ -23,11 +24,11 @@ from proofmark.site.node.topology import Topology
 from proofmark.site.partition import PREDICTED
 from proofmark.twin.twin_files import (
     Distance,
-    Figure,
-    Measured,
+    MeasuredFigures,
     ModelError,
     Point,
     TwinFacts,
+    TwinFigure,
     TwinFiles,
 )
 
@@ -57,12 +58,12 @@ def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:
     """
     if not exists(TwinFiles(run.files.inputs).measured):
         return None
-    measured = read_json(TwinFiles(run.files.inputs).measured, Measured)
+    measured = read_json(TwinFiles(run.files.inputs).measured, MeasuredFigures)
     fit = read_json(TwinFiles(run.files.inputs).facts, TwinFacts).fit
     return model_error(measured, figures_of(results), fit.points if fit else ())
 
 
-def measured_by(folder: Path, site: Site, topology: Topology) -> Measured:
+def measured_by(folder: Path, site: Site, topology: Topology) -> MeasuredFigures:
     """Return the figures of the finished real run in `folder`.
 
     Args:
@@ -89,7 +90,7 @@ def measured_by(folder: Path, site: Site, topology: Topology) -> Measured:
         raise bad_input(run.files.plan, "steps", found, "a finished run")
     places = {step.id: step for step in run.plan.steps()}
     figures = figures_of(judge_run(run).results, places, of_run, topology)
-    return Measured(run=run.id, figures=tuple(figures))
+    return MeasuredFigures(run=run.id, figures=tuple(figures))
 
 
 def figures_of(
@@ -97,7 +98,7 @@ def figures_of(
     steps: Mapping[str, Step] | None = None,
     site: Site | None = None,
     topology: Topology | None = None,
-) -> list[Figure]:
+) -> list[TwinFigure]:
     """Return the figures of valid results. A figure is the median of all nodes.
 
     Figures that are not positive are left out, because they have no ratio: IMB prints a bandwidth
@@ -109,18 +110,18 @@ def figures_of(
         site: its site.
         topology: of each node.
     """
-    found: dict[object, tuple[Figure, list[float]]] = {}
+    found: dict[object, tuple[TwinFigure, list[float]]] = {}
     for result in results:
         record, value = result.record, result.record.value
         if result.verdict == "INVALID" or value is None or value <= 0:
             continue
         distance: Distance = ""
         levels = 0
-        step = (steps or {}).get(record.step.partition("/")[0])
+        step = (steps or {}).get(StepInstance.parse(record.step).step)
         if step is not None and topology is not None and site is not None:
             distance = _distance(step, topology)
             levels = _levels(site, record.node) if distance == "node" else 0
-        figure = Figure(**fields_of(record), distance=distance, levels=levels)
+        figure = TwinFigure(**fields_of(record), distance=distance, levels=levels)
         found.setdefault(figure.key, (figure, []))[1].append(value)
     return [figure.model_copy(update={"value": median(of)}) for figure, of in found.values()]
 
@@ -154,7 +155,7 @@ def _levels(site: Site, nodes: str) -> int:
 
 
 def model_error(
-    measured: Measured, predicted: Iterable[Figure], fitted: Collection[Point] = ()
+    measured: MeasuredFigures, predicted: Iterable[TwinFigure], fitted: Collection[Point] = ()
 ) -> ModelError:
     """Return the error of the model that predicted figures.
 

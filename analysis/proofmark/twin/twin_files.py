@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.predictions import AnyFigure, Assumption, ErrorRow
+from proofmark.runs.run_files import Files, RunFile, SealRule
 
 Distance = Literal["", "socket", "other-socket", "node"]
 """Where the two ranks of a message are: in one socket, in two sockets with a link between them, or
@@ -17,7 +17,7 @@ in two nodes. It is empty for other figures, and for ranks farther apart inside 
 Point = tuple[str, str, str, str, str]
 
 
-class Figure(AnyFigure):
+class TwinFigure(AnyFigure):
     """One figure of a run: the positive median of its nodes and repeats.
 
     Attributes:
@@ -40,11 +40,11 @@ class Figure(AnyFigure):
         return (self.point, self.metric, self.unit)
 
 
-class Measured(StrictModel):
+class MeasuredFigures(StrictModel):
     """The figures of the finished run with the id `run`."""
 
     run: str
-    figures: tuple[Figure, ...]
+    figures: tuple[TwinFigure, ...]
 
 
 class Fit(StrictModel):
@@ -113,26 +113,15 @@ class TwinFacts(StrictModel):
     fit: Fit | None = None
 
 
-@dataclass(frozen=True)
-class TwinFiles:
+class TwinFiles(Files):
     """The files of a twin in the folder of the inputs of its run."""
 
-    inputs: Path
-
-    @property
-    def platform(self) -> Path:
-        """The model, for SimGrid."""
-        return self.inputs / "twin" / "platform.xml"
-
-    @property
-    def facts(self) -> Path:
-        """The settings and the assumptions."""
-        return self.inputs / "twin" / "twin.json"
-
-    @property
-    def measured(self) -> Path:
-        """The figures of the real run to compare with; missing if there is none."""
-        return self.inputs / "twin" / "measured.json"
+    platform = RunFile("twin/platform.xml", SealRule.FIXED)
+    """The model, for SimGrid."""
+    facts = RunFile("twin/twin.json", SealRule.FIXED)
+    """The settings and the assumptions."""
+    measured = RunFile("twin/measured.json", SealRule.FIXED)
+    """The figures of the real run to compare with; missing if there is none."""
 
 
 @dataclass(frozen=True)
@@ -147,16 +136,15 @@ class Twin:
 
     platform: str
     facts: TwinFacts
-    measured: Measured | None = None
+    measured: MeasuredFigures | None = None
 
     @property
     def inputs(self) -> dict[str, str]:
         """The texts of the files, by their path below the folder of the inputs."""
-        files = TwinFiles(Path())
-        texts = {files.platform: self.platform, files.facts: _json(self.facts)}
+        texts = {TwinFiles.platform.path: self.platform, TwinFiles.facts.path: _json(self.facts)}
         if self.measured is not None:
-            texts[files.measured] = _json(self.measured)
-        return {f"{path}": text for path, text in texts.items()}
+            texts[TwinFiles.measured.path] = _json(self.measured)
+        return texts
 
 
 def _json(model: StrictModel) -> str:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of, write_contract
 from tests.folders import ROOT
 from tests.processes import running
@@ -28,7 +29,6 @@ from proofmark.cli.commands import (
     parser,
 )
 from proofmark.cli.main import main
-from proofmark.judge.judging import judge_and_write
 from proofmark.runs.run import Run
 
 SAMPLES = ROOT / "benchmarks" / "samples"
@@ -452,7 +452,7 @@ class TestVerdict:
         assert "exit code 9" in printed
         assert "[bold]" in printed
         assert json.loads(called(capsys, "verdict", run.folder, "--json")[1])
-        judge_and_write(run)
+        written_verdict(run)
         suite = ElementTree.parse(run.folder / "junit.xml").getroot()
         assert "exit code 9" in next(suite.iter("error")).get("message", "")
 

@@ -17,7 +17,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.stability_plan import counted_step, stability_plan
 from proofmark.runs.run import benchmarks_of, open_run, reported_names, site_of
-from proofmark.runs.step_files import launch_command
+from proofmark.runs.run_files import launch_command
 from proofmark.site.inventory import Site, load_sites
 from proofmark.site.machines import machines_of
 from proofmark.site.stability_terms import StabilityTerms

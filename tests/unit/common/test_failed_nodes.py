@@ -32,8 +32,8 @@ def test_a_node_keeps_its_first_reason() -> None:
 
 def test_nodes_are_those_in_the_keys_of_input_errors() -> None:
     errors = [
-        InputError("/scratch", "on n[1-2]", "on the root file system", "another"),
-        InputError("/scratch", "on no node!", "x", "y"),
+        InputError("/scratch", "", "on the root file system", "another", nodes="n[1-2]"),
+        InputError("/scratch", "", "x", "y", nodes="no node!"),
         InputError("plan.json", "steps", "x", "y"),
         InputError("plan.json", "", "x", "y"),
     ]

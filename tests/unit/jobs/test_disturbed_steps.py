@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.hogs import SPIN, hogs
 from tests.fixtures.kit import OUTPUT, Kit, execution, make_kit, steps_of, until
 from tests.processes import running
@@ -19,7 +20,7 @@ from tests.processes import running
 from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_script import Manner
-from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.judging import judge_run
 from proofmark.runs.disturbed_steps import LEFT, RUNNING, Repeat, disturbers, repeats_of_job
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
@@ -138,7 +139,7 @@ def test_a_stop_during_a_repetition_is_no_end(kit: Kit, capsys: pytest.CaptureFi
     current = now(run)
     assert not current.complete
     assert current.line().endswith("left · nothing runs: the same command continues it")
-    judge_and_write(run)
+    written_verdict(run)
     again = kit.run()
     assert again.folder == run.folder, "a run with a verdict is continued if a step waits"
 

@@ -24,6 +24,7 @@ from proofmark.machine.scheduler import Request, SchedulerError
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
+from proofmark.plan.step import StepInstance
 from proofmark.runs.journal import Journal
 from proofmark.runs.run import Run
 from proofmark.runs.run_names import open_names
@@ -88,7 +89,7 @@ def measured(
 def test_one_step_has_all_nodes(kit: Kit) -> None:
     made = planned(kit)
     (step,) = made.steps()
-    assert step.instances() == {host: [host] for host in HOSTS}
+    assert step.instances() == {StepInstance(step.id, host): [host] for host in HOSTS}
     assert made.totals.jobs == 1
     many = planned(kit, hosts=tuple(f"n{number:04d}" for number in range(8305)))
     assert len(json.dumps(many.model_dump(mode="json"))) < 3000
@@ -121,7 +122,8 @@ def test_a_limit_of_nodes_per_job_makes_several_jobs(kit: Kit) -> None:
     planned(kit)
     made = kit.plan(site=site.model_copy(update={"partition": partition}))
     assert [len(job.nodes) for group in made.groups for job in group.jobs] == [3, 1]
-    assert sorted(host for step in made.steps() for host in step.instances()) == sorted(HOSTS)
+    measured = [each.name for step in made.steps() for each in step.instances()]
+    assert sorted(measured) == sorted(HOSTS)
 
 
 @pytest.mark.parametrize(("most", "sizes"), [(3, [1, 2]), (None, [1, 2, 4])])
@@ -201,7 +203,7 @@ def test_a_pair_is_not_measured_without_its_other_node(
     )
     planned(kit, "each-pair")
     step = next(step for step in run_of(kit).plan.steps() if step.pairing == 2)
-    assert f"{HERE}+node1" in step.instances()
+    assert StepInstance(step.id, f"{HERE}+node1") in step.instances()
     folder = kit.folder / "runs/latest-here/steps" / step.id
     command = ["sh", str(folder / "run.sh"), "--unfinished", f"--without=n,{absent}"]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
@@ -223,7 +225,7 @@ def test_a_node_measures_only_the_pairs_that_it_sends_to(
         script = run.folder / "steps" / step.id / "run.sh"
         command = ["sh", str(script), "--attempt=job-1/attempt-1", "--unfinished"]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-        pairs = [pair for pair, (sender, _) in step.instances().items() if sender == HERE]
+        pairs = [pair.name for pair, (sender, _) in step.instances().items() if sender == HERE]
         made = [path.name for path in script.parent.iterdir() if path.is_dir()]
         assert made == pairs
         expected += [f"{step.id}/{pair}" for pair in pairs]
@@ -234,7 +236,7 @@ def test_a_node_measures_only_the_pairs_that_it_sends_to(
     coverage = judge_run(run).coverage
     assert (coverage.expected, coverage.measured) == (12, len(expected))
     (again,) = pick(run, expected[:1])
-    assert again.folder == expected[0]
+    assert str(again.instance) == expected[0]
     assert again.nodes == again.step.instances()[again.instance]
     assert again.nodes[0] == HERE
 
@@ -360,8 +362,8 @@ def test_a_pair_has_the_names_of_both_nodes(kit: Kit, monkeypatch: pytest.Monkey
     planned(kit, "each-pair")
     run = run_of(kit, hosts=("n1", "n2", "n3", "n4"))
     for step in run.plan.steps():
-        for folder, (one, _) in step.instances().items():
-            measured(run, step, folder, one)
+        for pair, (one, _) in step.instances().items():
+            measured(run, step, pair.name, one)
     answer = judge_run(run)
     nodes = sorted(result.record.node for result in answer.results)
     assert nodes == ["n[1,4]", "n[1-2]", "n[2-3]", "n[3-4]"]

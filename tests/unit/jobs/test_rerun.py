@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import (
     SOUND,
@@ -25,8 +26,9 @@ from tests.processes import running
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
-from proofmark.judge.judging import judge_and_write, judge_run
-from proofmark.report.write import write_report
+from proofmark.judge.judging import judge_run
+from proofmark.report.run_data import gather
+from proofmark.report.write import write_page
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.runs.run_lock import lock
@@ -45,7 +47,7 @@ def run(kit: Kit) -> Run:
 
 
 def ids(run: Run, *names: str) -> list[str]:
-    return [each.folder for each in pick(run, names)]
+    return [str(each.instance) for each in pick(run, names)]
 
 
 @pytest.mark.parametrize("word", ["0002-fake-2", "2", "0002"])
@@ -120,7 +122,7 @@ def test_a_reason_sets_earlier_crashes_aside_and_is_in_the_report(kit: Kit) -> N
     assert (aside.step, aside.set_aside) == ("0001-fake-1", "the library was missing")
     assert (fault.step, fault.set_aside) == ("0002-fake-2", "")
     assert [each.reason.fields["step"] for each in verdict.faults] == ["0002-fake-2"]
-    write_report(run, judge_and_write(run))
+    write_page(gather(run, written_verdict(run)))
     assert "the library was missing" in run.files.report.read_text()
     kit.program("exit 75")
     rerun(run, pick(run, ["1"]), lambda line: None)
@@ -169,7 +171,7 @@ class TestOneNode:
     def test_a_node_is_chosen_by_its_name(self, tmp_path: Path) -> None:
         run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
         (execution,) = pick(run, ["1/n2"])
-        assert (execution.folder, execution.nodes) == ("0001-fake/n2", ["n2"])
+        assert (str(execution.instance), execution.nodes) == ("0001-fake/n2", ["n2"])
         with pytest.raises(BadInput, match="did you mean 'n2'"):
             pick(run, ["1/n22"])
 

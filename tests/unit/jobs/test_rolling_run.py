@@ -18,7 +18,7 @@ from proofmark.jobs.job_parts import Rolling
 from proofmark.judge.judging import judge_run
 from proofmark.judge.not_accepted import failed_nodes
 from proofmark.machine.present_nodes import present
-from proofmark.machine.scheduler import Request
+from proofmark.machine.scheduler import IDLE, NodeState, NodeUse, Request
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
@@ -65,8 +65,9 @@ class Fleet:
 
         monkeypatch.setattr(NoScheduler, "submit", on_node)
 
-    def _nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        return {name: self.down.get(name, "idle") for name in names}
+    def _nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+        down = {name: NodeState(NodeUse.DOWN, why) for name, why in self.down.items()}
+        return {name: down.get(name, IDLE) for name in names}
 
     def site(self, hosts: Sequence[str]) -> Site:
         site = self.kit.site(hosts=hosts)
@@ -105,7 +106,7 @@ def standings(run: Run) -> dict[str, str]:
 
 @pytest.mark.fault("nodes-unavailable")
 def test_nodes_wait_return_join_and_fail(fleet: Fleet) -> None:
-    fleet.down = {"n2": "down drained a fan"}
+    fleet.down = {"n2": "drained a fan"}
     run = fleet.call(ALL[:4])
     first, inputs = list(run.plan.steps()), (run.folder / "plan.json").read_bytes()
     accepted = dict.fromkeys(ALL, "accepted")
@@ -124,7 +125,7 @@ def test_nodes_wait_return_join_and_fail(fleet: Fleet) -> None:
     assert not list(run.folder.glob("growth/*"))
 
     # n2 returns, and n5 joins by -l in a call that does not select n2.
-    fleet.down = {"n6": "down"}
+    fleet.down = {"n6": ""}
     grown = fleet.call(["n5", "n6"])
     assert grown.id == run.id
     assert [*grown.plan.steps()][: len(first)] == first

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
@@ -17,7 +18,7 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite, step_script
-from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.judging import judge_run
 from proofmark.runs import start as runs
 from proofmark.runs.run import Run, leave_out, open_run
 
@@ -127,7 +128,7 @@ class TestRepeatedCommands:
     def test_a_run_is_finished_without_the_steps_that_are_not_needed(self, kit: Kit) -> None:
         run = self.run(kit, {})
         execute(run, "none", lambda line: None)
-        judge_and_write(run)
+        written_verdict(run)
         assert runs._unfinished(run.folder.parent, run.plan.digest) is None
 
 

@@ -27,9 +27,9 @@ from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.stability_jobs import StabilityWork
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.judge.judging import judge_run
-from proofmark.judge.stability.tally import Tally
+from proofmark.judge.stability.tally import JobTally
 from proofmark.judge.verdict import Verdict
-from proofmark.machine.scheduler import Request, SchedulerError
+from proofmark.machine.scheduler import IDLE, NodeState, NodeUse, Request, SchedulerError
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
@@ -78,7 +78,7 @@ class Cluster:
 
     def __init__(self, kit: Kit, patch: pytest.MonkeyPatch) -> None:
         self.kit, self.lines, self.names = kit, list[str](), dict[str, int]()
-        self.now, self.submitted, self.down = time.time() - 10_000, 0, dict[str, str]()
+        self.now, self.submitted, self.down = time.time() - 10_000, 0, dict[str, NodeState]()
         self.stop_at, self.planted, self.ends = 0, PLANTED, ENDS
         submit, states = NoScheduler.submit, NoScheduler.states
         # Jobs of earlier rounds read probe.sh while the next round writes it again.
@@ -104,7 +104,7 @@ class Cluster:
             job = submit(scheduler, named, request)
             self.names[job] = number
             if self.planted.get(number) == "node":
-                self.down = {request.nodes[-1]: "down not responding"}
+                self.down = {request.nodes[-1]: NodeState(NodeUse.DOWN, "not responding")}
             return job
 
         def ended(scheduler: NoScheduler, ids: Sequence[str]) -> Mapping[str, JobStatus]:
@@ -117,8 +117,8 @@ class Cluster:
     def _clock(self) -> str:
         return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def _nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        states = {name: self.down.get(name, "idle") for name in names}
+    def _nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+        states = {name: self.down.get(name, IDLE) for name in names}
         if len(names) == len(HOSTS) and self.submitted > 14:
             self.down = {}
         return states
@@ -184,7 +184,7 @@ ITEMS = [
 ]
 
 
-def counted(verdict: Verdict) -> Tally:
+def counted(verdict: Verdict) -> JobTally:
     assert verdict.stability is not None
     return verdict.stability
 

@@ -21,7 +21,12 @@ from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import (
+    BUSY,
+    DOWN,
+    IDLE,
     NO_SUCH_JOB,
+    NodeState,
+    NodeUse,
     Request,
     SchedulerError,
     SchedulerUnavailable,
@@ -47,7 +52,7 @@ class Scripted:
         self.cancelled: list[str] = []
         self.alive: dict[str, str] = {}
         self.queries = 0
-        self.conditions: Mapping[str, str] = {}
+        self.conditions: Mapping[str, NodeState] = {}
         self.by_id: JobStatus | None = None
         self.refuses: Exception | None = None
         self.finishes = False
@@ -86,7 +91,7 @@ class Scripted:
     def cancel(self, ids: Sequence[str]) -> None:
         self.cancelled += ids
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         return self.conditions
 
 
@@ -196,11 +201,19 @@ def test_a_job_that_the_scheduler_no_longer_lists_is_reported(
 @pytest.mark.fault("node-dies")
 @pytest.mark.parametrize(
     ("state", "shown"),
-    [("down down", "lost a node: NODE: down down; "), ("busy", "vanished: "), ("", "vanished: ")],
+    [
+        (NodeState(NodeUse.DOWN, "down"), "lost a node: NODE: down down; "),
+        (BUSY, "vanished: "),
+        (None, "vanished: "),
+    ],
 )
 @pytest.mark.parametrize("ended", [None, State.ENDED_UNKNOWN])
 def test_a_job_that_is_forgotten_after_the_death_of_its_node_names_the_node(
-    kit: Kit, monkeypatch: pytest.MonkeyPatch, ended: State | None, state: str, shown: str
+    kit: Kit,
+    monkeypatch: pytest.MonkeyPatch,
+    ended: State | None,
+    state: NodeState | None,
+    shown: str,
 ) -> None:
     """A PBS server with default settings has no history: the job is gone, its node is down."""
     last = JobStatus(ended, "F") if ended else None
@@ -249,15 +262,15 @@ def test_a_job_is_neither_removed_nor_vanished_because_a_listing_lacks_it(
     ("state", "words"),
     [
         (
-            "down offline DIMM",
+            NodeState(NodeUse.DOWN, "offline DIMM"),
             "its nodes are not available: Q busy; NODE: down offline DIMM, given",
         ),
-        ("busy", "waiting: Q busy, given up"),
-        ("reserved maint", "waiting: Q busy, given up"),
+        (BUSY, "waiting: Q busy, given up"),
+        (NodeState(NodeUse.RESERVED, "maint"), "waiting: Q busy, given up"),
     ],
 )
 def test_only_a_node_that_is_down_makes_a_job_unavailable(
-    kit: Kit, monkeypatch: pytest.MonkeyPatch, state: str, words: str
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, state: NodeState, words: str
 ) -> None:
     """It went down after the submission."""
     scheduler = Scripted(JobStatus(State.WAITING, "Q busy"))
@@ -381,7 +394,7 @@ def test_idle_nodes_come_first_and_no_more_jobs_than_the_site_allows(
     scheduler = Scripted(
         JobStatus(State.RUNNING), JobStatus(State.RUNNING), JobStatus(State.CANCELLED)
     )
-    scheduler.conditions = {"n1": "busy", "n2": "down", "n3": "idle"}
+    scheduler.conditions = {"n1": BUSY, "n2": DOWN, "n3": IDLE}
     site = kit.site(hosts=("n1", "n2", "n3"))
     partition = site.partition.model_copy(update={"nodes_per_job": 1})
     monkeypatch.setattr(
@@ -478,7 +491,8 @@ def test_a_job_is_submitted_without_the_nodes_that_are_down(
     run = kit.run(site=kit.site(hosts=("n1", "n2", "n3")))
     scheduler = Scripted(JobStatus(State.ENDED, ""), run=run)
     scheduler.finishes = True
-    scheduler.conditions = {"n1": "reserved MAINT", "n2": "busy", "n3": "down bad DIMM"}
+    reserved, down = NodeState(NodeUse.RESERVED, "MAINT"), NodeState(NodeUse.DOWN, "bad DIMM")
+    scheduler.conditions = {"n1": reserved, "n2": BUSY, "n3": down}
     _, messages = watch(kit, scheduler, monkeypatch, run, reservation=reservation)
     (script,) = run.folder.glob("jobs/*/job.sh")
     assert "\nNODES=2\n" in script.read_text()

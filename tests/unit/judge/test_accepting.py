@@ -124,12 +124,12 @@ def figures(
             metric,
             value * SPREAD[place % len(SPREAD)] * (1 + 1e-9 * place),
             unit,
-            step=f"{step.id}/{name}",
+            step=str(instance),
             node=folded(hosts),
             parameters=parameters,
             **{"placement": step.placement, **changes},
         )
-        for place, (name, hosts) in enumerate(step.instances().items())
+        for place, (instance, hosts) in enumerate(step.instances().items())
     ]
 
 
@@ -310,7 +310,7 @@ class TestLimits:
             ),
             pytest.param(
                 {"case": "hpl", "metric": "time", "value": 1},
-                "its row is missing in the output (0001-hpl): skl[0001-0132]",
+                "the output of 0001-hpl has no row for it: skl[0001-0132]",
                 id="row",
                 marks=pytest.mark.fault("limit-row-missing"),
             ),
@@ -361,7 +361,7 @@ class TestLimits:
         verdict = judged(records, limits=[limit(value=100e3)])
         assert (verdict.contract[0].compared, verdict.exit_code()) == (131, 4)
         assert verdict.contract[0].not_evaluated == (
-            f"its row is missing in the output ({step_of('stream').id}): skl0001",
+            f"the output of {step_of('stream').id} has no row for it: skl0001",
         )
 
     def test_one_of_several_rows_that_is_missing_on_a_node_is_named(self) -> None:
@@ -370,7 +370,7 @@ class TestLimits:
         verdict = judged(records, limits=[bounds])
         step = step_of("osu-bw").id
         assert verdict.contract[0].not_evaluated == (
-            f"its row is missing in the output ({step}): skl[0001-0002]",
+            f"the output of {step} has no row for it: skl[0001-0002]",
         )
         assert judged([*osu_bw(11e3), *osu_bw(1, 8), *hpl()], limits=[bounds]).exit_code() == 0
 
@@ -411,7 +411,7 @@ class TestLimits:
             why = f"{step.id}: NOT NEEDED: as 0009"
         verdict = judged(hpl(), limits=[limit(value=1)], plan=plan)
         assert verdict.exit_code() == 4
-        assert verdict.contract[0].not_evaluated == (f"no step for it runs; {why}",)
+        assert verdict.contract[0].not_evaluated == (f"no step of the run measures it; {why}",)
         measured = judged([*hpl(), *stream(180e3)], limits=[limit(value=1)], plan=plan)
         assert (measured.contract[0].compared, measured.unmet) == (132, ())
 
@@ -425,7 +425,7 @@ class TestLimits:
         left_out = {step_of("ior").id: "x", "0008-a": "y", "0009-b": "z", step_of("stream").id: "w"}
         plan = plan.model_copy(update={"groups": [group], "not_needed": left_out})
         (check,) = judged(hpl(), limits=[limit(value=1)], plan=plan).contract
-        assert check.not_evaluated == ("no step for it runs; 0008-a: NOT NEEDED: y",)
+        assert check.not_evaluated == ("no step of the run measures it; 0008-a: NOT NEEDED: y",)
 
     def test_a_step_without_records_is_missing_and_not_a_missing_row(self) -> None:
         assert judged(hpl(), limits=[limit(value=1)]).contract[0].not_evaluated == ()

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.finished import seal
+from tests.fixtures.finished import seal, written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import execution, steps_of
 from tests.fixtures.report_run import page_of
 
 from proofmark.judge.diagnosis.bad_nodes import BadNode
-from proofmark.judge.judging import judge_and_write
 from proofmark.runs.run import Run
 
 HEALTHY = {f"n{number:02d}": 100.0 + number / 10 for number in range(30)}
@@ -35,7 +34,7 @@ def fleet(folder: Path, values: Sequence[float], **facts: Any) -> Run:
 
 def listed(run: Run) -> tuple[BadNode, list[str], str]:
     """Judge `run`; return the bad node, the nodes in rma.csv, and the page."""
-    verdict = judge_and_write(run)
+    verdict = written_verdict(run)
     assert verdict.counts["FAIL"] == 1
     (node,) = verdict.bad.nodes
     rows = csv.DictReader(run.files.vendor_list.read_text(encoding="utf-8").splitlines())
@@ -72,7 +71,7 @@ def test_one_disturbed_repeat_of_a_healthy_node_does_not(
 
 @pytest.mark.fault("disturbed-repeat")
 def test_a_repeat_that_is_fast_again_is_no_failure(tmp_path: Path) -> None:
-    verdict = judge_and_write(fleet(tmp_path, [SLOW, 101.0, 100.0]))
+    verdict = written_verdict(fleet(tmp_path, [SLOW, 101.0, 100.0]))
     assert (verdict.counts["FAIL"], verdict.bad.nodes) == (0, ())
 
 

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from pydantic import ValidationError
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import Kit, make_kit
 from tests.fixtures.report_run import made_run, page_of
 from tests.unit.judge.test_headline import verdict
@@ -22,7 +23,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.judge.ending import ending
-from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record
@@ -201,7 +202,7 @@ def waiver_of(made: Run, number: str, **changes: Any) -> Waiver:
 
 @pytest.mark.fault("contract-items")
 def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = judge_and_write(run)
+    answer = written_verdict(run)
     top = answer.headline()
     assert top.word == "FAIL"
     assert top.text.startswith("15 of 20 contract limits; 1 waived")

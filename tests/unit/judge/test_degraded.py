@@ -99,12 +99,11 @@ def measured(kit: Kit, hosts: Sequence[str], *, down: str = "") -> Run:
     run, _ = start_or_continue(folder, RunInputs(plan, kit.benchmarks(), site, ""), run_id="whole")
     write_software(run, kit.software())
     for step in plan.steps():
-        nodes = step.instances() or {"": step.nodes}
-        for name, members in nodes.items():
+        for instance, members in step.instances().items():
             if down not in members:
                 size = step.parameters["size"]
                 output = {"stdout": f"size {size}\nrate {100}\nEND\n"}
-                write_execution(run.folder / "steps" / step.id / name, members[0], output)
+                write_execution(run.files.step(str(instance)).folder, members[0], output)
     return run
 
 

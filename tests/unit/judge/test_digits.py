@@ -13,14 +13,15 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.folders import BENCHMARKS
 
 from proofmark.judge.fleet.digits import digits_of
-from proofmark.judge.judging import judge_and_write
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.verdict import Verdict
-from proofmark.report.write import write_report
+from proofmark.report.run_data import gather
+from proofmark.report.write import write_page
 from proofmark.runs.run import Run
 
 REAL = (BENCHMARKS / "samples/hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").read_text(encoding="utf-8")
@@ -68,7 +69,7 @@ def residuals(verdict: Verdict) -> dict[str, set[str]]:
 def test_a_node_with_another_digit_is_named(tmp_path: Path, where: dict[int, str]) -> None:
     """One digit of a real output of one node, in all repeats or in one."""
     run = hpl_run(tmp_path, outputs(3, {"n003": where}))
-    verdict = judge_and_write(run)
+    verdict = written_verdict(run)
     assert [node.host for node in verdict.bad.nodes] == ["n003"]
     assert residuals(verdict)["n003"] == {"FAIL", "UNJUDGED"}
     assert verdict.exit_code() == 1
@@ -81,7 +82,7 @@ def test_a_node_with_another_digit_is_named(tmp_path: Path, where: dict[int, str
     (row,) = csv.DictReader(run.files.vendor_list.read_text().splitlines())
     assert row["node"] == "n003"
     assert "wrong digits" in row["evidence"]
-    write_report(run, verdict)
+    write_page(gather(run, verdict))
     page = run.files.report.read_text(encoding="utf-8")
     assert "wrong computation" in page
     assert "0.00173580131" in page
@@ -92,7 +93,7 @@ def test_the_headline_counts_the_rows_of_the_table(
     tmp_path: Path, changed: dict[str, dict[int, str]]
 ) -> None:
     """The table has a row for each judgement; words and ends of their codes name the same."""
-    verdict = judge_and_write(hpl_run(tmp_path, outputs(3, changed)))
+    verdict = written_verdict(hpl_run(tmp_path, outputs(3, changed)))
     rows = [each for result in verdict.results for each in result.references]
     peers = [each for each in rows if each.kind == PEERS]
     alike = sum(each.reason.main_code.endswith("-alike") for each in peers)
@@ -103,7 +104,7 @@ def test_the_headline_counts_the_rows_of_the_table(
 
 
 def test_nodes_with_the_same_digits_are_not_named(tmp_path: Path) -> None:
-    verdict = judge_and_write(hpl_run(tmp_path, outputs(3, {})))
+    verdict = written_verdict(hpl_run(tmp_path, outputs(3, {})))
     assert not verdict.bad.nodes
     assert residuals(verdict) == {host: {"UNJUDGED"} for host in HOSTS}
     result = next(verdict.about(lambda record: record.metric == "residual"))
@@ -122,7 +123,7 @@ def test_no_node_is_named_without_a_proof(tmp_path: Path, kind: str) -> None:
         halves = {0: WRONG, 1: WRONG}
         third = {0: "1.73580099e-03", 1: "1.73580099e-03"}
         texts = outputs(2, {"n000": halves, "n001": halves, "n002": third})
-    verdict = judge_and_write(hpl_run(tmp_path, texts))
+    verdict = written_verdict(hpl_run(tmp_path, texts))
     assert not verdict.bad.nodes
     assert {word for words in residuals(verdict).values() for word in words} == {"UNJUDGED"}
     reasons = {
@@ -137,7 +138,7 @@ def test_no_node_is_named_without_a_proof(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_residual_is_not_compared_as_a_speed(tmp_path: Path) -> None:
-    verdict = judge_and_write(hpl_run(tmp_path, outputs(2, {})))
+    verdict = written_verdict(hpl_run(tmp_path, outputs(2, {})))
     assert {figure.record.metric for figure in verdict.fleet.figures} == {"rmax", "time"}
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fixtures.finished import written_verdict
 from tests.unit.judge.test_digits import HOSTS, WRONG, hpl_run, outputs
 
 from proofmark.common.message import Message
 from proofmark.judge.fleet.digits import Digits, digits_of
-from proofmark.judge.judging import judge_and_write
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.verdict import Verdict
 
@@ -47,7 +47,7 @@ LIKE = "like its peers: the digits of"
 
 
 def test_digits_are_compared_without_a_ratio_or_a_limit(tmp_path: Path) -> None:
-    found = answers(judge_and_write(hpl_run(tmp_path, outputs(2, {}))))
+    found = answers(written_verdict(hpl_run(tmp_path, outputs(2, {}))))
     assert found.keys() == set(HOSTS)
     for judgements in found.values():
         for each in judgements:
@@ -61,7 +61,7 @@ def test_digits_are_compared_without_a_ratio_or_a_limit(tmp_path: Path) -> None:
 def test_wrong_digits_are_listed_once_and_counted(tmp_path: Path) -> None:
     other = "1.73580231e-03"
     run = hpl_run(tmp_path, outputs(4, {"n001": {0: WRONG, 1: WRONG, 3: other}}))
-    found = answers(judge_and_write(run))
+    found = answers(written_verdict(run))
     (wrong,) = [each for each in found["n001"] if each.outcome == "FAIL"]
     reason = Message(
         "digits-wrong",

@@ -1,4 +1,4 @@
-"""The nodes because of which a run is not accepted, each with one reason."""
+"""The nodes that a run does not accept, each with one reason."""
 
 from __future__ import annotations
 

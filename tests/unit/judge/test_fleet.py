@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.finished import own_number
+from tests.fixtures.finished import own_number, written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.report_run import page_of
 
@@ -19,7 +19,7 @@ from proofmark.judge.diagnosis.causes import causes, drift, hypergeometric_tail
 from proofmark.judge.diagnosis.rma import as_csv
 from proofmark.judge.fleet.critical_values import FEW, critical_value
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, fleet_limit, level_of_one
-from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.judging import judge_run
 
 Rates = dict[str, float | list[float]]
 MICROCODE = {"microcode\t: 0x2006a08": "microcode\t: 0x2000050"}
@@ -263,7 +263,7 @@ class TestRun:
         after = {"n022": {"mc2/dimm0/dimm_ce_count: 0": "mc2/dimm0/dimm_ce_count: 17"}}
         measured = rates(60, {"n022": [80.0, 80.1, 80.2], "n030": [92.0, 100.0, 93.0]})
         run = fleet_run(tmp_path, measured, after=after)
-        verdict = judge_and_write(run)
+        verdict = written_verdict(run)
         rows = list(csv.DictReader((run.folder / "rma.csv").read_text().splitlines()))
         assert {row["node"] for row in rows} == {"n022"}
         slot, node = rows

@@ -17,8 +17,8 @@ from proofmark.judge.gate.gate_decisions import (
     LONGEST,
     NOT_MEASURED,
     Decision,
-    Evidence,
     Failure,
+    GateEvidence,
     NodeFigure,
     decide,
 )
@@ -34,7 +34,7 @@ failures = st.builds(
 A, RMAX, RATE = NodeFigure("a", "x"), NodeFigure("hpl", "rmax"), NodeFigure("osu-bw", "rate")
 metrics = st.dictionaries(st.sampled_from([A, RMAX]), st.booleans(), min_size=1)
 evidences = st.builds(
-    Evidence,
+    GateEvidence,
     failed=st.dictionaries(nodes, st.text(min_size=1)),
     faulty=st.frozensets(nodes),
     failures=st.lists(failures, max_size=4),
@@ -44,7 +44,7 @@ evidences = st.builds(
 
 @given(evidences, st.booleans())
 def test_each_node_gets_one_decision_and_only_a_measured_node_is_resumed(
-    evidence: Evidence, accept: bool
+    evidence: GateEvidence, accept: bool
 ) -> None:
     decisions = decide(evidence, NODES, accept_unjudged=accept)
     assert list(decisions) == NODES
@@ -61,7 +61,7 @@ def test_each_node_gets_one_decision_and_only_a_measured_node_is_resumed(
 
 
 @given(evidences)
-def test_a_failure_of_several_nodes_keeps_at_least_one_of_them(evidence: Evidence) -> None:
+def test_a_failure_of_several_nodes_keeps_at_least_one_of_them(evidence: GateEvidence) -> None:
     decisions = decide(evidence, NODES, accept_unjudged=True)
     for failure in evidence.failures:
         assert any(decisions[node].action == "keep" for node in failure.nodes)
@@ -69,10 +69,10 @@ def test_a_failure_of_several_nodes_keeps_at_least_one_of_them(evidence: Evidenc
 
 @given(evidences, failures)
 def test_a_further_own_failure_of_a_node_never_resumes_it(
-    evidence: Evidence, failure: Failure
+    evidence: GateEvidence, failure: Failure
 ) -> None:
     (node, *_) = failure.nodes
-    more = Evidence(
+    more = GateEvidence(
         evidence.failed,
         evidence.faulty,
         [*evidence.failures, Failure((node,), "bad")],
@@ -84,10 +84,10 @@ def test_a_further_own_failure_of_a_node_never_resumes_it(
 def test_a_node_that_lacks_a_step_waits_unless_it_failed() -> None:
     judged = {node: {A: True} for node in NODES}
     missing = Failure(("n1",), "not measured", missing=True)
-    waiting = Evidence(failures=[missing, Failure(("n2",), "FAIL rate")], judged=judged)
+    waiting = GateEvidence(failures=[missing, Failure(("n2",), "FAIL rate")], judged=judged)
     standings = {node: each.standing for node, each in decide(waiting, NODES).items()}
     assert standings == {"n1": "waiting", "n2": "failed", "n3": "accepted", "n4": "accepted"}
-    both = Evidence(failures=[missing, Failure(("n1",), "FAIL rate")], judged=judged)
+    both = GateEvidence(failures=[missing, Failure(("n1",), "FAIL rate")], judged=judged)
     assert decide(both, ["n1"])["n1"] == Decision("keep", "FAIL rate")
     assert decide(both, ["n1"])["n1"].standing == "failed"
 
@@ -95,10 +95,10 @@ def test_a_node_that_lacks_a_step_waits_unless_it_failed() -> None:
 def test_a_bad_node_does_not_hold_the_good_ones() -> None:
     judged = {node: {A: True} for node in NODES}
     link = Failure(("n1", "n2"), "FAIL link")
-    alone = Evidence(failures=[link, Failure(("n2",), "FAIL rate")], judged=judged)
+    alone = GateEvidence(failures=[link, Failure(("n2",), "FAIL rate")], judged=judged)
     kept = {node for node, each in decide(alone, NODES).items() if each.action == "keep"}
     assert kept == {"n2"}
-    both = Evidence(failures=[link], judged=judged)
+    both = GateEvidence(failures=[link], judged=judged)
     kept = {node for node, each in decide(both, NODES).items() if each.action == "keep"}
     assert kept == {"n1", "n2"}, "it is not known which end is bad"
 
@@ -107,7 +107,7 @@ def test_a_bad_node_does_not_hold_the_good_ones() -> None:
 def test_a_node_that_was_not_judged_is_kept_unless_that_is_accepted(
     accept: bool, action: str
 ) -> None:
-    evidence = Evidence(judged={"n1": {RMAX: False}}, not_planned={"n1": [RATE]})
+    evidence = GateEvidence(judged={"n1": {RMAX: False}}, not_planned={"n1": [RATE]})
     decision = decide(evidence, ["n1"], accept_unjudged=accept)["n1"]
     assert decision.action == action
     assert "hpl rmax" in decision.reason
@@ -170,7 +170,7 @@ def test_a_required_figure_that_failed_with_a_bad_partner_was_judged(
     link = Failure(("n1", "n2"), "FAIL osu-bw bandwidth: too slow", bandwidth)
     own = [Failure(("n1",), "FAIL stream triad: too slow", triad)] if alone else []
     required = {bandwidth: False, triad: True}
-    evidence = Evidence(failures=[link, *own], judged={"n1": required, "n2": required})
+    evidence = GateEvidence(failures=[link, *own], judged={"n1": required, "n2": required})
     decision = decide(evidence, ["n1", "n2"], accept_unjudged=accept)["n2"]
     assert (decision.action, decision.fault) == ("keep", False)
     assert "not judged" not in decision.reason
@@ -187,7 +187,7 @@ def test_the_failed_figure_of_a_pair_is_that_of_a_required_metric_with_its_part(
         (NodeFigure("osu", "bandwidth"), False),
         (NodeFigure("osu-bw", ""), False),
     ):
-        evidence = Evidence(failures=[link, own], judged={"n2": {metric: False}})
+        evidence = GateEvidence(failures=[link, own], judged={"n2": {metric: False}})
         reason = decide(evidence, ["n2"])["n2"].reason
         assert reason.startswith("measured with n1") is kept
         assert reason.startswith("not judged") is not kept

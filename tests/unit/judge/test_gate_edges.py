@@ -16,17 +16,18 @@ from proofmark.judge.gate.gate_decisions import (
     NOT_JUDGED,
     TOO_NOISY,
     Decision,
-    Evidence,
     Failure,
+    GateEvidence,
     NodeFigure,
     decide,
 )
 from proofmark.judge.gate.gate_evidence import ANY, evidence_of, vendor_entry
 from proofmark.judge.judging import judge_run
+from proofmark.judge.power import too_noisy
 from proofmark.runs.run import Run
 
 
-def evidence(run: Run, *required: Required) -> Evidence:
+def evidence(run: Run, *required: Required) -> GateEvidence:
     return evidence_of(judge_run(run), run.plan, required)
 
 
@@ -42,7 +43,7 @@ class TestDecisions:
     def test_a_reason_has_at_most_three_hundred_characters(self) -> None:
         assert LONGEST == 300
         for length, kept in ((300, 300), (301, 300)):
-            reason = decide(Evidence(failed={"n1": "x" * length}), ["n1"])["n1"].reason
+            reason = decide(GateEvidence(failed={"n1": "x" * length}), ["n1"])["n1"].reason
             assert len(reason) == kept
             assert reason.endswith("…") is (length > 300)
 
@@ -51,7 +52,7 @@ class TestDecisions:
         step = Failure(("n1", "n2"), "not measured: 0001")
         own = Failure(("n1",), "FAIL")
         judged = {"n1": {NodeFigure("a", "b"): True}, "n2": {NodeFigure("a", "b"): False}}
-        reason = decide(Evidence(failures=[step, own], judged=judged), ["n2"])["n2"].reason
+        reason = decide(GateEvidence(failures=[step, own], judged=judged), ["n2"])["n2"].reason
         assert step.metric is None
         assert reason == f"{NOT_JUDGED} a b"
 
@@ -60,7 +61,7 @@ class TestDecisions:
         pair = Failure(("n1", "n2"), "FAIL osu", NodeFigure("osu", "bw"))
         own = Failure(("n1",), "FAIL alone")
         judged = {node: {NodeFigure("osu", "bw"): False} for node in ("n1", "n2", "n3")}
-        decisions = decide(Evidence(failures=[pair, own], judged=judged), ["n2", "n3"])
+        decisions = decide(GateEvidence(failures=[pair, own], judged=judged), ["n2", "n3"])
         assert decisions["n2"].reason == "measured with n1, which failed: FAIL osu"
         assert decisions["n3"].reason == f"{NOT_JUDGED} osu bw"
 
@@ -72,7 +73,7 @@ class TestDecisions:
                 CZ: False,
             }
         }
-        given = Evidence(judged=judged, not_planned={"n1": [NodeFigure("d", "w")]})
+        given = GateEvidence(judged=judged, not_planned={"n1": [NodeFigure("d", "w")]})
         assert decide(given, ["n1"], accept_unjudged=True)["n1"] == Decision(
             "resume",
             "passed: 2 required metrics judged; accepted although not judged: c z; "
@@ -81,18 +82,18 @@ class TestDecisions:
         assert decide(given, ["n1"])["n1"] == Decision("keep", f"{NOT_JUDGED} c z")
 
     def test_a_noisy_metric_states_what_is_needed_unless_it_is_accepted(self) -> None:
-        judged = {"n1": {AX: False, BY: False}}
-        given = Evidence(judged=judged, noise={"n1": {AX: "about 9 repeats"}})
-        assert decide(given, ["n1"])["n1"].reason == f"{TOO_NOISY}: a x: about 9 repeats"
+        judged, needed = {"n1": {AX: False, BY: False}}, too_noisy(0.2, 0.1, 9)
+        given = GateEvidence(judged=judged, noise={"n1": {AX: needed}})
+        assert decide(given, ["n1"])["n1"].reason == f"{TOO_NOISY}: a x: {needed}"
         assert decide(given, ["n1"], accept_unjudged=True)["n1"].action == "resume"
-        calm = Evidence(
+        calm = GateEvidence(
             judged={"n1": {AX: True}},
-            noise={"n1": {AX: "about 9 repeats"}},
+            noise={"n1": {AX: needed}},
         )
         assert decide(calm, ["n1"])["n1"].action == "resume", "another figure of it was judged"
 
     def test_a_fault_is_for_the_vendor_and_noise_is_not(self) -> None:
-        given = Evidence(failed={"n1": "slow", "n2": "slow"}, faulty=frozenset({"n1"}))
+        given = GateEvidence(failed={"n1": "slow", "n2": "slow"}, faulty=frozenset({"n1"}))
         decisions = decide(given, ["n1", "n2"])
         assert [decisions[node].fault for node in ("n1", "n2")] == [True, False]
 

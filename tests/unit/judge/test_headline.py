@@ -191,7 +191,7 @@ class TestKinds:
             found = verdict(known, [record(1), *noisy], references, limits=[LIMIT])
             assert found.counts["PASS"] >= 1
             assert (found.headline().word, found.exit_code()) == ("UNJUDGED", 4)
-            assert "too noisy: with 95 % confidence" in found.unmet[0]
+            assert "too noisy: a difference of up to" in found.unmet[0]
             assert found.headline().text.startswith("0 of 1 contract limits")
 
     def test_without_a_limit_nothing_was_judged(self, known: tuple[Plan, Benchmarks]) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import Kit, make_kit
 
 from proofmark.cli.main import main
 from proofmark.common.files import names_in
 from proofmark.jobs.execute import execute
 from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
-from proofmark.judge.judging import judge_and_write
 from proofmark.runs.evidence import seal
 from proofmark.runs.nodes import nodes_of, probed_nodes
 from proofmark.runs.run import Run, site_of
@@ -60,7 +60,7 @@ def test_each_output_has_the_name_of_the_inventory(
     assert probed_nodes(run).keys() == {NODE}
     sealed = seal(run.folder).run()
     assert list(names_in(sealed.files.nodes)) == [f"{NODE}.json"]
-    verdict = judge_and_write(sealed)
+    verdict = written_verdict(sealed)
     assert {result.record.node for result in verdict.results} == {NODE}
     assert {result.verdict for result in verdict.results} == {"PASS"}
     written = set(texts(json.loads(sealed.products.verdict.read_text())))
@@ -84,14 +84,14 @@ def test_the_machine_of_the_play_may_report_its_own_name(kit: Kit) -> None:
     run.files.facts_probe.write_text(f"=== host\n| hostname: {REPORTED}\n")
     execute(run, "none", lambda line: None)
     assert probed_nodes(run).keys() == {NODE}
-    assert {result.record.node for result in judge_and_write(run).results} == {NODE}
+    assert {result.record.node for result in written_verdict(run).results} == {NODE}
 
 
 def test_a_name_of_no_planned_node_stays_and_is_named(kit: Kit) -> None:
     site = kit.site(hosts=(NODE,)).model_copy(update={"aliases": {}, "connection": "ssh"})
     run = measured(kit, site)
     assert REPORTED in nodes_of(run)
-    results = judge_and_write(run).results
+    results = written_verdict(run).results
     assert {result.verdict for result in results} == {"INVALID"}
     for result in results:
         assert REPORTED in result.record.reason and NODE in result.record.reason
@@ -101,4 +101,4 @@ def test_of_several_nodes_with_one_name_that_of_the_job_counts(kit: Kit) -> None
     """Several nodes of an inventory may be one machine; the job has one of them."""
     run = measured(kit, kit.site(hosts=("n1", "n2")))
     assert nodes_of(run).keys() == {"n1"}
-    assert {result.verdict for result in judge_and_write(run).results} == {"PASS"}
+    assert {result.verdict for result in written_verdict(run).results} == {"PASS"}

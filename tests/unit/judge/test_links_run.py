@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.fixtures.fat_tree import FatTree
-from tests.fixtures.finished import write_execution, write_reports, write_software
+from tests.fixtures.finished import write_execution, write_reports, write_software, written_verdict
 from tests.fixtures.kit import make_kit
 from tests.fixtures.report_run import page_of
 
-from proofmark.judge.judging import judge_and_write
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.links.sharing import fair_rates
 from proofmark.judge.verdict import Verdict
@@ -54,16 +53,16 @@ def run_of_rounds(folder: Path, slow: str, origin: str) -> Run:
         both = np.concatenate([paths.paths(numbers), paths.paths(numbers[:, ::-1])])
         rates = 100 * fair_rates(both, capacity).reshape(2, -1).min(axis=0)
         rates *= np.exp(0.02 * generator.standard_normal(len(rates)))
-        for (name, hosts), rate in zip(pairs.items(), rates, strict=True):
+        for (pair, hosts), rate in zip(pairs.items(), rates, strict=True):
             text = {"stdout": f"size 1\nrate {rate:.4f}\nEND\n"}
-            write_execution(run.folder / "steps" / step.id / name, hosts[0], text)
+            write_execution(run.files.step(str(pair)).folder, hosts[0], text)
     return run
 
 
 def judged(folder: Path, slow: str, origin: str = "emulated") -> tuple[Run, Verdict]:
     run = run_of_rounds(folder, slow, origin)
     write_reports(run)
-    return run, judge_and_write(run)
+    return run, written_verdict(run)
 
 
 @pytest.mark.parametrize("origin", ["measured", "emulated"])

@@ -13,11 +13,13 @@ from tests.fixtures.fleet import fleet_run
 from tests.unit.judge.test_compare import result
 from tests.unit.judge.test_gate import REFERENCE, decisions_of
 
+from proofmark.common.message import Message
 from proofmark.judge.compare import compare
 from proofmark.judge.fleet.thresholds import fleet_limit
 from proofmark.judge.intervals import SURE
 from proofmark.judge.judging import judge_run
 from proofmark.judge.power import (
+    MOST_REPEATS,
     change_seen,
     repeats_needed,
     shift_seen,
@@ -37,12 +39,13 @@ class TestTooNoisy:
     def test_the_reason_states_what_would_be_seen_and_what_is_needed(self) -> None:
         reason = too_noisy(0.62, 0.1, 14)
         assert reason == (
-            "too noisy: would see 62 %, 10 % is material; about 14 repeats are needed"
+            "too noisy: a difference of up to 62 % would not be seen, 10 % is material; "
+            "about 14 repeats are needed"
         )
         assert "about 1000 repeats" in too_noisy(0.62, 0.1, 1000)
-        assert "about 9 runs" in too_noisy(0.62, 0.1, 9, "noisy-runs")
-        assert "no number of repeats is enough" in too_noisy(0.62, 0.1, 1001)
-        assert "no number of repeats is enough" in too_noisy(0.62, 0.1, math.inf)
+        assert "about 9 runs" in too_noisy(0.62, 0.1, 9, "needs-runs")
+        assert "no number of repeats up to 1000 is enough" in too_noisy(0.62, 0.1, 1001)
+        assert "no number of repeats up to 1000 is enough" in too_noisy(0.62, 0.1, math.inf)
         assert "it is not known how many are needed" in too_noisy(0.62, 0.1, math.nan)
 
     @given(st.floats(0.1, 0.9), st.floats(1e-6, 1), st.floats(0, 1), st.integers(1, 50))
@@ -103,10 +106,12 @@ class TestFleet:
         verdict = judge_run(fleet_run(tmp_path, rates))
         (figure,) = verdict.fleet.figures
         assert figure.fleet_limit.detectable > 0.1
-        assert figure.noise.code == "noisy-always", "the nodes differ, not the repeats"
+        assert figure.noise.fields["needed"] == Message("needs-none", most=MOST_REPEATS), (
+            "the nodes differ, not the repeats"
+        )
         for each in verdict.results:
             assert "like its peers" not in each.reason
-            assert "too noisy: would see" in each.reason
+            assert "too noisy: a difference of up to" in each.reason
         assert "like its peers" not in str(verdict.as_json())
 
     def test_peers_whose_repeats_are_noisy_need_more_of_them(self, tmp_path: Path) -> None:
@@ -162,7 +167,7 @@ class TestRuns:
         few = (100.0, 101.0, 99.0)
         (difference,) = compare({"a": [result(*few)], "b": [result(*few)]})[0].differences
         assert difference.visible == 1
-        assert difference.noise.fields["repeats"] == "4"
+        assert difference.noise.fields["needed"] == Message("needs-repeats", repeats="4")
 
     def test_a_clear_change_is_not_too_noisy(self) -> None:
         before, after = (100.0, 130.0, 90.0, 120.0), (10.0, 12.0, 9.0, 11.0)

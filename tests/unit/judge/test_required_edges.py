@@ -175,7 +175,7 @@ class TestLimits:
         time = record(metric="time")
         one, two = self.limit(where={"size": 1}), self.limit(where={"size": 2})
         found = verdict(kit, [time, record(2)], limits=[one, two]).contract
-        reason = "its row is missing in the output (0001-fake-1): localhost"
+        reason = "the output of 0001-fake-1 has no row for it: localhost"
         assert [each.not_evaluated for each in found] == [(reason,), ()]
 
 

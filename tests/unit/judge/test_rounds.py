@@ -35,10 +35,8 @@ def overlap(run: Run, late: float = 0.0, seconds: float = 4.0) -> RoundOverlap:
     """Return the overlap of a round. The last pair starts `late` seconds after the other pairs."""
     step = next(run.plan.steps())
     pairs = list(step.instances())
-    executions = [
-        Execution(f"{step.id}/{pair}", 1, 1, ended=ENDED + 4, seconds=4.0) for pair in pairs[:-1]
-    ]
-    last = Execution(f"{step.id}/{pairs[-1]}", 1, 1, ended=ENDED + late + seconds, seconds=seconds)
+    executions = [Execution(f"{pair}", 1, 1, ended=ENDED + 4, seconds=4.0) for pair in pairs[:-1]]
+    last = Execution(f"{pairs[-1]}", 1, 1, ended=ENDED + late + seconds, seconds=seconds)
     (found,) = round_overlaps(run.plan, [*executions, last])
     return found
 
@@ -59,7 +57,7 @@ def test_pairs_that_measured_together_are_not_named(run: Run, late: float, secon
 def test_a_pair_that_measured_without_the_others_is_named(run: Run, late: float) -> None:
     found = overlap(run, late)
     step = next(run.plan.steps())
-    pair = list(step.instances())[-1]
+    pair = list(step.instances())[-1].name
     assert found.apart == (pair,)
     (sentence,) = found.messages()
     assert sentence == (
@@ -70,7 +68,7 @@ def test_a_pair_that_measured_without_the_others_is_named(run: Run, late: float)
 
 def test_times_that_are_not_known_are_reported(run: Run) -> None:
     step = next(run.plan.steps())
-    executions = [Execution(f"{step.id}/{pair}", 1, 1) for pair in step.instances()]
+    executions = [Execution(f"{pair}", 1, 1) for pair in step.instances()]
     (found,) = round_overlaps(run.plan, executions)
     assert (found.unknown, found.overlap) == (4, None)
     assert list(found.messages()) == [f"{step.id}, execution 1: 4 of 4 pairs have no times"]
@@ -80,16 +78,16 @@ def test_the_verdict_counts_the_pairs_of_all_rounds_and_names_a_missing_one(run:
     steps = list(run.plan.steps())
     for step in steps:
         for pair, (sender, _) in step.instances().items():
-            if (step, pair) == (steps[0], next(iter(steps[0].instances()))):
+            if pair == next(iter(steps[0].instances())):
                 continue
             output = {"stdout": "size 1\nrate 100\nEND\n"}
-            folder = run.folder / "steps" / step.id / pair
+            folder = run.files.step(str(pair)).folder
             write_execution(folder, sender, output, ended=ENDED, seconds=4.0)
     answer = judged(run)
     assert (answer.coverage.expected, answer.coverage.measured) == (28, 27)
     missing = next(iter(steps[0].instances()))
     (found,) = answer.coverage.missing
-    assert found.message == f"{steps[0].id}: {missing}"
+    assert found.message == f"{steps[0].id}: {missing.name}"
     assert [each.overlap for each in answer.rounds] == [1.0] * len(steps)
     assert not any(math.isnan(each.ended) for each in answer.results.aggregates.records.executions)
     # Pairs that share links are not compared with each other.
@@ -114,7 +112,7 @@ def compared(folder: Path, slow: str = "") -> Verdict:
             if distance == slow:
                 slow, rate = "", 0.8 * rate
             output = {"stdout": f"size 1\nrate {rate:.3f}\nEND\n"}
-            write_execution(run.folder / "steps" / step.id / pair, hosts[0], output)
+            write_execution(run.files.step(str(pair)).folder, hosts[0], output)
     return judged(run)
 
 

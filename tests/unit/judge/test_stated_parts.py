@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
 from tests.folders import PROBES
@@ -16,7 +17,6 @@ from tests.folders import PROBES
 from proofmark.judge.baseline.changes import accepted_parts, capacity_of
 from proofmark.judge.gate.gate_decisions import decide
 from proofmark.judge.gate.gate_evidence import evidence_of
-from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import Baseline, NodeState
@@ -71,7 +71,7 @@ def judged(
         partition={"parts": dict(parts or {}), "rated": dict(rated or {})},
         items=[item(**limit)],
     )
-    return run, judge_and_write(run)
+    return run, written_verdict(run)
 
 
 def named(verdict: Verdict) -> dict[str, str]:

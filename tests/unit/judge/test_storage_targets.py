@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.emulators.stripes import write_tool
-from tests.fixtures.finished import reports_of
+from tests.fixtures.finished import reports_of, written_verdict
 from tests.fixtures.kit import make_kit, steps_of
 from tests.fixtures.report_run import page_of
 
@@ -23,7 +23,6 @@ from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.slow_targets import slow_targets
 from proofmark.judge.fleet.fleet import Fleet, measure_fleet
 from proofmark.judge.fleet.like_figures import LIKE_TARGETS
-from proofmark.judge.judging import judge_and_write
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import Record, Records
 from proofmark.site.storage import Scratch
@@ -121,7 +120,7 @@ def test_a_slow_target_is_named_by_the_steps_of_a_run(tmp_path: Path, slow: int 
     run.files.nodes.mkdir()
     for host, node in reports_of(run).items():
         write_whole(run.files.nodes / f"{host}.json", node.model_dump_json())
-    verdict = judge_and_write(run)
+    verdict = written_verdict(run)
     assert [each.reason for each in verdict.results if each.verdict == "INVALID"] == []
     written = json.loads(run.files.verdict.read_text(encoding="utf-8"))
     named = [(each["target"], each["file_system"]) for each in written["storage_targets"]]

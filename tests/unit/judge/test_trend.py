@@ -17,7 +17,7 @@ from tests.fixtures.past_runs import Value, run_id, write_evidence, write_past_r
 from proofmark.cases.reference import Metric
 from proofmark.judge.shared_traits import differences
 from proofmark.judge.trend.change_points import Course, Series, courses
-from proofmark.judge.trend.past_run import Figure, LeftOut, PastRun, read_past_run, run_folders
+from proofmark.judge.trend.past_run import LeftOut, PastFigure, PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
 
 LEVEL = 0.01
@@ -181,7 +181,7 @@ class TestTrend:
             write_past_run(tmp_path, number, [Value("copy", (0.0,)), Value("scale", (1.0,))])
         digits = RATE.model_copy(update={"same_digits": True})
 
-        def metric(figure: Figure) -> Metric:
+        def metric(figure: PastFigure) -> Metric:
             return digits if figure.metric == "scale" else RATE
 
         (trend,) = trends(_runs(tmp_path), metric, LEVEL)

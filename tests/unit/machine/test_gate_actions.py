@@ -12,7 +12,14 @@ import pytest
 
 from proofmark.machine.gate_actions import ANSWER_S, NO_REASON, NOT_RESUMED, NodeGate
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.scheduler import NodeStatus, ReservingScheduler, SchedulerUnavailable
+from proofmark.machine.scheduler import (
+    IDLE,
+    NodeState,
+    NodeStatus,
+    NodeUse,
+    ReservingScheduler,
+    SchedulerUnavailable,
+)
 from proofmark.runs.checks import Check, read_checks
 from proofmark.runs.gates import GateState, begin_gate
 
@@ -50,11 +57,12 @@ class FakeScheduler:
             raise NodeError(Outcome.UNEXPECTED, "status refused")
         return {node: self.status[node] for node in nodes}
 
-    def nodes(self, nodes: Sequence[str]) -> dict[str, str]:
+    def nodes(self, nodes: Sequence[str]) -> dict[str, NodeState]:
         if self.mute_polls:
             self.mute_polls -= 1
             raise SchedulerUnavailable("sinfo: Unable to contact slurm controller")
-        return {node: "down: silent" if node in self.silent else "idle" for node in nodes}
+        silent = NodeState(NodeUse.DOWN, "silent")
+        return {node: silent if node in self.silent else IDLE for node in nodes}
 
     def reservations(self) -> dict[str, list[str]]:
         return {name: [*nodes] for name, nodes in self.members.items()}
@@ -70,16 +78,18 @@ class FakeScheduler:
     def resume(self, nodes: Sequence[str]) -> None:
         self._called("resume", nodes)
         for node in nodes:
-            self.status[node] = replace(self.status[node], out=False, reason="", state="")
+            self.status[node] = replace(self.status[node], out=False, reason="", states=())
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
         self._called("drain", nodes, f": {reason}")
         for node in nodes:
-            self.status[node] = replace(self.status[node], out=True, reason=reason, state="drain")
+            self.status[node] = replace(
+                self.status[node], out=True, reason=reason, states=("drain",)
+            )
 
 
 def drained(reason: str) -> NodeStatus:
-    return NodeStatus(out=True, idle=True, reason=reason, state="drain")
+    return NodeStatus(out=True, idle=True, reason=reason, states=("drain",))
 
 
 @pytest.fixture
@@ -138,7 +148,7 @@ class TestCheck:
         assert gate.check(NODES, {}, take_over=True)[1] == {}
 
     def test_a_drain_without_a_reason_says_so(self, made: Made) -> None:
-        gate, _, _ = made(n1=replace(drained(""), state="drain"))
+        gate, _, _ = made(n1=replace(drained(""), states=("drain",)))
         _, refused = gate.check(["n1"], {}, take_over=False)
         assert NO_REASON in refused["n1"].text
         assert gate.check(["n1"], {}, take_over=True)[1] == {}
@@ -152,9 +162,9 @@ class TestCheck:
     @pytest.mark.parametrize(
         "status",
         [
-            NodeStatus(out=True, idle=True, state="down"),
-            NodeStatus(out=True, idle=True, state="drain", reason="x", reserved=True),
-            NodeStatus(out=True, idle=True, state="drained_by_name"),
+            NodeStatus(out=True, idle=True, states=("down",)),
+            NodeStatus(out=True, idle=True, states=("drain",), reason="x", reserved=True),
+            NodeStatus(out=True, idle=True, states=("drained_by_name",)),
         ],
     )
     def test_a_state_that_the_gate_cannot_give_back_is_refused(
@@ -240,7 +250,7 @@ class TestHold:
         scheduler.silent = {"n3"}
         failed = held(gate)
         assert {node: each.outcome for node, each in failed.items()} == {"n3": Outcome.NO_ANSWER}
-        assert failed["n3"].text == "down: silent"
+        assert failed["n3"].text == "down silent"
 
     def test_a_node_that_cannot_be_resumed_is_drained_again_as_before(self, made: Made) -> None:
         gate, scheduler, _ = made(n2=drained("gate 1: slow"))
@@ -404,12 +414,12 @@ class TestEdges:
         assert NodeGate(state, scheduler, lambda line: None, Event()).poll_s == 5
 
     def test_a_node_with_a_reason_was_taken_out_by_a_person(self, made: Made) -> None:
-        gate, _, _ = made(n1=NodeStatus(out=True, idle=True, reason="a fan", state="maint"))
+        gate, _, _ = made(n1=NodeStatus(out=True, idle=True, reason="a fan", states=("maint",)))
         assert gate.check(["n1"], {}, take_over=True)[1] == {}
         assert "drained by others: a fan" in gate.check(["n1"], {}, take_over=False)[1]["n1"].text
 
     def test_a_node_in_service_is_free_in_any_state(self, made: Made) -> None:
-        gate, _, _ = made(n1=NodeStatus(out=False, idle=False, state="allocated"))
+        gate, _, _ = made(n1=NodeStatus(out=False, idle=False, states=("allocated",)))
         assert gate.check(["n1"], {}, take_over=False)[1] == {}
 
     def test_a_node_that_another_gate_takes_meanwhile_is_not_held(

@@ -645,7 +645,14 @@ class TestSecrets:
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
         encoded = "b3BlcmF0b3I6"  # the user, as in the header Authorization
         files = [path.read_text() for path in site.run.rglob("*") if path.is_file()]
-        texts = [*site.lines, *summary(done), repr(done), repr(rollout), *files, *site.slurm.calls]
+        texts = [
+            *site.lines,
+            *summary(done).values(),
+            repr(done),
+            repr(rollout),
+            *files,
+            *site.slurm.calls,
+        ]
         if fault == "leak" and auth == "basic":
             assert "***" in done["n1"].text
         assert [text for text in texts if PASSWORD in text or encoded in text] == []
@@ -855,6 +862,29 @@ class TestOwnership:
         (site.slurm.folder / "slurm/n2").unlink()
         assert outcomes(rollout.restore()) == {"n2": "OK"}
         assert site.settings("n2") == BEFORE
+
+    @pytest.mark.parametrize("verb", ["enter", "restore"])
+    def test_a_drain_of_the_run_that_loses_its_reason_in_the_reset_ends_with_the_change(
+        self, make_site: MakeSite, verb: str
+    ) -> None:
+        site = make_site(2, boot=1.0)
+        target = site.target("snc4-flat")
+        rollout = site.rollout()
+        if verb == "restore":
+            rollout.enter(site.nodes, target)
+        resets = site.emulator.machines["n1"].resets
+
+        def forget() -> None:
+            while site.emulator.machines["n1"].resets == resets:
+                time.sleep(0.01)
+            site.slurm.drain("n1", "")
+
+        scheduler = threading.Thread(target=forget)
+        scheduler.start()
+        done = rollout.enter(site.nodes, target) if verb == "enter" else rollout.restore()
+        scheduler.join()
+        assert outcomes(done) == {"n1": "OK", "n2": "OK"}
+        assert site.slurm.drained == {}
 
     @pytest.mark.fault("drained-between-enter-and-restore")
     @pytest.mark.parametrize("verb", ["enter", "restore"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.emulators.bmc.rollouts import path_with
 
-from proofmark.machine.node_states import status_of, text_of
+from proofmark.machine.node_states import state_of, status_of
 from proofmark.machine.schedulers import loadleveler, lsf, pbs, sge, slurm
 from proofmark.machine.schedulers.pbs import active_reservations, size_of
 from proofmark.machine.schedulers.slurm import FLAGS, OTHER_NAMES, SUFFIXES, node_states
@@ -83,8 +83,8 @@ def test_states_of_slurm_nodes(text: str, out: bool, idle: bool, listed: str) ->
     states = node_states(text)
     status = status_of(states, "")
     assert (status.out, status.idle) == (out, idle)
-    assert bool(status.state) == out
-    assert text_of(states, text, "").split()[0] == listed
+    assert bool(status.states) == out
+    assert state_of(states, text, "").use == listed
 
 
 @given(st.text(), st.sampled_from(["", "idle+", "alloc+"]))

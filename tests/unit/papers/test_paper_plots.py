@@ -16,13 +16,13 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 from tests.fixtures import sweeps as data
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import results_of
 from tests.fixtures.report_run import made_run
 from tests.fixtures.sweeps import Machine, Sheet
 
 from proofmark.cli.main import main
 from proofmark.common.expressions import grid
-from proofmark.judge.judging import judge_and_write
 from proofmark.papers.claim import PAPERS
 from proofmark.papers.figures import p5_placements
 from proofmark.papers.figures.p5_placements import PUBLISHED
@@ -34,7 +34,8 @@ from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series
 from proofmark.report.drawing.svg import png_file, svg_file
 from proofmark.report.plot import PlotContext, plots
-from proofmark.report.write import write_report
+from proofmark.report.run_data import gather
+from proofmark.report.write import write_page
 from proofmark.runs.run import Run
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
@@ -242,8 +243,8 @@ def test_the_same_plot_gives_the_same_bytes() -> None:
 def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:
     """Return a run with the results of `sheets`, and its page."""
     run = made_run(folder)
-    verdict = replace(judge_and_write(run), results=results_of(records(*sheets)))
-    return run, write_report(run, verdict).read_text(encoding="utf-8")
+    verdict = replace(written_verdict(run), results=results_of(records(*sheets)))
+    return run, write_page(gather(run, verdict)).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("origin", ["measured", "emulated", "predicted"])

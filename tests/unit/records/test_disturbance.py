@@ -72,7 +72,7 @@ class TestRate:
         assert (word, reason) == (
             "PASS",
             "2 × the contract figure (50 MB/s) is at least 1; "
-            "with 95 % confidence it misses the limit by 0 % at most",
+            "with 95 % confidence the true level is at most 0 % beyond the limit",
         )
 
     def test_a_slow_machine_fails(self, kit: Kit) -> None:

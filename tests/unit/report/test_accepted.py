@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures import report_run
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import local_site, make_kit
 from tests.fixtures.report_run import made_run
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
@@ -19,7 +20,6 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cli.contract import limit_text
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
-from proofmark.judge.judging import judge_and_write
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.references import figure_comparison, typical
 from proofmark.judge.references.typical import Build
@@ -172,7 +172,7 @@ def test_the_tables_of_a_page_show_the_same_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: JudgeExpected
 ) -> None:
     monkeypatch.setattr(report_run, "local_site", partial(local_site, expected=expected))
-    verdict = judge_and_write(made_run(tmp_path))
+    verdict = written_verdict(made_run(tmp_path))
     shown = {each.of: accepted(each) for each in verdict.limits}
     assert all(shown.values())
     ratios = {text.partition(" ×")[0] for text in shown.values()}

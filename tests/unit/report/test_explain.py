@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import examples, item
 from tests.fixtures.report_run import made_run
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
@@ -18,7 +19,6 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.judge.judging import judge_and_write
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.step_names import step_named
 from proofmark.records import (
@@ -54,7 +54,7 @@ KEYS = ("command", "where", "inputs", "needs", "outputs", "references", "conditi
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("explained")
     run = made_run(folder, limits=[item(**LIMIT)])
-    judge_and_write(run)
+    written_verdict(run)
     return run
 
 

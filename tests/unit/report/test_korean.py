@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pypdf import PdfReader
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.past_runs import Value, run_id, write_past_run
 from tests.fixtures.report_run import troubled_run
@@ -30,13 +31,14 @@ from proofmark.judge.baseline.change_limits import Limits
 from proofmark.judge.baseline.comparison import Compared
 from proofmark.judge.ending import ending
 from proofmark.judge.imported_rules import REASONS
-from proofmark.judge.judging import judge_and_write, read_and_judge
+from proofmark.judge.judging import read_and_judge
+from proofmark.judge.power import too_noisy
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short import fonts
-from proofmark.report.write import write_report, write_summary
+from proofmark.report.write import write_page, write_summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import Capacity
@@ -125,7 +127,7 @@ def english(page: str, data: set[tuple[str, str]]) -> list[str]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict]:
     made = troubled_run(tmp_path_factory.mktemp("korean"))
-    return made, judge_and_write(made)
+    return made, written_verdict(made)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +135,7 @@ def korean(run: tuple[Run, Verdict]) -> dict[str, str]:
     """Return the texts of the report in Korean, of its plots and of the files for programs."""
     made, verdict = run
     with in_language("ko"):
-        write_report(made, verdict)
+        write_page(gather(made, verdict))
     return written(made)
 
 
@@ -167,7 +169,7 @@ def test_a_text_without_a_translation_is_found(
 
     monkeypatch.setattr(translation, "_catalogue", lambda _: Lacking())
     with in_language("ko"):
-        lacking = write_report(*run).read_text(encoding="utf-8")
+        lacking = write_page(gather(*run)).read_text(encoding="utf-8")
     assert english(lacking, data_of(*run)) == [text, text]  # a title, and a caption
 
 
@@ -193,7 +195,7 @@ def test_the_summary_has_no_english_text(run: tuple[Run, Verdict]) -> None:
 def test_a_bad_node_has_its_next_step_in_korean(tmp_path: Path) -> None:
     rates = {f"n{number:02d}": 100.0 + number % 3 for number in range(1, 13)}
     made = fleet_run(tmp_path, {**rates, "n07": [60.0, 60.5]})
-    data = gather(made, judge_and_write(made))
+    data = gather(made, written_verdict(made))
     (step,) = next_steps(data)
     with in_language("ko"):
         (in_korean,) = next_steps(data)
@@ -224,7 +226,7 @@ def test_the_page_of_trends_has_no_english_text(tmp_path: Path) -> None:
 def test_files_for_programs_do_not_depend_on_the_language(
     run: tuple[Run, Verdict], korean: dict[str, str]
 ) -> None:
-    write_report(*run)
+    write_page(gather(*run))
     in_english = written(run[0])
     texts = {name for name in in_english if name.endswith((".html", ".svg"))}
     assert in_english.keys() - texts
@@ -247,8 +249,8 @@ def test_a_missing_font_is_named(run: tuple[Run, Verdict], monkeypatch: pytest.M
     charts._fonts_with_hangul.cache_clear()
     monkeypatch.setattr(fonts, "find_spec", lambda package: None)
     with in_language("ko"), pytest.raises(BadInput, match=r"package koreanize-matplotlib"):
-        write_report(*run)
-    write_report(*run)  # a report in English needs no such font
+        write_page(gather(*run))
+    write_page(gather(*run))  # a report in English needs no such font
 
 
 def test_an_unknown_language_is_refused(
@@ -324,14 +326,14 @@ MESSAGES = [
         "기준 시험의 동종 노드(12.3)의 1배: 한 번만 측정되어 잡음을 알 수 없음",
     ),
     (
-        against("baseline-noisy", "1", OWN, change="62", material="10", repeats="14"),
-        "기준 시험의 같은 노드(12.3)의 1배, 잡음이 너무 큼: 62 %의 변화부터 검출, "
+        against("baseline-noisy", "1", OWN, noise=too_noisy(0.62, 0.1, 14)),
+        "기준 시험의 같은 노드(12.3)의 1배, 잡음이 너무 큼: 62 %까지의 차이는 검출되지 않음, "
         "중요한 변화는 10 %; 약 14회의 반복이 필요",
     ),
     (
-        against("baseline-too-noisy", "1", OWN, change="62", material="10"),
-        "기준 시험의 같은 노드(12.3)의 1배, 잡음이 너무 큼: 62 %의 변화부터 검출, "
-        "중요한 변화는 10 %; 기준 시험 자체의 변동이 너무 커서 반복을 늘려도 부족함",
+        against("baseline-noisy", "1", OWN, noise=too_noisy(0.62, 0.1, math.inf)),
+        "기준 시험의 같은 노드(12.3)의 1배, 잡음이 너무 큼: 62 %까지의 차이는 검출되지 않음, "
+        "중요한 변화는 10 %; 반복을 1000회까지 늘려도 부족함",
     ),
     (
         joined([against("baseline-noise", "1", OWN, **NOISE), Message("imported-program")]),

@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import results_of
 from tests.fixtures.pages import plain
 from tests.fixtures.report_run import (
@@ -26,7 +27,6 @@ from tests.fixtures.report_run import (
     troubled_run,
 )
 
-from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import gather
 from proofmark.report.short.summary import headline, overall
@@ -237,7 +237,7 @@ def test_a_run_without_issues_reports_that(tmp_path: Path) -> None:
     run = made_run(tmp_path)
     provided = software()
     package = provided.packages["hpcc"].model_copy(update={"findings": ()})
-    verdict = judge_and_write(run)
+    verdict = written_verdict(run)
     others = [each for each in verdict.results if each.record.case != "hpcc"]
     run_data = replace(
         gather(run, replace(verdict, results=results_of([each.record for each in others]))),
@@ -368,7 +368,7 @@ def test_hostile_text_is_escaped(tmp_path: Path) -> None:
 def test_the_same_run_gives_the_same_bytes(make: Callable[[Path], Run], tmp_path: Path) -> None:
     """Hash seeds and the time of the report change nothing but the date."""
     run = make(tmp_path)
-    judge_and_write(run)
+    written_verdict(run)
     command = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 
     def files(seed: str, epoch: Mapping[str, str]) -> dict[str, bytes]:

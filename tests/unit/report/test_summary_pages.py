@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from pypdf import PdfReader
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.pages import plain
 from tests.fixtures.report_run import made_run, troubled_run
 
 from proofmark.cli.main import main
-from proofmark.judge.judging import judge_and_write
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short.sheet import (
@@ -25,7 +25,7 @@ from proofmark.report.short.sheet import (
     Party,
     Sheet,
     SheetColumn,
-    Tally,
+    SheetCount,
     clipped,
 )
 from proofmark.report.short.summary_pdf import column_widths, pdf
@@ -54,7 +54,7 @@ def largest(allowance: Allowance, name: str) -> Sheet:
         clipped(name, 70),
         "FAIL",
         clipped(name, 320),
-        tuple(Tally(each, "300") for each in ("PASS", "FAIL", "INVALID", "UNJUDGED")),
+        tuple(SheetCount(each, "300") for each in ("PASS", "FAIL", "INVALID", "UNJUDGED")),
         tuple((f"fact {number}", clipped(name, 110)) for number in range(12)),
         (
             part("limits", (31, 19, 25, 14, 11), (word, *(half,) * 3, "FAIL"), allowance.limits),
@@ -130,7 +130,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_the_pdf_has_the_verdict_and_the_limit(run: Run) -> None:
-    page, printed = run.files.summary
+    page, printed = run.files.summary, run.files.printed_summary
     reader = PdfReader(printed)
     assert 1 <= len(reader.pages) <= 2
     text = text_of(printed.read_bytes())
@@ -149,20 +149,21 @@ def test_the_pdf_has_the_verdict_and_the_limit(run: Run) -> None:
 
 def test_the_same_run_gives_the_same_bytes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-    before = [path.read_bytes() for path in run.files.summary]
+    pages = run.files.summary, run.files.printed_summary
+    before = [path.read_bytes() for path in pages]
     # Without --summary an existing summary is written again.
     assert main(["report", str(run.folder)]) == 0
-    assert [path.read_bytes() for path in run.files.summary] == before
+    assert [path.read_bytes() for path in pages] == before
 
 
 def test_the_first_digest_is_that_of_the_newest_archive(run: Run) -> None:
     newest = max((run.folder / "evidence").glob("*.tar"))
     digest = hashlib.sha256(newest.read_bytes()).hexdigest()
-    assert digest in run.files.summary[0].read_text(encoding="utf-8")
+    assert digest in run.files.summary.read_text(encoding="utf-8")
 
 
 def test_each_fail_and_invalid_has_a_next_step(run: Run) -> None:
-    data = gather(run, judge_and_write(run))
+    data = gather(run, written_verdict(run))
     steps = next_steps(data)
     words = {step.word for step in steps}
     assert {"FAIL", "INVALID"} <= words
@@ -176,12 +177,12 @@ def test_each_fail_and_invalid_has_a_next_step(run: Run) -> None:
 
 def test_a_run_without_problems_has_no_next_step(tmp_path: Path) -> None:
     made = made_run(tmp_path)
-    assert next_steps(gather(made, judge_and_write(made))) == ()
+    assert next_steps(gather(made, written_verdict(made))) == ()
 
 
 def test_a_slow_node_is_named_with_its_step(tmp_path: Path) -> None:
     rates = {f"n{number:02d}": 100.0 + number % 3 for number in range(1, 13)}
     made = fleet_run(tmp_path, {**rates, "n07": 60.0})
-    (step,) = next_steps(gather(made, judge_and_write(made)))
+    (step,) = next_steps(gather(made, written_verdict(made)))
     assert (step.word, step.nodes) == ("FAIL", "n07")
     assert "/n07" in step.command

@@ -20,7 +20,7 @@ LIMIT = item(
     source="annex 2",
     at_most=1,
 )
-NAMED = "limit of 1 Time of three bytes not evaluated: its row is missing in the output"
+NAMED = "limit of 1 Time of three bytes not evaluated: the output of"
 
 
 def test_an_unevaluated_limit_is_in_every_form_of_the_verdict(

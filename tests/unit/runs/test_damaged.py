@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.finished import seal
+from tests.fixtures.finished import seal, written_verdict
 from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of
 from tests.unit.common.test_files import special
 from tests.unit.records.test_records import HOST, write
 
 from proofmark.cli.main import main
-from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.job_state import JobStatus, State
@@ -90,7 +89,7 @@ def judged(run: Run) -> Verdict:
             0,
             1,
         )  # 1: a node did not prove its state
-        return judge_and_write(run)
+        return written_verdict(run)
 
 
 def reasons(verdict: Verdict) -> list[str]:
@@ -208,7 +207,7 @@ def test_a_damaged_file_of_a_node_makes_its_steps_invalid(
     path.write_text(json.dumps(content) if change else "[" * 200_000)
     with limited():
         assert all(
-            f"nodes/{NODE}.json is damaged: " in each for each in reasons(judge_and_write(run))
+            f"nodes/{NODE}.json is damaged: " in each for each in reasons(written_verdict(run))
         )
 
 

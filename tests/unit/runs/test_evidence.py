@@ -24,7 +24,6 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.runs.decisions import add_decisions
 from proofmark.runs.evidence import (
-    Rule,
     acceptance_folder,
     open_evidence,
     read_evidence,
@@ -32,7 +31,7 @@ from proofmark.runs.evidence import (
     seal,
 )
 from proofmark.runs.run import open_run
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_files import RunFiles, SealRule
 
 NOBODY = 65534
 
@@ -234,24 +233,24 @@ def test_a_history_grows_by_lines_only(run: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        ("plan.json", Rule.FIXED),
-        ("inputs/site.json", Rule.FIXED),
-        ("growth/0001.json", Rule.FIXED),
-        ("steps/1/execution-1/stdout", Rule.FIXED),
-        ("steps/1/n1/execution-12/x/y", Rule.FIXED),
-        ("jobs/j/attempt-1/n1.before", Rule.FIXED),
-        ("jobs/j/attempt-1/network/1-x/n1.after", Rule.FIXED),
-        ("jobs/j/attempt-1/repeats", Rule.REPLACED),
-        ("jobs/j/history.jsonl", Rule.GROWS),
-        ("node-states.jsonl", Rule.GROWS),
-        ("journal/n1.jsonl", Rule.GROWS),
-        ("decisions.json", Rule.DECIDED),
-        ("steps/1/unfinished-1/stdout", Rule.REPLACED),
-        ("steps/1/run.sh", Rule.REPLACED),
-        ("stage-faults/scratch.json", Rule.REPLACED),
+        ("plan.json", SealRule.FIXED),
+        ("inputs/site.json", SealRule.FIXED),
+        ("growth/0001.json", SealRule.FIXED),
+        ("steps/1/execution-1/stdout", SealRule.FIXED),
+        ("steps/1/n1/execution-12/x/y", SealRule.FIXED),
+        ("jobs/j/attempt-1/n1.before", SealRule.FIXED),
+        ("jobs/j/attempt-1/network/1-x/n1.after", SealRule.FIXED),
+        ("jobs/j/attempt-1/repeats", SealRule.REPLACED),
+        ("jobs/j/history.jsonl", SealRule.GROWS),
+        ("node-states.jsonl", SealRule.GROWS),
+        ("journal/n1.jsonl", SealRule.GROWS),
+        ("decisions.json", SealRule.DECIDED),
+        ("steps/1/unfinished-1/stdout", SealRule.REPLACED),
+        ("steps/1/run.sh", SealRule.REPLACED),
+        ("stage-faults/scratch.json", SealRule.REPLACED),
     ],
 )
-def test_the_rule_of_each_kind_of_file(path: str, rule: Rule) -> None:
+def test_the_rule_of_each_kind_of_file(path: str, rule: SealRule) -> None:
     assert rule_of(path) is rule
 
 

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.common.test_files import special
 
-from proofmark.runs.attempts import DIGESTS, changed_output
+from proofmark.runs.attempts import changed_output
 from proofmark.runs.read_once import ReadOnce
+from proofmark.runs.run_files import StepFiles
 
+DIGESTS = StepFiles.digests.path
 ALWAYS = ("started", "stdout", "stderr", "rc", "when.json", "binding.json", "noise.json")
 NAMES = (*ALWAYS, "out.txt")
 CONTENTS = st.lists(st.binary(max_size=20), min_size=len(NAMES), max_size=len(NAMES))

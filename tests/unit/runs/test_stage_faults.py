@@ -48,8 +48,12 @@ def test_noted_nodes_and_raised_errors_are_kept_until_the_stage_succeeds(run: Ru
     note_failed_nodes({"localhost": "NO_ANSWER: of an earlier stage"})
     with noting_faults(run.folder, "mode snc4/flat"):
         note_failed_nodes({"localhost": "HELD: by another run"})
-    mistake = InputError("/scratch", "on localhost", "on the root file system", "another one")
-    coded = InputError("/scratch", "on localhost", "UNREACHABLE: no route", "a node that answers")
+    mistake = InputError(
+        "/scratch", "", "on the root file system", "another one", nodes="localhost"
+    )
+    coded = InputError(
+        "/scratch", "", "UNREACHABLE: no route", "a node that answers", nodes="localhost"
+    )
     whole = InputError("firmware", "ca", "unreadable", "a file")
     with pytest.raises(BadInput), noting_faults(run.folder, "scratch"):
         raise BadInput(mistake, coded, whole)

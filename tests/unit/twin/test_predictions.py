@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import examples, make_kit
 from tests.fixtures.past_runs import Value, write_past_run
@@ -26,7 +27,7 @@ from proofmark.judge.aggregate import aggregate
 from proofmark.judge.compare import compare
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
-from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.judging import judge_run
 from proofmark.judge.predictions import FigurePredictions, Prediction
 from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
@@ -48,7 +49,7 @@ from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site
 from proofmark.twin.twin_error import figures_of, model_error_of
-from proofmark.twin.twin_files import Measured, Twin, TwinFacts, TwinFiles
+from proofmark.twin.twin_files import MeasuredFigures, Twin, TwinFacts, TwinFiles
 from proofmark.twin.twin_predictions import predictions_of
 
 HOSTS = ("n00", "n01", "n02", "n03", "n04", "n05")
@@ -251,7 +252,7 @@ def test_a_verdict_is_the_same_with_predictions(tmp_path: Path, measured: Run) -
 def test_the_files_and_the_page_have_the_predictions(
     measured: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = judge_and_write(measured)
+    verdict = written_verdict(measured)
     written = json.loads(measured.files.verdict.read_text())
     assert written["expected"]["run"] == "model" and written["expected"]["figures"] == len(HOSTS)
     assert written["expected"]["errors"] == []
@@ -276,7 +277,7 @@ def test_like_nodes_have_their_own_predictions(tmp_path: Path) -> None:
     assert judge_run(plain).results.plain.all()
     figures = [predicted(50.0 + n, nodes=host) for n, host in enumerate(alike)]
     run = fleet_run(tmp_path / "shown", alike, run_id="shown", expected=expectations(*figures))
-    judge_and_write(run)
+    written_verdict(run)
     written = json.loads(run.files.verdict.read_text())
     of_node = {each["node"]: each["expected"]["value"] for each in written["results"]}
     assert of_node == {host: 50.0 + n for n, host in enumerate(alike)}
@@ -294,7 +295,7 @@ def test_explain_names_the_predictions(measured: Run, capsys: pytest.CaptureFixt
 
 
 def test_a_page_in_korean_has_the_same_verdict(measured: Run) -> None:
-    judge_and_write(measured)
+    written_verdict(measured)
     before = measured.files.verdict.read_bytes()
     assert main(["report", f"{measured.folder}", "--language", "ko"]) == 0
     page = measured.files.report.read_text()
@@ -309,7 +310,7 @@ def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None
         figure.model_copy(update={"value": 0.9 * figure.value})
         for figure in figures_of(judge_run(twin).results)
     ]
-    measured = Measured(run="real", figures=tuple(real))
+    measured = MeasuredFigures(run="real", figures=tuple(real))
     TwinFiles(twin.files.inputs).measured.write_text(measured.model_dump_json())
     write_identity(twin.folder)
     error = model_error_of(twin.folder)

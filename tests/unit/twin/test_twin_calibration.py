@@ -17,7 +17,7 @@ from proofmark.twin.calibration import cache_bytes, calibrated, fit, one_way_s
 from proofmark.twin.interconnects import Interconnect, Sourced, interconnect
 from proofmark.twin.network_graph import SWITCH_S, network_graph
 from proofmark.twin.node_graph import copy_rate
-from proofmark.twin.twin_files import Distance, Figure, Fit, Measured
+from proofmark.twin.twin_files import Distance, Fit, MeasuredFigures, TwinFigure
 from proofmark.twin.twin_model import twin_model
 
 SIZES = [0, *(2**power for power in range(23))]
@@ -32,7 +32,7 @@ def table(**changes: float) -> Interconnect:
     return known.model_copy(update=values)
 
 
-def pingpong(size: int, seconds: float, distance: Distance, **changes: Any) -> Figure:
+def pingpong(size: int, seconds: float, distance: Distance, **changes: Any) -> TwinFigure:
     about = {
         "case": "imb-pingpong",
         "benchmark": "PingPong",
@@ -44,16 +44,16 @@ def pingpong(size: int, seconds: float, distance: Distance, **changes: Any) -> F
         "value": US * seconds,
         "distance": distance,
     }
-    return Figure(**{**about, **changes})
+    return TwinFigure(**{**about, **changes})
 
 
-def messages(known: Interconnect, hop_s: float = 0.0) -> list[Figure]:
+def messages(known: Interconnect, hop_s: float = 0.0) -> list[TwinFigure]:
     distance: Distance = "other-socket" if hop_s else "socket"
     return [pingpong(size, one_way_s(known, size, hop_s), distance) for size in SIZES]
 
 
-def run_of(*figures: Figure) -> Measured:
-    return Measured(run="real", figures=figures)
+def run_of(*figures: TwinFigure) -> MeasuredFigures:
+    return MeasuredFigures(run="real", figures=figures)
 
 
 @given(

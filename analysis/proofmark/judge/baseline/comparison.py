@@ -81,16 +81,19 @@ class Compared:
             return Judgement(KIND, source, "UNJUDGED", reason, reference, ratio, None, None)
         least = None if lower else math.exp(-largest)
         most = math.exp(largest) if lower else None
-        compared["noise"] = f"{percent(float(limits.noise[place]))}"
-        reason = Message("baseline-noise", change=percent(float(self.visible[place])), **compared)
+        reason = Message(
+            "baseline-noise",
+            noise=percent(float(limits.noise[place])),
+            change=percent(float(self.visible[place])),
+            **compared,
+        )
         outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
         if not self.proved and outcome != "FAIL":
             reason = joined((reason, Message("imported-program")))
         elif outcome == "UNJUDGED":
             change, material = float(self.visible[place]), float(limits.material[place])
             noise = too_noisy(change, material, float(self.needed[place]))
-            code = "baseline-noisy" if "repeats" in noise.fields else "baseline-too-noisy"
-            reason = Message(code, **compared, **noise.fields)
+            reason = Message("baseline-noisy", noise=noise, **compared)
         elif self.better[place]:
             reason = joined((reason, Message("improved")))
         visible = float(self.visible[place])

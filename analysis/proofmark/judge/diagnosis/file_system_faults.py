@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan
-from proofmark.plan.step import Scalar
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.files_report import FilesReport, read_files_reports
 from proofmark.runs.run_files import RunFiles
@@ -82,7 +82,7 @@ def file_system_faults(evidence: Evidence, results: Results) -> tuple[FileSystem
     """Return the faults of the file systems of a run."""
     writing = {step.case for step in evidence.plan.steps() if step.writes is not None}
     of_files = results.about(lambda record: record.case in writing, limited=True)
-    return (*failed_access(evidence.looks), *slow_alike(of_files, evidence.scratch))
+    return (*failed_access(evidence.scratch.looks), *slow_alike(of_files, evidence.scratch.path))
 
 
 def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSystemFault, ...]:

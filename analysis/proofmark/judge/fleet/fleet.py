@@ -90,7 +90,7 @@ class FleetFigure:
         """
         printed = f"{ratio:.3g}"
         if printed not in self._alike:
-            end, more = ("noisy", {"text": self.noise}) if self.noise else ("alike", {})
+            end, more = ("noisy", {"noise": self.noise}) if self.noise else ("alike", {})
             self._alike[printed] = self.reason(end, ratio, **more)
         return self._alike[printed]
 

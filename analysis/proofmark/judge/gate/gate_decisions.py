@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
 from proofmark.judge.rolling_state import Standing
@@ -57,7 +58,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class GateEvidence:
     """What a run shows about its nodes.
 
     Attributes:
@@ -75,7 +76,7 @@ class Evidence:
     failures: Sequence[Failure] = ()
     judged: Mapping[str, Mapping[NodeFigure, bool]] = field(default_factory=dict)
     not_planned: Mapping[str, Sequence[NodeFigure]] = field(default_factory=dict)
-    noise: Mapping[str, Mapping[NodeFigure, str]] = field(default_factory=dict)
+    noise: Mapping[str, Mapping[NodeFigure, Message]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Decision:
 
 
 def decide(
-    evidence: Evidence, nodes: Collection[str], *, accept_unjudged: bool = False
+    evidence: GateEvidence, nodes: Collection[str], *, accept_unjudged: bool = False
 ) -> dict[str, Decision]:
     """Return the decision about each of `nodes`.
 
@@ -126,7 +127,7 @@ def decide(
     return decisions
 
 
-def _reasons(evidence: Evidence) -> dict[str, str]:
+def _reasons(evidence: GateEvidence) -> dict[str, str]:
     """Return the reason of each node that failed."""
     reasons = dict(evidence.failed)
     for failure in evidence.failures:
@@ -141,7 +142,7 @@ def _reasons(evidence: Evidence) -> dict[str, str]:
 
 
 def _of_judged(
-    evidence: Evidence, node: str, lacking: Sequence[NodeFigure], *, accept: bool
+    evidence: GateEvidence, node: str, lacking: Sequence[NodeFigure], *, accept: bool
 ) -> Decision:
     """Return the decision about a node without a failure of its own.
 

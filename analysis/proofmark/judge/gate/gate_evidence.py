@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from proofmark.cases.suite import Required
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
+from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.diagnosis.rma import rma, serial_number
-from proofmark.judge.gate.gate_decisions import Evidence, Failure, NodeFigure
+from proofmark.judge.gate.gate_decisions import Failure, GateEvidence, NodeFigure
 from proofmark.judge.not_accepted import failed_nodes
 from proofmark.judge.power import noise_in
-from proofmark.judge.references.judgement import traits
+from proofmark.judge.references.judgement import PEERS, traits
 from proofmark.judge.results import WORDS, Result, Results
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import EMULATED
 from proofmark.site.node.facts import NodeFacts
 
@@ -30,7 +32,7 @@ ANY = NodeFigure("any figure", "")
 """The requirement on a node in a suite without required metrics."""
 
 
-def evidence_of(verdict: Verdict, plan: Plan, required: Sequence[Required]) -> Evidence:
+def evidence_of(verdict: Verdict, plan: Plan, required: Sequence[Required]) -> GateEvidence:
     """Return what the run of `verdict` shows about its nodes.
 
     Args:
@@ -41,7 +43,7 @@ def evidence_of(verdict: Verdict, plan: Plan, required: Sequence[Required]) -> E
     failures = [*_failed_figures(verdict, plan), *_missing_steps(verdict, plan)]
     planned = _planned_cases(plan)
     judged, not_planned = _required(required, verdict.results, planned)
-    return Evidence(
+    return GateEvidence(
         failed=failed_nodes(verdict, plan) | _faults(verdict, planned),
         faulty=frozenset(_faulty(verdict, planned)),
         failures=failures,
@@ -52,12 +54,12 @@ def evidence_of(verdict: Verdict, plan: Plan, required: Sequence[Required]) -> E
 
 
 def _failed_figures(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
-    places = {step.id: step.instances() or {"": step.nodes} for step in plan.steps_to_run()}
+    places = {step.id: step.instances() for step in plan.steps_to_run()}
     for result in verdict.of("FAIL", "INVALID"):
         record = result.record
-        step, _, instance = record.step.partition("/")
+        instance = StepInstance.parse(record.step)
         # A record without output has no node. The plan has the nodes of its step.
-        nodes = hosts_of(record.node) if record.node else places[step][instance]
+        nodes = hosts_of(record.node) if record.node else places[instance.step][instance]
         reason = f"{result.verdict} {_figure(result)}: {result.reason}"
         yield Failure(tuple(nodes), reason, NodeFigure(record.case, record.metric))
 
@@ -70,8 +72,8 @@ def _missing_steps(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
     reasons = {line.fields.get("job"): f"; {line}" for line in verdict.coverage.stopped}
     for step in plan.steps_to_run():
         stopped = reasons.get(jobs[step.id], "")
-        for instance, nodes in (step.instances() or {"": step.nodes}).items():
-            if (f"{step.id}/{instance}" if instance else step.id) not in seen:
+        for instance, nodes in step.instances().items():
+            if str(instance) not in seen:
                 yield Failure(tuple(nodes), f"not measured: {step.id}{stopped}", missing=True)
 
 
@@ -96,8 +98,7 @@ def _planned_cases(plan: Plan) -> dict[str, set[str]]:
     """Return the cases that each node of the plan measures."""
     cases: dict[str, set[str]] = {}
     for step in plan.steps_to_run():
-        instances = step.instances()
-        for nodes in instances.values() if instances else [step.nodes]:
+        for nodes in step.instances().values():
             for node in nodes:
                 cases.setdefault(node, set()).add(step.case)
     return cases
@@ -158,15 +159,15 @@ def _figures_of(
                 yield figure, node, name
 
 
-def _noise(required: Sequence[Required], results: Results) -> dict[str, dict[NodeFigure, str]]:
+def _noise(required: Sequence[Required], results: Results) -> dict[str, dict[NodeFigure, Message]]:
     """Return why required figures do not pass although they keep their limits."""
-    found: dict[str, dict[NodeFigure, str]] = {}
+    found: dict[str, dict[NodeFigure, Message]] = {}
     for each in required:
         for metric in each.metrics:
             for figure, node, name in _figures_of(each, metric, results):
                 for answer in results[figure].references:
-                    if noise := noise_in(answer.reason):
-                        found.setdefault(node, {})[name] = str(noise)
+                    if answer.kind != PEERS and (noise := noise_in(answer.reason)):
+                        found.setdefault(node, {})[name] = noise
     return found
 
 

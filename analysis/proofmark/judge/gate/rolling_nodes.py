@@ -34,7 +34,9 @@ def with_rolling(verdict: Verdict, evidence: Evidence) -> Verdict:
     if not evidence.plan.rolling:
         return verdict
     nodes = tuple(
-        NodeStanding(node, evidence.places[node].get("rack", NO_RACK), each.standing, each.reason)
+        NodeStanding(
+            node, evidence.network.places[node].get("rack", NO_RACK), each.standing, each.reason
+        )
         for node, each in decisions_of(verdict, evidence.plan, evidence.benchmarks).items()
     )
     return replace(verdict, rolling=RollingState(nodes, tuple(_peers(verdict, evidence))))

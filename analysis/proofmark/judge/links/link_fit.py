@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from proofmark.judge.links.elements import Elements, elements_of
 from proofmark.judge.links.path_evidence import (
     SPREADS,
-    Evidence,
     Incidence,
+    PathEvidence,
     evidence,
     incidence,
 )
@@ -147,7 +147,7 @@ class _Search:
             yield named
             number += 1
 
-    def _best(self) -> tuple[int, Evidence] | None:
+    def _best(self) -> tuple[int, PathEvidence] | None:
         """Return the element with the most evidence; None if chance explains the rest."""
         usable = self.free & (self.about.like != NONE)
         if not usable.any():
@@ -170,7 +170,7 @@ class _Search:
                 return element, best
         return None
 
-    def _consistent(self, element: int, best: Evidence) -> bool:
+    def _consistent(self, element: int, best: PathEvidence) -> bool:
         """Return whether the element makes slow what it should.
 
         A series in which it is not slow counts against it, if the usual spread would not hide it.
@@ -196,7 +196,7 @@ class _Search:
         kept: Numbers = numbers[chosen[numbers]]
         return kept
 
-    def _named(self, element: int, best: Evidence) -> Named:
+    def _named(self, element: int, best: PathEvidence) -> Named:
         usable = self.free & (self.about.like != NONE)
         series = np.flatnonzero(best.active[element])
         measured = self._of(element, usable & np.isin(self.samples.series, series))
@@ -214,7 +214,7 @@ class _Search:
         )
 
     def _alternatives(
-        self, element: int, slow: Numbers, best: Evidence
+        self, element: int, slow: Numbers, best: PathEvidence
     ) -> tuple[float, tuple[tuple[int, float], ...]]:
         """Return the probability of an element, and the other ones that are likely.
 

@@ -85,10 +85,10 @@ def _pairs(steps: Iterable[Step], paths: Paths) -> dict[str, tuple[Step, int, in
     for step in steps:
         if step.round is None:
             continue
-        for name, hosts in step.instances().items():
+        for instance, hosts in step.instances().items():
             if all(host in paths.number for host in hosts):
                 one, other = (paths.number[host] for host in hosts)
-                found[f"{step.id}/{name}"] = step, one, other
+                found[str(instance)] = step, one, other
     return found
 
 

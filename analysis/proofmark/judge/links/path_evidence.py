@@ -92,7 +92,7 @@ def incidence(samples: Samples, about: Expected, elements: Elements) -> Incidenc
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class PathEvidence:
     """The evidence against each element.
 
     Attributes:
@@ -125,7 +125,7 @@ def evidence(
     usable: NDArray[np.bool_],
     limits: Incidence,
     spreads: float,
-) -> Evidence:
+) -> PathEvidence:
     """Return the evidence against each element from the usable measurements.
 
     Args:
@@ -149,7 +149,7 @@ def evidence(
     counted = np.where(active, slow_of.reshape(shape), 0).sum(axis=1)
     share = counted / np.maximum(np.where(active, all_of.reshape(shape), 0).sum(axis=1), 1)
     total = np.where(counted >= LEAST_SLOW, gain.reshape(shape).sum(axis=1), 0.0)
-    return Evidence(total, share, slow, active, tested)
+    return PathEvidence(total, share, slow, active, tested)
 
 
 def relative_entropy(all_of: Numbers, slow_of: Numbers, chance: Floats) -> Floats:

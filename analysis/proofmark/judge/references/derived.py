@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from proofmark.cases.reference import UNIT_OF, Rule
-from proofmark.cases.vocabulary import ALL_RAILS, RAIL
+from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
 from proofmark.common.message import Message
 from proofmark.site.hardware_limits import (
     LinkLimit,
@@ -15,13 +15,10 @@ from proofmark.site.hardware_limits import (
     processor,
     shown_gbit,
 )
-from proofmark.site.node.clock import TABLE
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.topology import FAST
 from proofmark.site.rails import rails_of
 from proofmark.site.rated import RATED, Rated
-
-Scalar = str | int | float
 
 PIPES = 2
 """Vector units of a core for double precision: two with FMA, or an adder and a multiplier."""
@@ -212,7 +209,7 @@ def _rpeak(
     flops, source = known
     cores = nominal.cores or facts.cores
     parts = f"{cores} cores{nominal.note('cores')} × {flops} flop/cycle × {hertz / 1e9:g} GHz"
-    if not avx and not rated.clock_hz and facts.base_source.startswith(TABLE):
+    if not avx and not rated.clock_hz and facts.base_listed:
         parts += f" ({facts.base_source})"
     value = rpeak_nominal(cores, flops, hertz / 1e9)
     return Derived(value, UNIT_OF[rule], f"{parts}; {source}")

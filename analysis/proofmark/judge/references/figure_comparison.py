@@ -14,7 +14,7 @@ from proofmark.common.message import Message, joined, shared
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.common.units import factor
-from proofmark.judge.power import MOST_REPEATS
+from proofmark.judge.power import too_noisy
 from proofmark.judge.references.bounds import Bounds, judging_bounds
 from proofmark.judge.references.derived import (
     NOTHING_RATED,
@@ -176,18 +176,12 @@ class Comparison:
         if not found:
             return "PASS", text, None
         visible, limit, least = max(found)
-        change = percent(visible)
         if visible <= figure.material:
+            change = percent(visible)
             return "PASS", shared("limit-confidence", text=text, change=change), visible
         needed = enough_repeats(ratios.each, ratios.middle, limit, figure.material, least=least)
-        reason = Message(
-            "limit-noisy",
-            text=text,
-            change=change,
-            material=percent(figure.material),
-            repeats=f"{needed}" if needed else f"> {MOST_REPEATS}",
-        )
-        return "UNJUDGED", reason, visible
+        noise = too_noisy(visible, figure.material, needed)
+        return "UNJUDGED", Message("limit-noisy", text=text, noise=noise), visible
 
     def _against(self, record: Record, reference: Reference) -> _Against:
         """Return what a figure is compared with."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.bounds import Bounds
@@ -16,7 +17,6 @@ from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import NodeFacts
 
-Scalar = str | int | float
 Nodes = Mapping[str, NodeFacts]
 NO_LABELS: Mapping[str, Scalar] = {}
 PEERS = "peers"

@@ -45,22 +45,20 @@ def beyond(ratios: Sequence[float], middle: float, limit: float, *, least: bool)
 
 def enough_repeats(
     ratios: Sequence[float], middle: float, limit: float, material: float, *, least: bool
-) -> int | None:
+) -> float:
     """Return the repeats with which `beyond` is at most `material`.
 
-    None if `MOST_REPEATS` are too few.
-
-    The noise and the middle are taken as they are.
+    Infinite if `MOST_REPEATS` are too few. The noise and the middle are taken as they are.
     """
     if min(ratios) <= 0:
-        return None
+        return math.inf
     accepted = -math.log1p(-material) if least else math.log1p(material)
     margin, spread = _margin(middle, limit, least=least), stdev(map(math.log, ratios))
     for count in range(len(ratios) + 1, MOST_REPEATS + 1):
         quantile, error = _of_repeats(count)
         if margin - quantile * (spread * error) >= -accepted:
             return count
-    return None
+    return math.inf
 
 
 @lru_cache(maxsize=2 * MOST_REPEATS)

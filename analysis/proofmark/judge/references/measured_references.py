@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from proofmark.cases.reference import Against
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates, by_repeat
-from proofmark.judge.references.judgement import Scalar, fits, traits
+from proofmark.judge.references.judgement import fits, traits
 from proofmark.records.columns import Record
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from proofmark.cases.reference import TYPICAL, UNIT_OF, HardwareRule, Rule
 from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message, Term
 from proofmark.common.translation import N_
 from proofmark.judge.references.derived import (
@@ -16,7 +17,6 @@ from proofmark.judge.references.derived import (
     OF_SEVERAL,
     Derived,
     Nominal,
-    Scalar,
     active_ports,
     derive,
     stated_links,

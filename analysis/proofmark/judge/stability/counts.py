@@ -41,7 +41,7 @@ class FailedJob:
 
 
 @dataclass(frozen=True)
-class Tally:
+class JobTally:
     """What a stability run counted, since the last failure that began its time again.
 
     Attributes:

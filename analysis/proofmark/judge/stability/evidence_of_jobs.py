@@ -11,8 +11,8 @@ from proofmark.runs.attempts import attempts
 from proofmark.runs.files_report import files_reports
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run_files import StepFiles
 from proofmark.runs.stability_log import BLIND_S, JobRun, Look, looks_at
-from proofmark.runs.step_files import StepFiles
 from proofmark.software.software import software_of
 
 Reasons = Mapping[tuple[str, int], set[str]]

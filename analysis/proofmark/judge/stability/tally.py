@@ -13,7 +13,7 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.stability.counts import FailedJob
-from proofmark.judge.stability.counts import Tally as Tally
+from proofmark.judge.stability.counts import JobTally as JobTally
 from proofmark.judge.stability.evidence_of_jobs import causes_of, nodes_lost
 from proofmark.judge.stability.job_causes import INVALID, JobEnd
 from proofmark.judge.stability.sampling import CASE, risks_of
@@ -40,7 +40,7 @@ _MOST = 5
 """The number of damaged lines that a message names."""
 
 
-def tally_of(run: Run, items: Sequence[ContractItem] = ()) -> Tally:
+def tally_of(run: Run, items: Sequence[ContractItem] = ()) -> JobTally:
     """Return the counts of a stability run.
 
     Args:
@@ -80,7 +80,7 @@ def tally(
     runs: Sequence[JobRun],
     causes: Sequence[JobEnd | None],
     looks: Sequence[Look],
-) -> Tally:
+) -> JobTally:
     """Return the counts of jobs; `causes` has why each did not finish.
 
     A job that the kit withdrew counts only if it failed.
@@ -114,7 +114,7 @@ def tally(
         if cause != "node" and _ran_unseen(each, looked)
         for node in each.job.nodes
     }
-    return Tally(
+    return JobTally(
         begin,
         end,
         seconds / 3600,
@@ -168,7 +168,7 @@ def _load(
     return min(1.0, busy / (len(hosts) * seconds)) if seconds else 0.0
 
 
-def counted(evidence: Evidence, found: Tally, origin: str) -> Evidence:
+def counted(evidence: Evidence, found: JobTally, origin: str) -> Evidence:
     """Return the evidence of a stability run: its counts, once its time is over.
 
     Its programs are the load: their rates are no figures of the verdict.

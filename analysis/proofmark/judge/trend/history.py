@@ -11,7 +11,7 @@ import polars as pl
 
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.intervals import interval
-from proofmark.judge.trend.past_run import Figure, PastRun
+from proofmark.judge.trend.past_run import PastFigure, PastRun
 from proofmark.records.columns import Floats, Numbers
 
 LEAST_PEERS = 3
@@ -29,7 +29,7 @@ class Line:
         node: the node, if the series is that of one node.
     """
 
-    figure: Figure
+    figure: PastFigure
     kind: str
     program: str
     node: str = ""

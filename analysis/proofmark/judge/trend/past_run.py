@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.errors import BadInput, ProofmarkError
 from proofmark.common.files import paths_in, read_json, read_regular
 from proofmark.common.input_limits import MAX_VERDICT_BYTES
@@ -27,8 +28,8 @@ from proofmark.common.text import one_line
 from proofmark.judge.fleet.like_figures import hardware_kind
 from proofmark.judge.shared_traits import machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
-from proofmark.records.columns import Floats, Numbers, Scalar
-from proofmark.runs.evidence import FOLDER, acceptance_folder, read_evidence
+from proofmark.records.columns import Floats, Numbers
+from proofmark.runs.evidence import acceptance_folder, read_evidence
 from proofmark.runs.nodes import Node
 from proofmark.runs.run_files import RunFiles
 from proofmark.software.software import Software
@@ -38,7 +39,7 @@ _END = b"\n ]\n}\n"
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-", re.ASCII)
 
 
-class Figure(NamedTuple):
+class PastFigure(NamedTuple):
     """What is compared over time; `parameters` is JSON with sorted keys.
 
     The program and the class of nodes distinguish series of a figure.
@@ -92,7 +93,7 @@ class PastRun:
     folder: Path
     started: datetime
     summary: Message
-    figures: tuple[Figure, ...]
+    figures: tuple[PastFigure, ...]
     nodes: tuple[str, ...]
     programs: tuple[str, ...]
     figure: Numbers
@@ -125,7 +126,7 @@ class _DamagedVerdict(ProofmarkError):
     """``verdict.json`` is none of a finished run; `reason` states why."""
 
     def __init__(self, code: str, **fields: str) -> None:
-        self.reason = Message(code, file=RunFiles(Path()).verdict.name, **fields)
+        self.reason = Message(code, file=RunFiles.verdict.path, **fields)
         super().__init__(self.reason)
 
 
@@ -177,11 +178,11 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
         content = read_regular(files.verdict, MAX_VERDICT_BYTES)
         evidence = read_evidence(files.folder)
         if evidence is None:
-            return LeftOut(folder, Message("past-unfinished", file=FOLDER))
+            return LeftOut(folder, Message("past-unfinished", file=RunFiles.evidence.path))
         with evidence.mounted() as sealed:
             return _past_run(folder, content, RunFiles(sealed))
     except FileNotFoundError:
-        return LeftOut(folder, Message("past-unfinished", file=files.verdict.name))
+        return LeftOut(folder, Message("past-unfinished", file=RunFiles.verdict.path))
     except BadInput as error:
         found = one_line(error.mistakes[0].found)
         return LeftOut(folder, Message("past-unreadable", problem=found))
@@ -193,7 +194,7 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
         return LeftOut(folder, error.reason)
     except ValueError as error:
         problem = one_line(f"{error}")
-    return LeftOut(folder, Message("past-damaged", file=files.verdict.name, problem=problem))
+    return LeftOut(folder, Message("past-damaged", file=RunFiles.verdict.path, problem=problem))
 
 
 def _past_run(folder: Path, content: bytes, files: RunFiles) -> PastRun:
@@ -238,7 +239,7 @@ class _Columns:
     """The valid results of a run, in columns."""
 
     def __init__(self) -> None:
-        self.figures: dict[Figure, int] = {}
+        self.figures: dict[PastFigure, int] = {}
         self.nodes: dict[str, int] = {}
         self.programs: dict[str, int] = {}
         self.figure: list[int] = []
@@ -256,7 +257,7 @@ class _Columns:
             self.invalid += 1
             return
         parameters = json.dumps(line.parameters, sort_keys=True)
-        figure = Figure(
+        figure = PastFigure(
             *(line.system, line.partition, line.origin, line.case, line.benchmark, line.metric),
             *(line.unit, line.mode, line.placement, parameters),
         )

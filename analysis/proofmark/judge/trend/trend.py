@@ -18,10 +18,10 @@ from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.trend.change_points import Course, Series, courses
 from proofmark.judge.trend.events import Event, events_of
 from proofmark.judge.trend.history import Points, family_of, history
-from proofmark.judge.trend.past_run import Figure, PastRun
+from proofmark.judge.trend.past_run import PastFigure, PastRun
 from proofmark.records.columns import Floats
 
-MetricOf = Callable[[Figure], Metric | None]
+MetricOf = Callable[[PastFigure], Metric | None]
 """Returns the metric of a figure; None if no run has its case."""
 Group = tuple[str, str, str]
 """System, partition and origin: only figures of one group are compared."""
@@ -203,7 +203,7 @@ class _Builder:
         metric = self.metric_of(points.line.figure)
         material = metric.material_change if metric else MATERIAL
         runs = math.ceil(len(points) * (course.visible / -math.log1p(-material)) ** 2)
-        return too_noisy(-math.expm1(-course.visible), material, runs, "noisy-runs")
+        return too_noisy(-math.expm1(-course.visible), material, runs, "needs-runs")
 
     def _comparable(self, points: Points) -> bool:
         metric = self.metric_of(points.line.figure)
@@ -252,7 +252,7 @@ class _Builder:
 
     def _reprogrammed(self, lines: Sequence[Points]) -> Iterator[Reprogrammed]:
         """Yield each figure with several programs: the newest one and the one before it."""
-        programs: dict[tuple[Figure, str], list[Points]] = {}
+        programs: dict[tuple[PastFigure, str], list[Points]] = {}
         for points in lines:
             programs.setdefault((points.line.figure, points.line.kind), []).append(points)
         software = {

@@ -208,8 +208,8 @@ class Drains:
             statuses = without_reservation(statuses)
             out = {node: status for node, status in statuses.items() if status.out}
             for node, status in out.items():
-                if status.out_by_others(history_of(self.run, node).reasons):
-                    text = f"not resumed, drained by others: {status.why or 'no reason'}"
+                if reason := held_by(status, history_of(self.run, node)):
+                    text = f"not resumed, drained by others: {reason}"
                     held[node] = NodeError(Outcome.HELD, text)
             ours = [node for node in out if node not in held]
             failed |= call_for_nodes(self.scheduler.resume, ours)
@@ -239,11 +239,14 @@ class Drains:
 
 
 def held_by(status: NodeStatus, history: History) -> str:
-    """Return the reason of a drain that is not of this run; empty if there is none."""
+    """Return the reason of a drain that is not of this run; empty if there is none.
+
+    Each step of a mode change, from the check to the resume, decides by this function.
+    """
     if not status.out_by_others(history.reasons):
         return ""
-    # A drain of this run has a reason. Without a reason an administrator drained the node, a reset
-    # removed the reason, or the node is in a state in which the scheduler starts no job.
+    # A drain of this run has a reason, which a reset can remove. A node that this run did not drain
+    # was drained by an administrator, or is in a state in which the scheduler starts no job.
     return status.reason or ("" if history.drained else status.why or "no reason is given")
 
 

@@ -32,13 +32,13 @@ def failures(results: Mapping[str, Result]) -> list[str]:
     return [f"{folded(nodes)}: {outcome}: {text}" for (outcome, text), nodes in nodes_of.items()]
 
 
-def summary(results: Mapping[str, Result]) -> list[str]:
-    """Return one line per outcome: the number of nodes, the nodes, and the text of the first."""
+def summary(results: Mapping[str, Result]) -> dict[Outcome, str]:
+    """Return a line per outcome: the number of nodes, the nodes, and the text of the first."""
     by_outcome: dict[Outcome, list[str]] = {}
     for node, result in results.items():
         by_outcome.setdefault(result.outcome, []).append(node)
-    return [
-        f"{outcome}: {len(nodes)} nodes ({folded(nodes)})"
+    return {
+        outcome: f"{outcome}: {len(nodes)} nodes ({folded(nodes)})"
         + (f": {results[nodes[0]].text}" if outcome is not Outcome.OK else "")
         for outcome, nodes in by_outcome.items()
-    ]
+    }

@@ -201,7 +201,7 @@ class ModeRollout:
             accepted = "what its BMC lists"
             raise BadInput(
                 *(
-                    InputError("firmware", f"on {folded(names)}", text, accepted)
+                    InputError("firmware", "", text, accepted, nodes=folded(names))
                     for text, names in refused.items()
                 )
             )

@@ -19,13 +19,19 @@ from proofmark.common.nodesets import hostlist, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
+    BUSY,
+    DOWN,
+    IDLE,
     NO_SUCH_JOB,
     Ask,
     NodeListing,
+    NodeState,
+    NodeUse,
     Request,
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    is_down,
     no_listing,
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
@@ -182,26 +188,28 @@ class Flux(Scheduler):
                 if status is None or status.state in _ACTIVE:
                     raise
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one flux resource, and the reasons by another.
 
         A node of which only some cores are allocated is in two states. A drained node is down.
         """
         command = ("flux", "resource", "list", "--no-header", "--states=free,allocated,down")
         output = ask_scheduler(*command, "--format={state}|{nodelist}", unavailable=_UNAVAILABLE)
-        shown = {"free": "idle", "allocated": "busy", "down": "down"}
+        shown = {"free": IDLE, "allocated": BUSY, "down": DOWN}
         sets = dict(line.split("|", 1) for line in output.splitlines() if "|" in line)
         try:
-            states: dict[str, str] = {}
-            for state, text in shown.items():
-                for node in unfold([sets[state]]) if sets.get(state) else ():
-                    states[node] = text
+            states: dict[str, NodeState] = {}
+            for word, state in shown.items():
+                for node in unfold([sets[word]]) if sets.get(word) else ():
+                    states[node] = state
         except ValueError as error:
             raise SchedulerUnavailable(f"flux resource: {error}") from None
         known = {name: states[name] for name in names if name in states}
-        reasons = _drain_reasons() if "down" in known.values() else {}
+        if not any(map(is_down, known.values())):
+            return known
+        reasons = _drain_reasons()
         return {
-            name: " ".join(filter(None, (state, reasons.get(name)))) if state == "down" else state
+            name: NodeState(NodeUse.DOWN, reasons.get(name, "")) if is_down(state) else state
             for name, state in known.items()
         }
 

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.host_names import HostTable
-from proofmark.machine.node_states import Use, states_of, text_of
+from proofmark.machine.node_states import Use, state_of, states_of
 from proofmark.machine.on_all import ssh_to
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    NodeState,
     Request,
     Scheduler,
     SchedulerError,
@@ -146,7 +147,7 @@ class LoadLeveler(Scheduler):
         """Cancel the jobs."""
         ask_scheduler("llcancel", *ids, unavailable=_UNAVAILABLE)
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node: that of its startd, by one llstatus.
 
         ``%sta`` would be its availability, 1 or 0.
@@ -216,5 +217,5 @@ def _state(code: str) -> JobStatus:
     return JobStatus(_STATES.get(code, State.UNKNOWN), code)
 
 
-def _node(state: str) -> str:
-    return text_of(states_of([state], NODE_STATES), state, "")
+def _node(state: str) -> NodeState:
+    return state_of(states_of([state], NODE_STATES), state, "")

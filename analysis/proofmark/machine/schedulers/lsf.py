@@ -13,13 +13,16 @@ from typing import Any
 
 from proofmark.common.errors import bad_input
 from proofmark.common.json_text import parse_printed_json
-from proofmark.machine.node_states import Use, states_of, text_of
+from proofmark.machine.node_states import Use, state_of, states_of
 from proofmark.machine.on_all import one_by_one, ssh_to
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
+    BUSY,
     NO_SUCH_JOB,
     Ask,
     NodeListing,
+    NodeState,
+    NodeUse,
     Request,
     Scheduler,
     SchedulerError,
@@ -256,7 +259,7 @@ class Lsf(Scheduler):
                 if any(each.get("STAT") not in _ENDED for each in listed):
                     raise
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one bhosts."""
         # -X: also the hosts of a condensed host group, which is one line otherwise.
         output = ask_scheduler("bhosts", "-X", "-w", unavailable=_UNAVAILABLE)
@@ -335,7 +338,7 @@ def _state(job: Mapping[str, str]) -> JobStatus:
     return JobStatus(state, " ".join(filter(None, (name, said))))
 
 
-def _node(status: str, jobs: str) -> str:
+def _node(status: str, jobs: str) -> NodeState:
     """Return the state of a host with a number of used slots (``bhosts -w``: STATUS, NJOBS)."""
-    text = text_of(states_of([status], HOST_STATES), status, "")
-    return "busy" if text == "idle" and jobs != "0" else text
+    state = state_of(states_of([status], HOST_STATES), status, "")
+    return BUSY if state.use is NodeUse.IDLE and jobs != "0" else state

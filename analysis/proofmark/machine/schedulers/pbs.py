@@ -18,13 +18,14 @@ from proofmark.common.json_text import parse_printed_json
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.node_states import Use, states_of, status_of, text_of
+from proofmark.machine.node_states import Use, state_of, states_of, status_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     Ask,
     DrainingScheduler,
     NodeListing,
+    NodeState,
     NodeStatus,
     Request,
     SchedulerError,
@@ -422,7 +423,7 @@ class Pbs(DrainingScheduler):
             if failed:
                 raise failed[0] from None
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one pbsnodes; see `_whole`."""
 
         def ask(*options: str) -> Entries:
@@ -556,8 +557,8 @@ def _states(fields: Mapping[str, Any]) -> dict[str, Use]:
     return node_states(fields) | ({"has jobs": Use.OCCUPIED} if fields.get("jobs") else {})
 
 
-def _node(fields: Mapping[str, Any]) -> str:
-    return text_of(_states(fields), str(fields["state"]), one_line(_comment(fields)))
+def _node(fields: Mapping[str, Any]) -> NodeState:
+    return state_of(_states(fields), str(fields["state"]), one_line(_comment(fields)))
 
 
 def _comment(fields: Mapping[str, Any]) -> str:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input
 from proofmark.machine.on_all import one_by_one
-from proofmark.machine.scheduler import Request, Scheduler, SchedulerError
+from proofmark.machine.scheduler import NodeState, Request, Scheduler, SchedulerError
 from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
-from proofmark.runs.job_files import JobFiles
 from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.run_files import JobFiles
 
 _UNAVAILABLE = ("PJM 0090", "PJM 0091", "PJM 0190", "PJM 0191", "PJM 0290", "PJM 0291")
 """Messages of pjsub, pjdel and pjstat: the manager does not answer now; "Retry the command"."""
@@ -150,7 +150,7 @@ class Pjsub(Scheduler):
                 if job in _listed(_pjstat()):
                     raise
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return nothing: the kit reads no listing of nodes of this scheduler."""
         return {}
 

@@ -11,12 +11,15 @@ from xml.sax.saxutils import escape
 
 from proofmark.common.errors import BadInput
 from proofmark.common.host_names import HostTable
-from proofmark.machine.node_states import Use, states_of, text_of
+from proofmark.machine.node_states import Use, state_of, states_of
 from proofmark.machine.on_all import one_by_one
 from proofmark.machine.scheduler import (
+    BUSY,
     NO_SUCH_JOB,
     Ask,
     NodeListing,
+    NodeState,
+    NodeUse,
     Request,
     Scheduler,
     SchedulerError,
@@ -251,12 +254,12 @@ class GridEngine(Scheduler):
         """Delete the jobs; a job that has ended is no error."""
         ask_scheduler("qdel", ",".join(ids), unavailable=_UNAVAILABLE, success=(0, 1))
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one qstat for all queue instances and no jobs.
 
         A node is down if all its queue instances are, and busy if a slot of one is used.
         """
-        found: dict[str, list[str]] = {}
+        found: dict[str, list[NodeState]] = {}
         # Not the table of qstat -f: it cuts long names.
         for instance in _qstat("-f", "-u", "nobody").iter("Queue-List"):
             node = instance.findtext("name", "").partition("@")[2]
@@ -292,13 +295,13 @@ def _state(letters: str) -> JobStatus:
     return JobStatus(state, letters)
 
 
-def _instance(instance: ElementTree.Element) -> str:
-    """Return ``idle``, ``busy`` or ``down …`` for a queue instance of a node."""
+def _instance(instance: ElementTree.Element) -> NodeState:
+    """Return the state of a queue instance of a node."""
     letters = instance.findtext("state", "").strip()
-    text = text_of(states_of(letters, QUEUE_STATES) if letters else {}, letters, "")
+    state = state_of(states_of(letters, QUEUE_STATES) if letters else {}, letters, "")
     used = instance.findtext("slots_used", "0").strip() != "0"
-    return "busy" if text == "idle" and used else text
+    return BUSY if state.use is NodeUse.IDLE and used else state
 
 
-def _rank(text: str) -> int:
-    return ("down", "idle", "busy").index(text.partition(" ")[0])
+def _rank(state: NodeState) -> int:
+    return (NodeUse.DOWN, NodeUse.RESERVED, NodeUse.IDLE, NodeUse.BUSY).index(state.use)

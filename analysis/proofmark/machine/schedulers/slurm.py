@@ -20,12 +20,13 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.node_states import Use, states_of, status_of, text_of
+from proofmark.machine.node_states import Use, state_of, states_of, status_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     Ask,
     NodeListing,
+    NodeState,
     NodeStatus,
     Request,
     ReservingScheduler,
@@ -359,7 +360,7 @@ class Slurm(ReservingScheduler):
         command = self._in_clusters("scancel", "--quiet", *ids)
         ask_scheduler(*command, unavailable=_UNAVAILABLE)
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one sinfo, and the reasons by another."""
         asked = set(names)
         printed = ask_scheduler(*self._by_node(names, "--format=%N|%T"), unavailable=_UNAVAILABLE)
@@ -371,7 +372,7 @@ class Slurm(ReservingScheduler):
             ask_scheduler(*self._by_node(names, form), unavailable=_UNAVAILABLE), mark
         )
         return {
-            node: text_of(node_states(state), state, one_line(reasons.get(node, "")))
+            node: state_of(node_states(state), state, one_line(reasons.get(node, "")))
             for node, state in shown.items()
         }
 

@@ -154,7 +154,7 @@ def judge_scratch(
         wrong: Callable[[ScratchFacts], bool], what: Callable[[ScratchFacts], str], accepted: str
     ) -> None:
         for text, nodes in _nodes_by(filter(wrong, facts), what).items():
-            problems.append(InputError(demand.path, f"on {nodes}", text, accepted))
+            problems.append(InputError(demand.path, "", text, accepted, nodes=nodes))
 
     refuse(
         lambda node: node.path != f"{path}",
@@ -258,14 +258,14 @@ def refuse_scratch(
         lambda node: _without_token(node.shared or "nothing", token),
     ).items():
         accepted = "the text that another node of the run wrote: one file system on all nodes"
-        mistakes.append(InputError(demand.path, f"on {nodes}", value, accepted))
+        mistakes.append(InputError(demand.path, "", value, accepted, nodes=nodes))
     for value, nodes in _nodes_by(
         (node for node in facts if block_bytes and node.layout),
         lambda node: " / ".join(node.layout),
     ).items():
         if f"{block_bytes}" not in value.split():
             accepted = f"a block size of {block_bytes}, which the plan requires"
-            mistakes.append(InputError(demand.path, f"on {nodes}", value, accepted))
+            mistakes.append(InputError(demand.path, "", value, accepted, nodes=nodes))
     if mistakes:
         raise BadInput(*mistakes)
 

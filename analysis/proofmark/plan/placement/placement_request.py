@@ -12,6 +12,10 @@ class PlacementError(BadInput):
     """The nodes cannot hold the requested ranks; other nodes may."""
 
 
+class LackingError(PlacementError):
+    """The nodes or the file system lack what the value of one axis asks for."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
     """Ranks and threads to place on nodes of one topology.

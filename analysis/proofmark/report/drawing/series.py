@@ -8,13 +8,13 @@ from statistics import median
 
 import numpy as np
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.nodesets import folded
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record
 from proofmark.report.words import visible
 
-Scalar = str | int | float
 Limit = tuple[str, float]
 """The kind of a limit, or `NOMINAL`, and its value."""
 NOMINAL = "nominal"

@@ -14,10 +14,10 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import exists, is_regular, read_json, text_or_empty
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.plan.plan import Job
-from proofmark.plan.step import Step
+from proofmark.plan.step import Step, StepInstance
 from proofmark.plan.traits import Figures, figures_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.run_files import StepFiles
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.machines import declared
@@ -32,13 +32,13 @@ class Context:
     """A step of a run, with the inputs of the run.
 
     Attributes:
-        instance: the folder of the nodes that measure together; empty for the whole step.
+        instance: the nodes that measure together, or the whole step.
         unwritten: the text that the script will have; empty if it is not known.
     """
 
     run: Run
     step: Step
-    instance: str
+    instance: StepInstance
     mode: str
     environment: str
     job: Job
@@ -59,14 +59,12 @@ class Context:
     @property
     def nodes(self) -> list[str]:
         """The nodes that are explained: those of the instance, or all of the step."""
-        return self.step.instances()[self.instance] if self.instance else self.step.nodes
+        return self.step.nodes_of(self.instance)
 
     @property
     def together(self) -> list[str]:
         """The nodes of one measurement."""
-        if self.instance:
-            return self.nodes
-        return next(iter(self.step.instances().values()), self.step.nodes)
+        return self.nodes if self.instance.name else next(iter(self.step.instances().values()))
 
     @cached_property
     def figures(self) -> Figures:
@@ -123,7 +121,7 @@ class Context:
             return None
 
 
-def context_of(run: Run, step: Step, instance: str = "", unwritten: str = "") -> Context:
+def context_of(run: Run, step: Step, instance: StepInstance, unwritten: str) -> Context:
     """Return the context of `step`.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
-from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.common.errors import BadInput
 from proofmark.common.files import exists, is_folder
 from proofmark.common.message import Message
 from proofmark.judge.fleet.critical_values import LEAST_NODES
@@ -22,7 +22,7 @@ from proofmark.judge.references.typical import (
 )
 from proofmark.plan.selection import selection, selects
 from proofmark.plan.step import Step
-from proofmark.plan.step_names import step_named
+from proofmark.plan.step_names import instance_named
 from proofmark.records.columns import EMULATED
 from proofmark.records.requirements import requirements
 from proofmark.report.accepted import accepted_text, open_bounds_text, reference_text
@@ -240,12 +240,7 @@ def explain(run: Run, name: str, unwritten: Callable[[Step], str] = lambda _: ""
     Raises:
         BadInput: there is no such step or node, or an input of the run is damaged.
     """
-    word, _, instance = name.partition("/")
-    step = step_named(word, run.plan.steps(), run.id)
-    instances = step.instances()
-    if instance and instance not in instances:
-        found = f"{name!r}{nearest(instance, instances)}"
-        raise bad_input("STEP", "", found, "a node that measures this step alone, or a pair")
+    step, instance = instance_named(name, run.plan.steps(), run.id)
     context = context_of(run, step, instance, unwritten(step))
     sections = (
         Section("command", "What it runs", command_rows(context)),
@@ -259,4 +254,4 @@ def explain(run: Run, name: str, unwritten: Callable[[Step], str] = lambda _: ""
         Section("results", "Result so far", result_rows(context)),
         Section("again", "How to run it again", again_rows(context)),
     )
-    return Explanation(run.id, step.id, instance, sections)
+    return Explanation(run.id, instance, sections)

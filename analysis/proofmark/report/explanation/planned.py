@@ -16,7 +16,7 @@ from proofmark.report.explanation.rows import Row
 from proofmark.report.words import count
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
-from proofmark.runs.step_files import launch_command
+from proofmark.runs.run_files import launch_command
 from proofmark.site.node.cpu import cpu_list_text
 
 MOST_RANKS = 8
@@ -43,7 +43,7 @@ def where_rows(context: Context) -> list[Row]:
     """Return the nodes, ranks and CPUs of a step, its mode and its job."""
     step, plan = context.step, context.run.plan
     rows = [Row("nodes", folded(context.nodes), count(len(context.nodes), "node"))]
-    if step.scope != "job" and not context.instance:
+    if step.scope != "job" and not context.instance.name:
         unit = "node" if step.scope == "each-node" else "pair of nodes"
         rows.append(Row("measurements", f"{step.measurements}", f"one for each {unit}"))
     intended = plan.fewer_nodes.get(step.case)

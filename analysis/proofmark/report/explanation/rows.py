@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from proofmark.plan.step import StepInstance
+
 
 @dataclass(frozen=True)
 class Row:
@@ -37,13 +39,11 @@ class Explanation:
 
     Attributes:
         run: the id of the run.
-        step: the id of the step.
-        instance: the folder of the nodes that measure together; empty for the whole step.
+        instance: the nodes that measure together, or the whole step.
     """
 
     run: str
-    step: str
-    instance: str
+    instance: StepInstance
     sections: Sequence[Section]
 
     def as_json(self) -> dict[str, Any]:
@@ -54,4 +54,9 @@ class Explanation:
             ]
             for each in self.sections
         }
-        return {"run": self.run, "step": self.step, "instance": self.instance, **sections}
+        return {
+            "run": self.run,
+            "step": self.instance.step,
+            "instance": self.instance.name,
+            **sections,
+        }

@@ -34,7 +34,7 @@ MOST_ROWS = 40
 _WORST = ("INVALID", "FAIL", "UNJUDGED", "PASS")
 
 
-class Judged(BaseModel):
+class StoredResult(BaseModel):
     """A result in ``verdict.json``: what identifies its figure, and its verdict."""
 
     node: str
@@ -52,7 +52,7 @@ class _Written(BaseModel):
     results: list[Any]
 
 
-_JUDGED = TypeAdapter(list[Judged])
+_JUDGED = TypeAdapter(list[StoredResult])
 
 
 @dataclass
@@ -67,8 +67,7 @@ class _Group:
 def result_rows(context: Context) -> list[Row]:
     """Return the state of the step, its executions, and its figures with their verdicts."""
     run, step = context.run, context.step
-    name = f"{step.id}/{context.instance}" if context.instance else step.id
-    state = state_of(run.files.step(name), step, active=is_locked(run))
+    state = state_of(run.files.step(str(context.instance)), step, active=is_locked(run))
     rows = [Row("state", state.state, state.problem)]
     finished = list(_executions(context))
     rows += [_execution_row(folder, each) for folder, each in finished[:MOST_ROWS]]
@@ -82,9 +81,7 @@ def result_rows(context: Context) -> list[Row]:
 
 
 def _executions(context: Context) -> Iterator[tuple[str, Attempt]]:
-    step = context.step
-    names = [f"{step.id}/{context.instance}"] if context.instance else step.folders()
-    for name in names:
+    for name in context.step.folders_of(context.instance):
         for attempt in attempts(context.run.files.step(name).folder):
             yield name, attempt
 
@@ -107,8 +104,8 @@ def _figure_rows(context: Context) -> list[Row]:
         )
     except BadInput as error:
         return [Row("figures", "cannot be read", f"{error}")]
-    wanted = f"{step.id}/{context.instance}"
-    chosen = [each for each in records if not context.instance or each.step == wanted]
+    wanted = set(step.folders_of(context.instance))
+    chosen = [each for each in records if each.step in wanted]
     judged, note = _judged(context)
     groups: dict[str, _Group] = {}
     for record in chosen:
@@ -139,7 +136,7 @@ def _identity(fields: Mapping[str, Any]) -> str:
     return json.dumps({**known, "parameters": dict(known["parameters"])}, sort_keys=True)
 
 
-def _judged(context: Context) -> tuple[dict[str, Judged], str]:
+def _judged(context: Context) -> tuple[dict[str, StoredResult], str]:
     """Return the results of the written verdict by figure, and where they come from."""
     path = context.run.products.verdict
     report = PrintedCommand("proofmark", "report", _folder(context.run))
@@ -206,7 +203,6 @@ def _values(values: Sequence[float], unit: str) -> str:
 def again_rows(context: Context) -> list[Row]:
     """Return the commands that run the step again."""
     run, step = context.run, context.step
-    name = f"{step.id}/{context.instance}" if context.instance else step.id
     if not any(True for _ in _executions(context)):
         return [Row("run it", "the ansible-playbook command of the run", "it has no result yet")]
     if step.reads or step.kept:
@@ -214,7 +210,9 @@ def again_rows(context: Context) -> list[Row]:
         return [Row("again", text, "it reads or writes the files of two steps")]
     script = f"runs/{run.id}/{context.files.script.relative_to(run.folder)}"
     by_hand = PrintedCommand("sh", of_run(script, SCRIPT, "SCRIPT"))
-    again = PrintedCommand("proofmark", "rerun", _folder(run), of_run(name, STEP, "STEP"))
+    again = PrintedCommand(
+        "proofmark", "rerun", _folder(run), of_run(str(context.instance), STEP, "STEP")
+    )
     return [
         Row("rerun", again, "the scheduler runs it"),
         Row("then", PrintedCommand("proofmark", "report", _folder(run)), "judges all executions"),

@@ -16,7 +16,7 @@ from proofmark.report.words import count
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.progress import StepState
-from proofmark.runs.step_files import StepFiles
+from proofmark.runs.run_files import StepFiles
 
 
 def section(run_data: RunData) -> Section:

@@ -24,14 +24,15 @@ def section(run_data: RunData) -> Section:
         numeric(_("Worst node")),
         numeric(_("Of the peak")),
         numeric(_("Limit")),
-        numeric(_("Would see")),
+        numeric(_("Visible change")),
         _("Verdict"),
     )
     shown = titled(caption, columns, map(_cells, rows))
     note = _(
-        "Of each sweep the point that a limit judges, else the best, on its worst node. The peak "
-        "is that of the hardware: nominal Rpeak, memory, link. A limit states its kind. The true "
-        "level misses it by no more than the change that the run would see, with 95 % confidence."
+        "Each sweep has one row: the point that a limit judges, else the best point, on its worst "
+        "node. The peak is that of the hardware: nominal Rpeak, memory, link. A limit states its "
+        "kind. With 95 % confidence the true level is beyond the limit by the visible change at "
+        "most."
     )
     figures = Block(paragraphs=(note,), tables=(shown,)) if rows else Block()
     scope = listed(_("Not covered"), not_covered(run_data, rows))

@@ -10,7 +10,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.stability.sampling import CONFIDENCE
-from proofmark.judge.stability.tally import Tally
+from proofmark.judge.stability.tally import JobTally
 from proofmark.report.page import Block, Cell, Section, numeric, titled
 from proofmark.report.run_data import RunData
 
@@ -37,7 +37,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     return (Section("stability", _("Stability"), blocks),)
 
 
-def _counts(found: Tally) -> Block:
+def _counts(found: JobTally) -> Block:
     state = _("The run is over.") if found.over else _("The run is not over: nothing is judged.")
     rows = [
         (
@@ -61,7 +61,7 @@ def _counts(found: Tally) -> Block:
     return Block(titles=(caption,), paragraphs=texts, tables=(listed,))
 
 
-def _times(found: Tally) -> str:
+def _times(found: JobTally) -> str:
     low, high = found.interval
     return _(
         "Mean time between interrupts: {mtbi} h ({confidence} % interval: {low} to {high} h, "
@@ -89,7 +89,7 @@ def _share(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.2f} %"
 
 
-def _line(found: Tally, cause: str) -> str:
+def _line(found: JobTally, cause: str) -> str:
     """Return a time line with a mark for each part of the time in which a job failed."""
     end = found.end if isfinite(found.end) else max((e.ended for e in found.failures), default=0)
     whole = end - found.begin
@@ -103,7 +103,7 @@ def _line(found: Tally, cause: str) -> str:
     return "".join("■" if place in places else "·" for place in range(MARKS))
 
 
-def _failures(found: Tally) -> Iterator[Block]:
+def _failures(found: JobTally) -> Iterator[Block]:
     rows = [
         (
             Cell(each.job, "strong"),
@@ -122,7 +122,7 @@ def _failures(found: Tally) -> Iterator[Block]:
         yield Block(titles=(caption,), tables=(listed,))
 
 
-def _risks(found: Tally) -> Iterator[Block]:
+def _risks(found: JobTally) -> Iterator[Block]:
     if found.risks:
         text = _(
             "Risks of both parties, if failures come independently with a constant rate (operating "

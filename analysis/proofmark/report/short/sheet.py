@@ -73,7 +73,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Tally:
+class SheetCount:
     """One of the four verdicts, and the number of figures with it."""
 
     word: str
@@ -105,7 +105,7 @@ class Sheet:
     title: str
     word: str
     sentence: str
-    tallies: tuple[Tally, ...]
+    tallies: tuple[SheetCount, ...]
     facts: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
     signature: str

@@ -12,7 +12,15 @@ from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.translation import _, translated
 from proofmark.judge.verdict import WORDS
 from proofmark.report.run_data import RunData
-from proofmark.report.short.sheet import Allowance, Part, Party, Sheet, SheetColumn, Tally, clipped
+from proofmark.report.short.sheet import (
+    Allowance,
+    Part,
+    Party,
+    Sheet,
+    SheetColumn,
+    SheetCount,
+    clipped,
+)
 from proofmark.report.short.sheet_exceptions import exceptions_part, nodes_part
 from proofmark.report.short.sheet_key_figures import key_part
 from proofmark.report.short.sheet_limits import limits_part
@@ -163,7 +171,7 @@ def sheet(run_data: RunData, products: RunFiles, allowance: Allowance) -> Sheet:
         title=clipped(title(run_data), LONGEST_TITLE),
         word=overall(verdict),
         sentence=clipped(headline(verdict), LONGEST_SENTENCE),
-        tallies=tuple(Tally(word, grouped(verdict.counts[word])) for word in WORDS),
+        tallies=tuple(SheetCount(word, grouped(verdict.counts[word])) for word in WORDS),
         facts=facts(run_data),
         parts=(
             key_part(run_data, allowance),

@@ -24,7 +24,7 @@ def key_part(run_data: RunData, allowance: Allowance) -> Part:
             SheetColumn(_("Worst node"), 24),
             SheetColumn(_("Of the peak"), 10, "number"),
             SheetColumn(_("Limit"), 17),
-            SheetColumn(_("Would see"), 9, "number"),
+            SheetColumn(_("Visible change"), 9, "number"),
             SheetColumn(_("Verdict"), 11, "word"),
         ),
         tuple(_row(row, allowance.characters) for row in rows[: allowance.limits]),

@@ -30,7 +30,7 @@ MEANINGS = {
 
 
 @dataclass(frozen=True)
-class Tally:
+class VerdictCount:
     """One of the four verdicts, the number of figures with it, and its meaning."""
 
     word: str
@@ -44,7 +44,7 @@ class Summary:
 
     word: str
     sentence: str
-    tallies: tuple[Tally, ...]
+    tallies: tuple[VerdictCount, ...]
     about: tuple[tuple[str, str], ...]
 
 
@@ -52,7 +52,8 @@ def summary(run_data: RunData) -> Summary:
     """Return the head of the report."""
     verdict = run_data.verdict
     tallies = (
-        Tally(word, grouped(verdict.counts[word]), translated(MEANINGS[word])) for word in WORDS
+        VerdictCount(word, grouped(verdict.counts[word]), translated(MEANINGS[word]))
+        for word in WORDS
     )
     return Summary(overall(verdict), headline(verdict), tuple(tallies), _about(run_data))
 

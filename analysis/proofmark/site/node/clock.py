@@ -11,8 +11,6 @@ from proofmark.site.node.parts import smbios_devices
 from proofmark.site.node.probe_text import Stream
 from proofmark.site.node.unread import Unread
 
-TABLE = "the table of processors"
-"""The first words of the source of a frequency that the node does not state."""
 NEAR = 0.01
 """Two statements of a frequency with a smaller relative difference are the same one."""
 MEGA = 1_000_000
@@ -20,10 +18,14 @@ MEGA = 1_000_000
 
 @dataclass(frozen=True)
 class Clock:
-    """A nominal frequency in Hz and what states it; None and an empty text if nothing does."""
+    """A nominal frequency in Hz and what states it; None and an empty text if nothing does.
+
+    `listed` is whether it is that of the table of processors: the node does not state it.
+    """
 
     hertz: int | None
     source: str
+    listed: bool = False
 
 
 def khz(frequency: Mapping[str, str], key: str, unread: Unread) -> int | None:
@@ -55,7 +57,7 @@ def nominal_clock(stream: Stream, model_name: str, unread: Unread, *, virtual: b
     if hertz := _at_boot(stream, row):
         return Clock(hertz, "SMBIOS")
     if row is not None and row.base_hz is not None:
-        return Clock(round(row.base_hz), f"{TABLE}: {row.source}")
+        return Clock(round(row.base_hz), f"the table of processors: {row.source}", listed=True)
     return Clock(None, "")
 
 

@@ -46,7 +46,8 @@ class NodeFacts(StrictModel):
         differing: the fields of ``/proc/cpuinfo`` that differ between processors, each with its
             values and the number of processors.
         cpus: the processors that a run may use.
-        base_hz: the nominal frequency, and `base_source` what states it.
+        base_hz: the nominal frequency, and `base_source` what states it; `base_listed` whether that
+            is the table of processors, because the node does not.
         topology_xml: the XML of hwloc, empty if ``lstopo`` is not installed.
         mounts: the mounted file systems that can store data.
         automounts: the folders at or below which an automounter mounts file systems on demand.
@@ -98,6 +99,7 @@ class NodeFacts(StrictModel):
     frequency_driver: str | None
     base_hz: int | None
     base_source: str = ""
+    base_listed: bool = False
     max_hz: int | None
     turbo: bool | None
     thp: str | None
@@ -212,6 +214,7 @@ def facts_of(stream: Stream, unread: Unread) -> NodeFacts:
         frequency_driver=frequency.get("driver"),
         base_hz=clock.hertz,
         base_source=clock.source,
+        base_listed=clock.listed,
         max_hz=khz(frequency, "hardware_max_khz", unread),
         turbo=probe_values.turbo(frequency, unread),
         thp=probe_values.bracketed(settings.pop("thp", None)),
