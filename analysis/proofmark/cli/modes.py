@@ -103,7 +103,7 @@ def _check(options: Namespace, opened: NamedRun, site: Site) -> int:
         _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
         good, bad = rollout.check(nodes, lambda _: goal)
     lines, seconds = forecast(rollout, good)
-    for line in [*lines, *summary(bad)]:
+    for line in [*lines, *summary(bad).values()]:
         say(line)
     say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
     resets = resets_s(opened.names.resets, firmware)
