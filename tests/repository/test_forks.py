@@ -22,7 +22,7 @@ from tests.forks import CLIENT, REAL, WANTED, Wanted, script, served, tool, tool
 from tests.processes import running
 
 PYTHON = Path(sys.executable).resolve()
-"""Without a blank: the first line of a script cannot have one."""
+"""Its path has no blank: the first line of a script cannot have one."""
 ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
 PROGRAM = r"""
 import json, locale, os, signal, sys, time

@@ -114,7 +114,9 @@ class Use:
         """Yield a mistake for each argument without a meaning beside the words `given`."""
         taken = [word for word in self.without if word in given]
         lacks = self.beside and not any(word in given for word in self.beside)
-        for name in (each for each in self.of if each in given):
+        for name in self.of:
+            if name not in given:
+                continue
             if lacks:
                 words = " or ".join(self.beside)
                 yield InputError(name, "", f"no {words}", f"{name} with {words}")

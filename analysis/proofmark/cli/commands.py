@@ -217,7 +217,7 @@ class _CommandParser(_Parser):
         return options, rest
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Remember the arguments of the line, which a default cannot be told from."""
+        """Remember the arguments of the line. In the result a default looks like a given value."""
         if action.option_strings:
             self._given.update(action.option_strings)
         elif arg_strings:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from proofmark.common.errors import BadInput
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.jobs.active_job import (
     ActiveJob,
     described,
@@ -118,11 +118,18 @@ class AskedScheduler:
         """Return the known states of `nodes`; none if it does not answer.
 
         A reserved node is idle for the jobs of a reservation: no other function decides that.
+
+        Raises:
+            BadInput: the scheduler, a plug-in of the site, has states of another type.
         """
         try:
             states = self._ask(self.chosen.nodes, nodes)
         except (SchedulerUnavailable, SchedulerError):
             return {}
+        for state in states.values():
+            if not isinstance(state, NodeState):
+                name = type(self.chosen).__name__
+                raise bad_input(name, "nodes", repr(state), "a NodeState of proofmark.api")
         own = self._reservation
         closed = {node for node, state in states.items() if is_closed(state)}
         opened = {node for node in closed if not is_closed(states[node], own)}

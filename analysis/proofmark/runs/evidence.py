@@ -539,7 +539,7 @@ def rule_of(path: str) -> SealRule:
     """Return how the sealed file of a run with this path in its folder may change."""
     first, *rest = Path(path).parts
     rule = TOP_RULES.get(first)
-    if rule in (SealRule.FIXED, SealRule.DECIDED):
+    if rule is not None and rule is not SealRule.UNSEALED:
         return rule
     if _EXECUTION.search(path):
         return SealRule.FIXED

@@ -32,14 +32,15 @@ class SealRule(Enum):
 
 @dataclass(frozen=True)
 class RunFile:
-    """One file or folder: its path in its folder, and its rule unless it is a history.
+    """One file or folder: its path in its folder, and the rule of what is directly in a run.
 
     It is an attribute of a class of files: ``RunFiles(folder).plan`` is its path below `folder`,
     ``RunFiles.plan`` is this object.
     """
 
     path: str
-    rule: SealRule = SealRule.REPLACED
+    rule: SealRule | None = None
+    """None: the rule follows from the place of the file (`proofmark.runs.evidence.rule_of`)."""
 
     @overload
     def __get__(self, files: None, owner: type) -> Self: ...
@@ -144,21 +145,21 @@ class JobFiles(Files):
 class RunFiles(Files):
     """``runs/<id>/``.
 
-    The rule of a folder is that of all files in it, except the executions of ``steps`` and the
-    attempts of ``jobs`` (`proofmark.runs.evidence.rule_of`).
+    The rule of a folder is that of all files in it. ``steps``, ``jobs`` and ``journal`` have none:
+    an execution and an attempt are fixed, a script may be replaced.
     """
 
-    identity = RunFile("run.json")
+    identity = RunFile("run.json", SealRule.REPLACED)
     """The id of the run, the number of the format of its folder, the digests of its inputs."""
     plan = RunFile("plan.json", SealRule.FIXED)
     """The plan."""
-    entered = RunFile("entered")
+    entered = RunFile("entered", SealRule.REPLACED)
     """The modes that the run may enter, one per line."""
-    not_needed = RunFile("not-needed.json")
+    not_needed = RunFile("not-needed.json", SealRule.REPLACED)
     """The steps that repeat the command of another step, each with the reason."""
-    asked = RunFile("asked.json")
+    asked = RunFile("asked.json", SealRule.REPLACED)
     """The extra variables with which the run was planned."""
-    stage_faults = RunFile("stage-faults")
+    stage_faults = RunFile("stage-faults", SealRule.REPLACED)
     """What failed in the stages that start no job, one file per stage."""
     decisions = RunFile("decisions.json", SealRule.DECIDED)
     """The steps that the controller decided not to run, each with the reason."""
@@ -166,7 +167,7 @@ class RunFiles(Files):
     """The items of the contract that a party waived for the run."""
     lock = RunFile("lock", SealRule.UNSEALED)
     """The lock of the process that works on the run."""
-    node_states = RunFile("node-states.jsonl")
+    node_states = RunFile("node-states.jsonl", SealRule.GROWS)
     """The nodes of a stability run that were down, at each look of the controller."""
     growth = RunFile("growth", SealRule.FIXED)
     """What joined a rolling run, or a stability run, after its start."""
@@ -194,23 +195,23 @@ class RunFiles(Files):
 
     software = RunFile("software.json", SealRule.FIXED)
     """The programs of the run: libraries, compilers, checksums."""
-    installed = RunFile("installed.json")
+    installed = RunFile("installed.json", SealRule.REPLACED)
     """The result of an installation."""
-    program_probes = RunFile("software")
+    program_probes = RunFile("software", SealRule.REPLACED)
     """The outputs of ``probe-program.sh``, one file per package."""
-    network_script = RunFile("network.sh")
+    network_script = RunFile("network.sh", SealRule.REPLACED)
     """The script that prints the counters of the networks of a node."""
-    probe_script = RunFile("probe.sh")
+    probe_script = RunFile("probe.sh", SealRule.REPLACED)
     """A copy of ``probe.sh``, for the nodes."""
-    processor_check = RunFile("fit.awk")
+    processor_check = RunFile("fit.awk", SealRule.REPLACED)
     """The program that compares processors with the needs of programs."""
-    mounted = RunFile("mounted.json")
+    mounted = RunFile("mounted.json", SealRule.REPLACED)
     """The nodes on which the run mounts scratch. It is written before the first mount."""
     scratch_probe = RunFile("scratch.probe", SealRule.UNSEALED)
     """The reports of the nodes about the scratch folder; only the stage scratch reads them."""
     journal = RunFile("journal")
     """The journals of mode changes, one per node."""
-    bmc_telemetry = RunFile("telemetry/bmc.jsonl")
+    bmc_telemetry = RunFile("telemetry/bmc.jsonl", SealRule.GROWS)
     """Power and temperature of the nodes by their BMCs."""
     nodes = RunFile("nodes", SealRule.UNSEALED)
     """The facts of the nodes, one file per node. The seal takes them from the jobs."""

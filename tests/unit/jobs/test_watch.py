@@ -497,3 +497,17 @@ def test_a_job_is_submitted_without_the_nodes_that_are_down(
     (script,) = run.folder.glob("jobs/*/job.sh")
     assert "\nNODES=2\n" in script.read_text()
     assert any("without n3: down bad DIMM" in line for line in messages)
+
+
+@pytest.mark.fault("states-of-another-type")
+def test_a_plug_in_that_names_states_by_text_is_refused_before_a_job(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control is the test above: its states have the type."""
+    run = kit.run()
+    scheduler = Scripted(JobStatus(State.ENDED, ""), run=run)
+    states: Any = dict.fromkeys(run.plan.nodes(), "idle")
+    scheduler.conditions = states
+    with pytest.raises(BadInput, match="Scripted: nodes: found 'idle'; accepted: a NodeState"):
+        watch(kit, scheduler, monkeypatch, run)
+    assert scheduler.submitted == []

@@ -659,6 +659,23 @@ class TestSecrets:
 
 
 @contextmanager
+def drained_at_reset(site: EmulatedSite, node: str, reason: str) -> Iterator[None]:
+    """Drain `node` for `reason` when its next reset has begun, beside the block."""
+    machine = site.emulator.machines[node]
+    resets = machine.resets
+
+    def drain() -> None:
+        while machine.resets == resets:
+            time.sleep(0.01)
+        site.slurm.drain(node, reason)
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    yield
+    thread.join()
+
+
+@contextmanager
 def killed_at(number: int, *, after: bool) -> Iterator[list[str]]:
     """Kill this process before, or after, it writes the line `number` of a journal."""
     write = Journal._append
@@ -872,17 +889,8 @@ class TestOwnership:
         rollout = site.rollout()
         if verb == "restore":
             rollout.enter(site.nodes, target)
-        resets = site.emulator.machines["n1"].resets
-
-        def forget() -> None:
-            while site.emulator.machines["n1"].resets == resets:
-                time.sleep(0.01)
-            site.slurm.drain("n1", "")
-
-        scheduler = threading.Thread(target=forget)
-        scheduler.start()
-        done = rollout.enter(site.nodes, target) if verb == "enter" else rollout.restore()
-        scheduler.join()
+        with drained_at_reset(site, "n1", ""):
+            done = rollout.enter(site.nodes, target) if verb == "enter" else rollout.restore()
         assert outcomes(done) == {"n1": "OK", "n2": "OK"}
         assert site.slurm.drained == {}
 
@@ -896,17 +904,8 @@ class TestOwnership:
         rollout = site.rollout()
         if verb == "restore":
             rollout.enter(site.nodes, target)
-        resets = site.emulator.machines["n1"].resets
-
-        def drain() -> None:
-            while site.emulator.machines["n1"].resets == resets:
-                time.sleep(0.01)
-            site.slurm.drain("n1", PSU)
-
-        admin = threading.Thread(target=drain)
-        admin.start()
-        done = rollout.enter(site.nodes, target) if verb == "enter" else rollout.restore()
-        admin.join()
+        with drained_at_reset(site, "n1", PSU):
+            done = rollout.enter(site.nodes, target) if verb == "enter" else rollout.restore()
         assert outcomes(done) == {"n1": "HELD", "n2": "OK"}
         assert PSU in done["n1"].text
         assert site.slurm.drained == {"n1": PSU}

@@ -24,6 +24,8 @@ def test_no_two_rows_of_a_table_are_one_file(table: type[Files]) -> None:
 def test_all_files_of_one_folder_have_its_rule() -> None:
     for each in RunFiles.table().values():
         assert TOP_RULES[each.path.partition("/")[0]] is each.rule, each
+    by_place = {path for path, rule in TOP_RULES.items() if rule is None}
+    assert by_place == {"steps", "jobs", "journal"}
 
 
 def test_what_a_verdict_is_made_from_is_sealed() -> None:

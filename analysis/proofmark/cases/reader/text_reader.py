@@ -187,8 +187,9 @@ class TextRun:
         for rows in self._rows:
             if rows.rule.begins.fullmatch(line) and rows.rule.under in self._under:
                 rows.broken(problem)
-        for keys in (each for each in self._rules.keys if each.under in self._under):
-            if (match := keys.match.fullmatch(line)) and (quantity := keys.quantity(match)):
+        for keys in self._rules.keys:
+            match = keys.match.fullmatch(line) if keys.under in self._under else None
+            if match and (quantity := keys.quantity(match)):
                 self._notes.unread(quantity.metric, problem)
 
     def finish(self, problems: Iterable[Message]) -> ProgramRun:
@@ -245,8 +246,9 @@ class TextRun:
         selected = selected_metrics(command, self._request)
         run.builders = [each for each in run.builders if each.metric in selected]
         found = {each.metric for each in run.builders}
-        for metric in (each for each in self._spec.metrics if each in selected - found):
-            self._notes.unread(metric, Message("reader-no-metric", metric=metric))
+        for metric in self._spec.metrics:
+            if metric in selected - found:
+                self._notes.unread(metric, Message("reader-no-metric", metric=metric))
 
     def _check_sizes(self) -> None:
         run, doubling = self._notes.run, self._rules.command and self._rules.command.doubling

@@ -39,7 +39,7 @@ from proofmark.site.survey.listed import ListedNode
 QUEUE_STATES = {
     "A": Use.PROMISED,  # its suspend threshold is reached
     "C": Use.PROMISED,  # suspended by its calendar, until its hours begin
-    "D": Use.PROMISED,  # disabled by its calendar, likewise
+    "D": Use.PROMISED,  # disabled by its calendar, until its hours begin
     "E": Use.OUT,  # a job could not be started there
     "P": Use.OCCUPIED,  # Univa: preempted
     "S": Use.OCCUPIED,  # suspended by the jobs of another queue
