@@ -13,10 +13,12 @@ import sys
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 OF_PROCESS = (
-    *("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "Cap", "NoNewPrivs", "Seccomp"),
+    *("Umask", "Uid", "Gid", "Groups", "SigBlk", "Cap", "NoNewPrivs", "Seccomp"),
     "Cpus_allowed_list",
 )
 """Beginnings of lines of /proc/self/status, proc(5)."""
+OF_LIBRARY = 1 << 31 | 1 << 32
+"""Signals 32 and 33 in a mask of signals, nptl(7): only a child of posix_spawn ignores them."""
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 PASSED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTERM", "SIGCONT")
 KILLED = 9
@@ -26,8 +28,11 @@ KILLED = 9
 def state() -> dict[str, object]:
     """Return what a fork has from its parent and cannot take from a request."""
     root = os.stat("/")
+    status = text("status").splitlines()
+    ignored = next(int(line.split()[1], 16) for line in status if line.startswith("SigIgn"))
     return {
-        "status": [line for line in text("status").splitlines() if line.startswith(OF_PROCESS)],
+        "status": [line for line in status if line.startswith(OF_PROCESS)],
+        "ignored": ignored & ~OF_LIBRARY,
         "limits": text("limits"),
         "cgroup": text("cgroup"),
         "namespaces": [os.readlink(f"/proc/self/ns/{name}") for name in NAMESPACES],

@@ -45,9 +45,22 @@ def waits():
 """
 
 
-def test_the_commands_of_tests_run_in_forks() -> None:
+STATE = "import marshal, sys, client; sys.stdout.buffer.write(marshal.dumps(client.state()))"
+SPAWN = f"""
+import os, sys, threading
+end = threading.Event()
+threading.Thread(target=end.wait).start()
+os.setuid(os.getuid())
+child = os.posix_spawn(sys.executable, [sys.executable, "-c", {STATE!r}], os.environ)
+end.set()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+"""After a change of the user of all threads, children of posix_spawn ignore signal 33."""
+
+
+@pytest.mark.parametrize("code", [STATE, SPAWN], ids=["fork", "posix_spawn"])
+def test_the_commands_of_tests_run_in_forks(code: str) -> None:
     """A command that this process starts has the state of the server, whatever the machine sets."""
-    code = "import marshal, sys, client; sys.stdout.buffer.write(marshal.dumps(client.state()))"
     found = subprocess.run(
         [sys.executable, "-c", code],
         cwd=CLIENT.parent,

@@ -17,11 +17,14 @@ SIGNALS='INT TERM HUP ALRM USR1 USR2 XCPU'
 
 if [ "${1-}" = --stay ]; then
 	[ "$HOST" != "$3" ] || exit 0
+	STEP=
+	# Before the start of sleep: a signal at any time ends only sleep. By SIGKILL: a process that is
+	# being started may lose any other signal.
+	# shellcheck disable=SC2086 # one word a signal
+	trap 'STOPPED=yes; [ -z "$STEP" ] || kill -KILL "$STEP" 2>/dev/null' $SIGNALS
 	sleep 100000000 &
 	STEP=$!
-	# By SIGKILL: a process that is being started may lose any other signal.
-	# shellcheck disable=SC2086 # one word a signal
-	trap 'kill -KILL "$STEP" 2>/dev/null' $SIGNALS
+	[ -z "$STOPPED" ] || kill -KILL "$STEP" 2>/dev/null
 	wait "$STEP"
 	[ ! -e "$2/finished" ] || exit 0
 	# shellcheck disable=SC2086
@@ -79,10 +82,13 @@ everywhere() { # everywhere SECONDS ARGUMENTS…: sh ARGUMENTS on every node, fo
 bounded() {
 	seconds=$1
 	shift
+	all=
+	early=
+	# shellcheck disable=SC2086 # one word a signal
+	trap 'early=yes; [ -z "$all" ] || kill -TERM "$all" 2>/dev/null' $SIGNALS
 	on_all "$@" &
 	all=$!
-	# shellcheck disable=SC2086 # one word a signal
-	trap 'kill -TERM "$all" 2>/dev/null' $SIGNALS
+	[ -z "$early" ] || kill -TERM "$all" 2>/dev/null
 	(
 		# A process that is being started may lose any signal but KILL.
 		trap '[ "$!" = "$all" ] || kill -KILL "$!"; exit' TERM
