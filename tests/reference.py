@@ -65,26 +65,26 @@ EXPECTED = {
         "docs/design/statistics.md: an interval has its confidence"
     ),
     r"/verdict\.json/(results/\d+/)?single_runs?: new": (
-        "docs/design/plans.md: a single run is labelled"
+        "docs/design/cases.md: a single run is labelled"
     ),
     r"/verdict\.json/(results/\d+/)?degraded: new": (
-        "docs/design/plans.md: a run without nodes is labelled"
+        "docs/design/cases.md: a run without nodes is labelled"
     ),
-    r"/verdict\.json/links: new": "docs/design/links.md: the slow elements of the fabric",
-    r"/verdict\.json/file_systems: new": "docs/design/storage.md: the causes in the file system",
+    r"/verdict\.json/links: new": "docs/design/fabric.md: the slow elements of the fabric",
+    r"/verdict\.json/file_systems: new": "docs/design/fabric.md: the causes in the file system",
     r"/verdict\.json/fleet/figures/\d+/hardware: '(.*)' before, '\1; distance \w+' after": (
-        "docs/design/links.md: pairs are compared with pairs of the same distance"
+        "docs/design/fabric.md: pairs are compared with pairs of the same distance"
     ),
     r"/verdict\.json/fleet/figures/\d+/members: new": (
-        "docs/design/storage.md: storage targets are compared"
+        "docs/design/fabric.md: storage targets are compared"
     ),
     r"/verdict\.json/fleet/figures/\d+/(noise: new|detectable: .*|power/.*)": (
-        "docs/design/fleet.md: the stated power is right within 10 %"
+        "docs/design/statistics.md: the stated power is right within 10 %"
     ),
-    r"/verdict\.json/storage_targets: new": "docs/design/storage.md: slow storage targets",
-    r"/verdict\.json/over_time: new": "docs/design/load.md: the end is compared with the beginning",
+    r"/verdict\.json/storage_targets: new": "docs/design/fabric.md: slow storage targets",
+    r"/verdict\.json/over_time: new": "docs/design/validity.md: the end is compared with the start",
     r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": (
-        "docs/design/fleet.md: lost packets are a fault"
+        "docs/design/statistics.md: lost packets are a fault"
     ),
     r"/verdict\.json/fleet/nodes/\d+/known: new": (
         "docs/verdict.md: parts that were bought, hardware errors, too good"
@@ -109,21 +109,21 @@ EXPECTED = {
     ),
     r"/verdict\.json/disagreements: new": "repeats that disagree are an issue",
     r"/verdict\.json/(added|disturbed): new": "docs/verdict.md: no picking",
-    r"/verdict\.json/slowdowns: new": "docs/design/load.md: the slowdown beside a load",
+    r"/verdict\.json/slowdowns: new": "docs/design/validity.md: the slowdown beside a load",
     r"/verdict\.json/results/\d+/interval/[01]: .*": (
         "docs/design/statistics.md: the interval is rank-based"
     ),
     r"/verdict\.json/(unmet|rehearsed|limits): new": (
-        "docs/design/references.md: what must be judged"
+        "docs/design/statistics.md: what must be judged"
     ),
     r"/verdict\.json/fleet/nodes/\d+/digits: new": (
-        "docs/design/fleet.md: like nodes compute the same digits"
+        "docs/design/statistics.md: like nodes compute the same digits"
     ),
-    r"/verdict\.json/counts/(PASS|UNJUDGED): .*": "docs/design/references.md: peers do not accept",
+    r"/verdict\.json/counts/(PASS|UNJUDGED): .*": "docs/design/statistics.md: peers do not accept",
     r"/verdict\.json/results/\d+/(verdict|references/\d+/outcome): "
-    r"'PASS' before, 'UNJUDGED' after": "docs/design/references.md: peers do not accept",
+    r"'PASS' before, 'UNJUDGED' after": "docs/design/statistics.md: peers do not accept",
     r"/verdict\.json/results/\d+/(?:references/\d+/)?reason: '(.*)' before, "
-    r"'like its peers: \1' after": "docs/design/references.md: peers do not accept",
+    r"'like its peers: \1' after": "docs/design/statistics.md: peers do not accept",
     r"/verdict\.json/(headline|results/\d+/references/\d+/visible): new": (
         "docs/verdict.md: what judged, and the change that would be seen"
     ),

@@ -1,4 +1,4 @@
-"""The alternative of a suite for an origin of programs (docs/design/cases-are-data.md)."""
+"""The alternative of a suite for an origin of programs (docs/design/cases.md)."""
 
 from __future__ import annotations
 

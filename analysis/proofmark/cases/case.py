@@ -73,7 +73,7 @@ class Concurrent(StrictModel):
 
 
 class Stability(StrictModel):
-    """The conditions under which an execution counts as undisturbed (docs/design/disturbance.md).
+    """The conditions under which an execution counts as undisturbed (docs/design/validity.md).
 
     The defaults are the thresholds of all cases. ``max_steal`` is the largest share of the time
     during which a hypervisor may withhold one CPU of the ranks. ``max_others`` is the largest share

@@ -15,7 +15,7 @@ Scope = Literal["job", "each-node", "each-pair"]
 
 
 class SearchRule(StrictModel):
-    """The search for the best point of a sweep during the run (docs/design/plans.md).
+    """The search for the best point of a sweep during the run (docs/design/cases.md).
 
     Points that differ only in ``axes`` are one search. ``stop: no-better`` varies one axis after
     another, with the best values of the others, until no axis gives a better value. ``stop:
@@ -45,7 +45,7 @@ class SearchRule(StrictModel):
 
 
 class Load(StrictModel):
-    """A program that runs beside a step during the whole measured program (docs/design/load.md).
+    """A program that runs beside a step while it measures (docs/design/validity.md).
 
     Attributes:
         case: the case that defines the program.
@@ -78,13 +78,13 @@ class SuiteUse(StrictModel):
     beside each step.
 
     ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
-    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (docs/design/links.md). All pairs of
-    a round measure at the same time; with ``alone``, only pairs without a common switch. ``rounds``
-    is the largest number of rounds, and of waves of pairs that are alone.
+    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (docs/design/fabric.md). All pairs
+    of a round measure at the same time; with ``alone``, only pairs without a common switch.
+    ``rounds`` is the largest number of rounds, and of waves of pairs that are alone.
 
     ``search`` runs only the points that a search needs. ``name`` is the name of the use for
     ``reads`` of another use of the case: each step of that use reads the files that the step of the
-    same point wrote, in another job and on other nodes (docs/design/storage.md).
+    same point wrote, in another job and on other nodes (docs/design/fabric.md).
     """
 
     sweep: Sweep = {}

@@ -20,7 +20,7 @@ TELEMETRY: Mapping[str, Metric] = {
         unit="events", better="lower", bound=0, what="how often the processor reduced its clock"
     ),
 }
-"""The metrics by name (docs/design/load.md). A sensor that is not there gives no figure."""
+"""The metrics by name (docs/design/validity.md). A sensor that is not there gives no figure."""
 
 
 def metrics_of(case: Case) -> dict[str, Metric]:

@@ -19,11 +19,11 @@ from proofmark.records.parquet_table import table
 
 HALF = 0.5
 """Disturbed repeats are left out up to this share of the repeats. More are a property of the node:
-the figure is INVALID, as if all were disturbed (docs/design/disturbance.md)."""
+the figure is INVALID, as if all were disturbed (docs/design/validity.md)."""
 AUTOMATIC = 3
 """The number of executions that a job gives a disturbed step. More are added by a site."""
 UNSTEADY = 2 / 3
-"""A figure is INVALID if this share of its repeats is unsteady (docs/design/disturbance.md)."""
+"""A figure is INVALID if this share of its repeats is unsteady (docs/design/validity.md)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""A run that lacks nodes of the partition, and its figures at full scale (docs/design/plans.md)."""
+"""A run that lacks nodes of the partition, and its figures at full scale (docs/design/cases.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the pairs of a round measured at the same time (docs/design/links.md).
+"""Whether the pairs of a round measured at the same time (docs/design/fabric.md).
 
 The clocks of the nodes are compared: each node writes when its program ended, by its own clock, and
 how long it ran. So a clock that is wrong by seconds looks like a pair that measured too late.

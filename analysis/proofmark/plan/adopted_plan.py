@@ -155,7 +155,7 @@ def _jobs(steps: Sequence[Step]) -> list[Job]:
 
 
 def _fewer_nodes(steps: Sequence[Step], site: Site) -> dict[str, int]:
-    """Return the cases of single nodes that some hosts lack (docs/design/plans.md)."""
+    """Return the cases of single nodes that some hosts lack (docs/design/cases.md)."""
     hosts = len(site.partition_hosts or site.hosts)
     together = {step.case for step in steps if step.scope == "job"}
     nodes: dict[str, set[str]] = {}

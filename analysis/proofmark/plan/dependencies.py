@@ -1,4 +1,4 @@
-"""Relates the steps that read files to the steps that write them (docs/design/storage.md)."""
+"""Relates the steps that read files to the steps that write them (docs/design/fabric.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The number of nodes that a case uses if all nodes of the partition can be used.
 
 ``-l`` or ``nodes_per_job`` may select fewer nodes. The figures of the largest steps are then not
-those of the whole partition (docs/design/plans.md).
+those of the whole partition (docs/design/cases.md).
 """
 
 from __future__ import annotations

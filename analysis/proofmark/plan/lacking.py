@@ -1,6 +1,6 @@
 """What the origin of the programs lacks for a suite; the nearest suite that works.
 
-docs/design/cases-are-data.md has the reasons.
+docs/design/cases.md has the reasons.
 """
 
 from __future__ import annotations

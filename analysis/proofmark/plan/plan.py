@@ -90,7 +90,7 @@ class Plan(StrictModel):
         assumed: the assumed facts of the hardware, by key.
         searches: the searches that choose among steps during the run.
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
-            with the number of nodes that it has there (docs/design/plans.md).
+            with the number of nodes that it has there (docs/design/cases.md).
         at_once: the number of jobs that run at the same time; 1 if that is not known.
         more_repeats_s: the time for more repeats of steps that are too noisy, in seconds; 0 if the
             number of repeats is fixed (`proofmark.common.auto_repeats`).

@@ -1,4 +1,4 @@
-"""The search for the best point of a sweep during a run (docs/design/plans.md).
+"""The search for the best point of a sweep during a run (docs/design/cases.md).
 
 The plan has all points. `decide` computes from the figures of the finished steps which steps are
 needed next, or why the search ended. It is pure: the same figures give the same decision, also

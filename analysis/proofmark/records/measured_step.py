@@ -1,6 +1,6 @@
 """The records of a step that the kit has run, with the figures of the sensors of its nodes.
 
-The design of these figures: docs/design/load.md.
+The design of these figures: docs/design/validity.md.
 """
 
 from __future__ import annotations

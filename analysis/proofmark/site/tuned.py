@@ -1,4 +1,4 @@
-"""Facts of a partition that ``proofmark tune accept`` accepted (docs/design/plans.md).
+"""Facts of a partition that ``proofmark tune accept`` accepted (docs/design/cases.md).
 
 The variable `TUNED` of the group has them, in a file of its own: `FILE`. They replace the facts of
 ``partition`` with the same name.

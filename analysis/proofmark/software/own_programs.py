@@ -1,7 +1,7 @@
 """Programs of the kit itself: one C file each, which the controller compiles for every provider.
 
 A provider does not need them: they use only the C library and OpenMP. A change of one of them needs
-no new lock of Spack (docs/design/load.md).
+no new lock of Spack (docs/design/validity.md).
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class TestAgainst:
 
 
 class TestExecutions:
-    """The rule of docs/design/executions.md."""
+    """The rule of docs/design/jobs.md."""
 
     @given(st.lists(st.floats(1, 1e9), min_size=1, max_size=7))
     def test_all_valid_executions_count_with_their_median(

@@ -55,7 +55,7 @@ def test_the_file_system_is_measured_from_one_node_to_all() -> None:
 
 
 def test_a_figure_of_all_nodes_exceeds_the_caches_of_the_servers() -> None:
-    """A record whose files have fewer bytes is INVALID (docs/design/conditions.md)."""
+    """A record whose files have fewer bytes is INVALID (docs/design/validity.md)."""
     made = plan(server_cache_bytes=TiB)
     for case in ("ior-easy", "ior-hard"):
         (step,) = steps(made, "all-nodes", case)

@@ -1,4 +1,4 @@
-"""Nodes whose hardware reports more errors than its rule accepts (docs/design/hardware-errors.md).
+"""Nodes whose hardware reports more errors than its rule accepts (docs/design/nodes.md).
 
 All jobs of a run count together: many short ones must not hide a rate.
 """

@@ -1,1 +1,1 @@
-"""Decides from a verdict which nodes return to service (docs/design/gate.md)."""
+"""Decides from a verdict which nodes return to service (docs/design/playbooks.md)."""
