@@ -49,12 +49,7 @@ help:
 
 acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
 	$(if $(filter-out spack,$(PROGRAMS)),$(error PROGRAMS: found '$(PROGRAMS)'; accepted: spack, or nothing))
-	ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) \
-		$(call extra,provision_spack_root,$(SPACK)) $(call extra,provision_spack_packages,$(SPACK_PACKAGES)) \
-		$(call extra,provision_sources,$(SOURCES)) $(ARGS)
-
-# A variable of Ansible as JSON: Ansible divides name=value at blanks.
-extra = $(if $2,-e '{"$1": "$2"}')
+	ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) $(ARGS)
 
 # The lock of this machine, with its MPI and BLAS. It stays until somebody removes it. MPI=mpich chooses
 # one of several.

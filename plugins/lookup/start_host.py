@@ -96,7 +96,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
             message += f"with it; `pip install {KIT}`, in a checkout `make .venv`, installs it"
             refuse(message)
         extra = load_extra_vars(self._loader)
-        yield from map(str, refused_extra_variables(extra, connection_variables()))
+        yield from map(str, refused_extra_variables(extra, connection_variables(), KIT))
         sources = variables.get("ansible_inventory_sources") or ()
         config = str(variables.get("ansible_config_file") or "")
         try:

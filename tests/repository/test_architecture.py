@@ -10,11 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import PACKAGE, ROOT
+from tests.key_pages import PAGES
 
 from proofmark import api
 from proofmark.cli.commands import OF_PERSONS, RENAMED
 from proofmark.runs.run_files import JobFiles, RunFiles, StepFiles
+from proofmark.site.extra_vars import EXTRA_VARIABLES
 
 ROOMS = (
     *(
@@ -199,13 +202,38 @@ def test_the_files_of_the_path_are_files_of_a_run() -> None:
 
 
 @pytest.mark.lint
+def test_the_page_counts_the_public_surface() -> None:
+    """A number that rises is a decision, which stands on the page."""
+    keys = []
+    for page in PAGES:
+        sections = page.text().split("\n## ")[1:]
+        rows = sum(len(re.findall(r"^\| `", section, re.MULTILINE)) for section in sections)
+        keys.append(f"{rows} in {len(sections)} sections")
+    pages = [*(ROOT / "docs").rglob("*.md")]
+    suites = shipped_benchmarks().listed()
+    counted = re.findall(r"^\| .+ \| (\d+[\w ]*) \| .+ \|$", rows_of("The public surface"), re.M)
+    numbers = [len(OF_PERSONS), len(EXTRA_VARIABLES), keys[1], keys[0], len(suites), len(pages)]
+    assert counted == [f"{number}" for number in numbers]
+
+
+@pytest.mark.lint
+def test_the_page_gives_a_reason_for_each_variable() -> None:
+    rows = re.findall(r"^\| (`.+`) \| .+ \|$", rows_of("The variables of a call"), re.MULTILINE)
+    assert sorted(", ".join(rows).replace("`", "").split(", ")) == sorted(EXTRA_VARIABLES)
+
+
+def rows_of(section: str) -> str:
+    """Return a section of the page about the architecture."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.lint
 def test_the_page_gives_a_reason_for_each_command() -> None:
     """The number may fall. A command that comes in takes the place of another one."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    part = text.split("\n## The commands\n")[1].split("\n## ")[0]
+    part = rows_of("The commands")
     rows = dict(re.findall(r"^\| `([a-z0-9]+)` \| (.+) \|$", part, re.MULTILINE))
     assert sorted(rows) == sorted(OF_PERSONS)
-    assert len(rows) <= 26
     for old, new in RENAMED.items():
         assert f"formerly `{old}`" in rows[new.split()[0]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -13,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 from tests.programs import functions_of, in_python, in_shell
@@ -412,12 +412,12 @@ def test_the_package_of_numactl_is_provided_if_memory_is_bound(tmp_path: Path, b
 def test_the_folders_of_make_may_have_blanks() -> None:
     folders = {"SPACK": "/a b", "SPACK_PACKAGES": "/c d", "SOURCES": "/e f", "BUILDCACHE": "/g h"}
     given = [f"{name}={folder}" for name, folder in folders.items()]
-    words = shlex.split(recipes("acceptance", "PROGRAMS=spack", *given), comments=True)
-    extra = [json.loads(word) for word in words if word.startswith("{")]
-    assert {name: value for each in extra for name, value in each.items()} == {
-        "provision_spack_root": "/a b",
-        "provision_spack_packages": "/c d",
-        "provision_sources": "/e f",
-    }
+    settings = ROOT / "inventory/local-spack/group_vars/local/settings.yml"
+    for text in yaml.safe_load(settings.read_text(encoding="utf-8")).values():
+        (name,) = re.findall(r"lookup\('ansible.builtin.env', '(\w+)'\)", text)
+        # make hands the variables of its command line to the commands of a recipe.
+        command = ["make", f'--eval=shown: ; @printf %s "$${name}"', "shown", *given]
+        shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        assert shown.stdout == folders[name]
     words = shlex.split(recipes("bundle", "ARCH=knl", "OUT=/i j", *given), comments=True)
     assert {"--spack=/a b", "--sources=/e f", "--cache=/g h", "/i j"} <= set(words)

@@ -141,6 +141,12 @@ class Kit:
         }
         path.write_text(yaml.safe_dump({"partition": {**usual, **facts}}))
 
+    def settings(self, **options: Any) -> None:
+        """Write options of roles into the inventory, in place of earlier ones."""
+        path = self.folder / "inventory/local/group_vars/local/settings.yml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(options))
+
     def start(
         self, playbook: str, *arguments: str, command: tuple[str, ...] = ()
     ) -> subprocess.Popen[str]:

@@ -18,6 +18,7 @@ from tests.roles.kit import NAP, Kit, make_kit
 from proofmark.site.ansible_access import connection_variables
 from proofmark.site.extra_vars import (
     EXTRA_VARIABLES,
+    FORMER,
     internal_names,
     refused_extra_variables,
     refused_of_inventory,
@@ -115,7 +116,7 @@ def test_nothing_from_outside_replaces_the_verdict(failed: Kit, name: str) -> No
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_each_variable_alone_is_refused(name: str) -> None:
-    assert [*refused_extra_variables({name: VARIABLES[name]}, connection_variables())]
+    assert [*refused_extra_variables({name: VARIABLES[name]}, connection_variables(), ROOT)]
 
 
 HARMLESS = {
@@ -206,9 +207,16 @@ def names_in_files() -> set[str]:
     return names
 
 
+def options() -> dict[str, Any]:
+    """Return the options of all roles with their defaults."""
+    found: dict[str, Any] = {}
+    for file in (ROOT / "roles").glob("*/defaults/*.yml"):
+        found.update(yaml.safe_load(file.read_text(encoding="utf-8")))
+    return found
+
+
 def options_of_roles() -> set[str]:
-    files = (ROOT / "roles").glob("*/defaults/*.yml")
-    return {name for file in files for name in yaml.safe_load(file.read_text(encoding="utf-8"))}
+    return set(options())
 
 
 @pytest.mark.fault("verdict-replaced-from-outside")
@@ -220,7 +228,7 @@ def test_each_name_of_the_playbooks_and_roles_is_documented_or_refused() -> None
     for name in names:
         assert [*refused_of_inventory([name], ROOT)], name
     for name in names | options_of_roles() - EXTRA_VARIABLES.keys():
-        assert [*refused_extra_variables({name: ""}, connection_variables())], name
+        assert [*refused_extra_variables({name: ""}, connection_variables(), ROOT)], name
 
 
 def test_the_inventory_may_set_options_of_roles_that_are_not_those_of_the_play() -> None:
@@ -236,13 +244,38 @@ def test_documented_variables_and_those_of_connections_are_accepted() -> None:
     values = {"bool": True, "int": 3, "float": 3.5}
     given = {name: values.get(kind, "text") for name, kind in EXTRA_VARIABLES.items()}
     settings = dict.fromkeys(("ansible_user", "ansible_become", "ansible_ssh_common_args"), "x")
-    assert [*refused_extra_variables({**given, **settings}, connection_variables())] == []
+    assert [*refused_extra_variables({**given, **settings}, connection_variables(), ROOT)] == []
     assert [*refused_of_inventory([*given, "ansible_user", "partition", "our_own"], ROOT)] == []
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("repeats", "many"), ("fresh", "perhaps"), ("gate_wait_s", "long")]
+    ("name", "value"), [("repeats", "many"), ("fresh", "perhaps"), ("gate_node_hours", "long")]
 )
 def test_a_documented_variable_of_another_type_is_refused(name: str, value: str) -> None:
-    (mistake,) = refused_extra_variables({name: value}, ())
+    (mistake,) = refused_extra_variables({name: value}, (), ROOT)
     assert f"{mistake}".startswith(f"-e {name}: found {value!r}; accepted: the type ")
+
+
+@pytest.mark.parametrize(
+    ("found", "accepted", "name"),
+    [
+        ("a setting of the site", "this name in the inventory", "provision_jobs"),
+        ("a setting of the site", "this name in the inventory", "gate_timer_schedule"),
+        ("a former name", "-e take_over", "mode_take_over"),
+        ("a former name", "bench_run_wait_s, in the inventory", "rolling_wait_s"),
+    ],
+)
+def test_a_setting_of_the_site_and_a_former_name_have_their_place(
+    found: str, accepted: str, name: str
+) -> None:
+    (mistake,) = refused_extra_variables({name: "1"}, (), ROOT)
+    assert f"{mistake}".startswith(f"-e {name}: found {found}; accepted: {accepted}")
+
+
+@pytest.mark.parametrize("name", sorted(FORMER))
+def test_a_former_name_is_not_ignored_in_the_inventory(name: str) -> None:
+    if name in options_of_roles():
+        assert f"{{{{ {FORMER[name]} |" in options()[name]
+    else:
+        (mistake,) = refused_of_inventory([name, *EXTRA_VARIABLES], ROOT)
+        assert f"{mistake}".endswith(f"{name}: found a former name; accepted: {FORMER[name]}")

@@ -143,7 +143,7 @@ def test_a_node_that_others_drained_is_neither_held_nor_resumed(
     gate = gate_of(slurm, tmp_path, "knl0001", "knl0002")
     failed = gate.hold(["knl0001", "knl0002"], {}, take_over=False, wait_s=30)
     assert list(failed) == ["knl0001"]
-    assert f"drained by others: {FAN}; gate_take_over=true" in failed["knl0001"].text
+    assert f"drained by others: {FAN}; take_over=true" in failed["knl0001"].text
     drain(slurm, "knl0002")  # while it is measured
     failed = gate.conclude([check_of(gate, "knl0002", "resume")])
     assert f"not resumed, drained by others: {FAN}" in failed["knl0002"].text

@@ -18,14 +18,15 @@ PLAYBOOK = "playbooks/gate_timer.yml"
 def test_systemd_accepts_the_units_and_the_removal_leaves_nothing(kit: Kit, tmp_path: Path) -> None:
     units = tmp_path / "units"
     units.mkdir()
-    given = ("-e", "gate_timer_start=false", "-e", f"gate_timer_folder={units}")
-    refused = kit.play(PLAYBOOK, *given)
+    given = {"gate_timer_start": False, "gate_timer_folder": f"{units}"}
+    kit.settings(**given)
+    refused = kit.play(PLAYBOOK)
     assert refused.code != 0
     assert refused.printed("gate_node_hours: found 0; accepted: the node-hours of one night")
     assert list(units.iterdir()) == []
     budget = ("-e", "gate_node_hours=4")
-    assert kit.play(PLAYBOOK, *given, *budget).recap["changed"] == 1
-    assert kit.play(PLAYBOOK, *given, *budget).recap["changed"] == 0
+    assert kit.play(PLAYBOOK, *budget).recap["changed"] == 1
+    assert kit.play(PLAYBOOK, *budget).recap["changed"] == 0
     files = sorted(units.iterdir())
     assert [file.name for file in files] == [
         "proofmark-gate-local-local.service",
@@ -37,12 +38,14 @@ def test_systemd_accepts_the_units_and_the_removal_leaves_nothing(kit: Kit, tmp_
         [program, "verify", *files], capture_output=True, text=True, check=False
     )
     assert (checked.returncode, checked.stderr) == (0, "")
-    wrong = kit.play(PLAYBOOK, *given, *budget, "-e", 'gate_timer_schedule="now and then"')
+    kit.settings(**given, gate_timer_schedule="now and then")
+    wrong = kit.play(PLAYBOOK, *budget)
     assert wrong.code == 0
     checked = subprocess.run(
         [program, "verify", *files], capture_output=True, text=True, check=False
     )
     assert "Failed to parse calendar" in checked.stderr, "control: the check can fail"
-    assert kit.play(PLAYBOOK, *given, "-e", "gate_timer_state=absent").recap["changed"] == 1
+    kit.settings(**given, gate_timer_state="absent")
+    assert kit.play(PLAYBOOK).recap["changed"] == 1
     assert list(units.iterdir()) == []
-    assert kit.play(PLAYBOOK, *given, "-e", "gate_timer_state=absent").recap["changed"] == 0
+    assert kit.play(PLAYBOOK).recap["changed"] == 0

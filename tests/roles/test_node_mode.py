@@ -112,7 +112,7 @@ def test_every_mode_of_the_plan_runs_and_the_node_is_restored(
     assert "names another run: proofmark:acc1 on ctl-a since 2026-11-01" in refused.output
     assert phi.resets == 0 and held.exists()
 
-    played = play(kit, "-e", "mode_take_over=true", "-e", "fresh=true")
+    played = play(kit, "-e", "take_over=true", "-e", "fresh=true")
     assert played.code == 0, played.output
     assert modes_measured(kit) == set(MODES)
     assert kit.verdict()["coverage"]["not_run"] == []

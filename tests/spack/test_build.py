@@ -59,8 +59,8 @@ def test_stream_and_hpl_are_built_for_the_site_and_measure() -> None:
         lock = [proofmark, "lock", "local", "-i", "inventory/local", "--find", *checkouts]
         subprocess.run(lock, cwd=kit.folder, check=True)
         names = ("provision_spack_root", "provision_spack_packages", "provision_sources")
-        variables = {name: os.environ[of] for name, of in zip(names, NEEDED, strict=True)}
-        played = kit.play("acceptance.yml", "-e", json.dumps(variables))
+        kit.settings(**{name: os.environ[of] for name, of in zip(names, NEEDED, strict=True)})
+        played = kit.play("acceptance.yml")
         assert played.code in (0, 2), played.output  # 2: the machine may be disturbed
         assert (kit.run() / "verdict.json").exists(), played.output
         results = kit.verdict()["results"]

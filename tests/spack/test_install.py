@@ -52,9 +52,9 @@ def stream_kit(folder: Path) -> Kit:
 
 
 def build(kit: Kit, command: Sequence[str] = (), **variables: object) -> Played:
-    extra = [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
+    kit.settings(**{name: f"{value}" for name, value in variables.items()})
     plays = ("playbooks/plan.yml", "playbooks/build.yml")
-    with running(kit.start(*plays, *extra, command=tuple(command))) as process:
+    with running(kit.start(*plays, command=tuple(command))) as process:
         output, _ = process.communicate(timeout=3600)
     return Played(process.returncode, output)
 
@@ -110,7 +110,7 @@ def test_stream_is_installed_from_lock_bundle_and_build_cache(
     built = build(first, **variables)
     assert built.code == 0, built.output
     assert built.printed("3 of 3: stream@5.10")
-    again = first.play("playbooks/build.yml", *(f"-e{k}={v}" for k, v in variables.items()))
+    again = first.play("playbooks/build.yml")
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
 
     cache, bundle = tmp_path / "cache", tmp_path / "bundle.tar"

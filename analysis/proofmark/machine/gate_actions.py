@@ -262,5 +262,5 @@ def _not_free(status: NodeStatus, drained: str | None, *, take_over: bool) -> st
         return status.why  # the gate could not give this state back
     if status.out and not take_over and status.reason != drained:
         reason = status.reason or NO_REASON
-        return f"drained by others: {reason}; gate_take_over=true accepts the node"
+        return f"drained by others: {reason}; take_over=true accepts the node"
     return ""

@@ -23,7 +23,6 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "suite": "str",
     "repeats": "int",
     "rolling": "str",
-    "rolling_wait_s": "float",
     "stability_days": "str",
     "stability_load": "float",
     "run_id": "str",
@@ -37,34 +36,27 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "signing_key": "path",
     "proofmark_runs": "path",
     "scratch_dir": "path",
-    "scratch_create": "bool",
     "confirm_reboot": "bool",
     "mode": "str",
-    "mode_take_over": "bool",
+    "take_over": "bool",
     "window_ends": "str",
     "bmc_user": "str",
     "bmc_password": "str",
     "provision_from": "str",
-    "provision_prefixes": "path",
-    "provision_bundle": "path",
-    "provision_spack_root": "path",
-    "provision_spack_packages": "path",
-    "provision_sources": "path",
-    "provision_cache": "path",
-    "provision_cache_key": "path",
-    "provision_toolchain": "str",
-    "provision_jobs": "int",
-    "gate_take_over": "bool",
-    "gate_accept_unjudged": "bool",
     "gate_whole_partition": "bool",
-    "gate_wait_s": "float",
     "gate_node_hours": "float",
-    "gate_timer_state": "str",
-    "gate_timer_schedule": "str",
-    "gate_timer_start": "bool",
-    "gate_timer_folder": "path",
 }
-"""The documented extra variables of the playbooks, with the types of argument specs."""
+"""The documented extra variables of the playbooks, with the types of argument specs.
+
+They say what one call does. A setting of the site is an option of a role, in the inventory.
+"""
+FORMER: Mapping[str, str] = {
+    "mode_take_over": "take_over",
+    "gate_take_over": "take_over",
+    "gate_accept_unjudged": "accept_unjudged",
+    "rolling_wait_s": "bench_run_wait_s",
+}
+"""The names that replace former extra variables."""
 _BOOL = re.compile(r"(?i:true|false)")
 _PATH = re.compile(r"[\w.~/][\w.~/+@%:,-]*(?: [\w.~/][\w.~/+@%:,-]*)*")
 LITERALS: Mapping[str, re.Pattern[str]] = {
@@ -106,13 +98,14 @@ def literal_variable(name: str, value: str) -> Part:
 
 
 def refused_extra_variables(
-    given: Mapping[str, Any], connection: Collection[str]
+    given: Mapping[str, Any], connection: Collection[str], kit: Path
 ) -> Iterator[InputError]:
     """Yield a mistake for each extra variable that is not documented, or has another type.
 
     Args:
         given: the extra variables.
         connection: the variables of Ansible's connections.
+        kit: the folder whose `roles/` have the options that an inventory may set.
     """
     from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
@@ -128,7 +121,19 @@ def refused_extra_variables(
             )
     if rest := given.get(_WITHOUT_NAME):
         yield InputError("-e", "", f"{rest!r} without a name", "-e 'NAME=\"two words\"'")
-    if unknown := [name for name in names if name not in known and name != _WITHOUT_NAME]:
+    unknown = [name for name in names if name not in known and name != _WITHOUT_NAME]
+    settings = _options_of_roles(kit) if unknown else {}
+    for name in [*unknown]:
+        if new := FORMER.get(name):
+            accepted = f"-e {new}" if new in EXTRA_VARIABLES else f"{new}, in the inventory"
+            yield InputError(f"-e {name}", "", "a former name", accepted)
+        elif name in settings:
+            accepted = "this name in the inventory, for example in group_vars/<partition>/"
+            yield InputError(f"-e {name}", "", "a setting of the site", accepted)
+        else:
+            continue
+        unknown.remove(name)
+    if unknown:
         hint = nearest(unknown[0], EXTRA_VARIABLES)
         found = f"{'an unknown variable' if len(unknown) == 1 else 'unknown variables'}{hint}"
         accepted = f"{', '.join(EXTRA_VARIABLES)}, and variables of connections (ansible_user)"
@@ -146,16 +151,29 @@ def internal_names(kit: Path) -> frozenset[str]:
     names = {name for file in files for name in _names_in(_read(file))}
     for file in kit.glob("roles/*/vars/*.yml"):
         names.update(_read(file))
-    for file in kit.glob("roles/*/defaults/*.yml"):
-        names.update(name for name, value in _read(file).items() if _OF_PLAY.search(str(value)))
+    options = _options_of_roles(kit)
+    names.update(name for name, value in options.items() if _OF_PLAY.search(str(value)))
     return frozenset(filter(_NAME.fullmatch, names - EXTRA_VARIABLES.keys() - {INTERPRETER}))
 
 
 def refused_of_inventory(names: Iterable[str], kit: Path) -> Iterator[InputError]:
-    """Yield a mistake for each of `names`, variables of the inventory, that is internal."""
+    """Yield a mistake for each of `names`, variables of the inventory, that has no effect there.
+
+    These are internal names, and former names that are no option of a role.
+    """
     for name in sorted(internal_names(kit).intersection(names)):
         accepted = "another name; the playbooks use this one"
         yield InputError("the inventory", name, "a variable", accepted)
+    for name in sorted((FORMER.keys() - _options_of_roles(kit)).intersection(names)):
+        yield InputError("the inventory", name, "a former name", FORMER[name])
+
+
+def _options_of_roles(kit: Path) -> dict[str, Any]:
+    """Return the options of the roles with their defaults."""
+    options: dict[str, Any] = {}
+    for file in kit.glob("roles/*/defaults/*.yml"):
+        options.update(_read(file))
+    return options
 
 
 def _read(file: Path) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.fixtures.kit import Kit, make_kit
+from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.cli.noisy_steps import repeat_noisy_steps
@@ -72,7 +73,7 @@ class TestPlan:
     def test_the_forms_of_auto(self, text: str, minutes: int | None) -> None:
         assert auto_repeats(text) == AutoRepeats(minutes)
         assert str(AutoRepeats(minutes)) == text
-        assert not [*refused_extra_variables({"repeats": text}, ())]
+        assert not [*refused_extra_variables({"repeats": text}, (), ROOT)]
 
     @pytest.mark.parametrize("text", ["", "Auto", "auto:", "auto:0", "auto:1.5", "auto:100001"])
     def test_other_words_are_no_auto(self, text: str) -> None:

@@ -143,7 +143,7 @@ class TestCheck:
         assert list(free) == ["n1", "n3"]
         assert refused["n2"].outcome is Outcome.HELD
         assert refused["n2"].text == (
-            "drained by others: a fan is broken; gate_take_over=true accepts the node"
+            "drained by others: a fan is broken; take_over=true accepts the node"
         )
         assert gate.check(NODES, {}, take_over=True)[1] == {}
 

@@ -98,7 +98,7 @@ def test_the_second_controller_is_refused_until_the_first_restores(
     assert site.slurm.drained == {}, "the nodes are in service"
     done = b.enter(site.nodes, site.target(mode))
     assert outcomes(done) == {"n1": "HELD", "n2": "HELD"}
-    for words in ("proofmark:test on ctl-a", " since 20", "mode_take_over=true"):
+    for words in ("proofmark:test on ctl-a", " since 20", "take_over=true"):
         assert words in done["n1"].text
     assert {machine.resets for machine in site.emulator.machines.values()} == {1}
     assert b.restore() == {}

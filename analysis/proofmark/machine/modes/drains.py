@@ -27,7 +27,7 @@ from proofmark.runs.claims import Claims
 from proofmark.runs.journal import History, Journal
 
 HELD_HINT = (
-    "Restore that run on its controller first. If that is not possible: mode_take_over=true "
+    "Restore that run on its controller first. If that is not possible: take_over=true "
     "(--take-over)"
 )
 

@@ -13,7 +13,7 @@ from proofmark.runs.journal import RESTORED, History
 
 SOMEBODY_ELSE = (
     "Another controller or person has changed the mode: restore it there first, then repeat this "
-    "command. mode_take_over=true (--take-over) changes the node all the same"
+    "command. take_over=true (--take-over) changes the node all the same"
 )
 
 
