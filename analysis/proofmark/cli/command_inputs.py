@@ -100,8 +100,10 @@ def _share(text: str) -> float | None:
     return above_zero(1.0)(text) if text else None
 
 
-def _terms(options: Namespace, site: Site) -> StabilityTerms:
+def _terms(options: Namespace, site: Site, days: float | None) -> StabilityTerms:
     """Return the terms of a stability run: the contract's, or stricter ones of the options.
+
+    `days` is the duration if neither states one.
 
     Raises:
         BadInput: an option asks for less than the contract.
@@ -111,6 +113,8 @@ def _terms(options: Namespace, site: Site) -> StabilityTerms:
     options_of = {"days": options.stability_days, "load": options.stability_load}
     given = {key: each for key, each in options_of.items() if each is not None}
     found = agreed.model_copy(update=given)
+    if found.days is None:
+        found = found.model_copy(update={"days": days})
     if signed and (weaker := weaker_terms(signed, found.days or 0.0, found.load, found.restart_on)):
         place = f"stability of {site.inventory / CONTRACT}"
         raise BadInput(
@@ -123,25 +127,40 @@ def _terms(options: Namespace, site: Site) -> StabilityTerms:
 
 
 def plan_of(
-    options: Namespace, benchmarks: Benchmarks, site: Site
+    options: Namespace, benchmarks: Benchmarks, site: Site, days: float | None = None
 ) -> tuple[Plan, Callable[[str], Machine], str]:
     """Return the plan that the options ask for, the machine of each mode, and the probe.
 
+    `days` is the duration of a stability run if nothing states one.
+
     Raises:
-        BadInput: the suite cannot run there, or it cannot roll, or its duration is not stated.
+        BadInput: the suite cannot run there, or it cannot roll, or its duration is not stated, or
+            is stated although it is no stability run.
     """
     machines, probe = machines_of(site)
     if options.rolling in ("", "false"):
         made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
         if counted_step(made):
-            return stability_plan(made, site.hosts, _terms(options, site)), machines, probe
+            terms = _terms(options, site, days)
+            return stability_plan(made, site.hosts, terms), machines, probe
+        _refuse_terms(options, f"the suite {options.suite}")
         return made, machines, probe
+    _refuse_terms(options, "a rolling run")
     hosts = tuple(site.partition_hosts or site.hosts)
     whole = site.model_copy(update={"hosts": hosts, "limit": site.partition_name})
     of_whole, _ = machines_of(whole)
     normal = make_plan(benchmarks, options.suite, whole, of_whole, options.repeats)
     unit: Unit = "rack" if options.rolling == "rack" else "node"
     return rolling_plan(normal, site, unit), machines, probe
+
+
+def _refuse_terms(options: Namespace, found: str) -> None:
+    """Raise `BadInput` for each term of a stability run beside a run that is none."""
+    given = {"days": options.stability_days, "load": options.stability_load}
+    names = [f"stability_{name}" for name, value in given.items() if value is not None]
+    if names:
+        accepted = "the suite stability, which does not roll"
+        raise BadInput(*(InputError(name, "", f"{found}", accepted) for name in names))
 
 
 def _repeats(text: str) -> int | AutoRepeats:

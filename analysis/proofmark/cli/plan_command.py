@@ -187,9 +187,8 @@ def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], ru
     for site in sites:
         terms = site.contract and site.contract.stability
         agreed = options.stability_days or (terms.days if terms else None)
-        words = Namespace(**{**vars(options), "stability_days": agreed or DAYS})
         try:
-            made, machines, probe = plan_of(words, benchmarks, site)
+            made, machines, probe = plan_of(options, benchmarks, site, DAYS)
         except NothingToRun as error:
             if len(sites) == 1:
                 raise
