@@ -141,7 +141,7 @@ FAULTS = {
     ),
     "mount-fails": Fault(
         "the file system cannot be mounted on {node}",
-        "on {node}: found UNEXPECTED: /run/pfs: the server does not answer",
+        "on {node}: UNEXPECTED: found /run/pfs: the server does not answer",
         mount="echo 'the server does not answer' >&2; exit 1",
     ),
     "another-file-system": Fault(

@@ -388,7 +388,7 @@ def test_a_run_does_not_begin_if_a_node_lacks_a_program(
     if not injected:
         check_programs(names_of(run), site_of(run), [])
         return
-    wanted = re.escape(f"on n1: found UNEXPECTED: no such program: {program} (Debian: {package})")
+    wanted = re.escape(f"on n1: UNEXPECTED: found no such program: {program} (Debian: {package})")
     with pytest.raises(BadInput, match=wanted):
         check_programs(names_of(run), site_of(run), [])
 

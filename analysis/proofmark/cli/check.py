@@ -23,7 +23,7 @@ from proofmark.cli.output import print_line, print_table
 from proofmark.cli.plan_notes import doubts, place, prefixes_argument
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message
 from proofmark.common.progress_lines import say
@@ -179,8 +179,8 @@ def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> i
     """Print one line per finding; return 1 if one is bad, else 0."""
     for each in findings:
         if each.bad:
-            reason = f"{each.outcome}: {each.what}: {each.text}"
-            note_failed_nodes(dict.fromkeys(each.nodes, reason))
+            failure = NodeFailure(f"{each.what}: {each.text}", each.outcome)
+            note_failed_nodes(dict.fromkeys(each.nodes, failure))
         say(f"{'proofmark: ' if each.bad else ''}{each.outcome}: {each.what}: {each.text}")
     return int(any(each.bad for each in findings))
 

@@ -21,7 +21,7 @@ from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
 from proofmark.cli.site import inventory_of, site_name
 from proofmark.common.errors import OutsideError, Stopped, bad_input
-from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import HostName, folded
@@ -174,7 +174,7 @@ def _conclude(options: Namespace) -> int:
             verb = "resumed" if check.action == "resume" else "kept out of service"
             say(f"{check.node}: {verb}: {check.reason}")
     _note(failed)
-    kept = {each.node: each.reason for each in checks if each.action == "keep"}
+    kept = {each.node: NodeFailure(each.reason) for each in checks if each.action == "keep"}
     note_failed_nodes(kept)
     if any(check.fault for check in checks):
         say(f"list for the vendor: {vendor_file(state.site)}")
@@ -340,7 +340,8 @@ def _note(failed: Mapping[str, NodeError]) -> None:
     """Print the nodes that failed, and collect them for the playbook."""
     for node, error in failed.items():
         say(f"proofmark: {node}: {error}")
-    note_failed_nodes({node: str(error) for node, error in failed.items()})
+    failures = {node: NodeFailure(error.text, error.outcome) for node, error in failed.items()}
+    note_failed_nodes(failures)
 
 
 USES = (

@@ -14,8 +14,8 @@ from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inve
 from proofmark.cli.command_inputs import arguments as run_arguments
 from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
-from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
@@ -268,7 +268,9 @@ def _rollout(options: Namespace, state: RunState, site: Site) -> Iterator[ModeRo
             claims = claims_of(state, take_over=options.take_over)
             yield rollout_of(state.folder, claims, site, login, say, stop)
     except NodeError as failed:
-        raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
+        accepted = "a scheduler that answers"
+        mistake = InputError(f"{site.facts}", "partition", failed.text, accepted, failed.outcome)
+        raise BadInput(mistake) from None
 
 
 @contextmanager
@@ -302,7 +304,7 @@ def _exported(state: RunState) -> Iterator[None]:
 def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
     """Print the outcomes of the nodes; return 1 if more than `budget` nodes failed, else 0."""
     failed = {
-        node: f"{each.outcome}: {each.text}"
+        node: NodeFailure(each.text, each.outcome)
         for node, each in results.items()
         if each.outcome is not Outcome.OK
     }

@@ -22,7 +22,7 @@ from proofmark.cli.plan_print import ShownPlan, print_as_json, print_steps, unju
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.cli.site import inventory_of, only_nodes
 from proofmark.common.errors import BadInput, NothingToRun, bad_input
-from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.home import expanded
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded
@@ -213,7 +213,8 @@ def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], ru
         if options.reach:
             nodes = dict.fromkeys([min(site.hosts), *made.nodes()])  # playbooks run on the first
             _, failed = run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)
-            note_failed_nodes({node: why.text for node, why in failed.items()})
+            reasons = {node: NodeFailure(why.text, why.outcome) for node, why in failed.items()}
+            note_failed_nodes(reasons)
             lines += [f"not reached: {folded(failed)}"] if failed else []
         print_text("\n".join(lines))
     if len(totals) > 1:

@@ -17,7 +17,7 @@ from proofmark.cli.command import (
 from proofmark.cli.evidence import evidence_of, run_to_show
 from proofmark.cli.output import print_json, print_line, print_text
 from proofmark.common.errors import bad_input
-from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.progress_lines import say
 from proofmark.common.sentences import localized
@@ -66,7 +66,8 @@ def _report(options: Namespace) -> int:
         return 0
     code = answer.exit_code(strict=options.strict)
     if code:
-        note_failed_nodes(failed_nodes(answer, run.plan))
+        reasons = failed_nodes(answer, run.plan)
+        note_failed_nodes({node: NodeFailure(reason) for node, reason in reasons.items()})
     again = PrintedCommand()
     if not run.plan.imported:
         again = acceptance_command(run, written.run_data.site, inventory=options.inventory)

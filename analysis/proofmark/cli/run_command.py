@@ -15,7 +15,7 @@ from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
 from proofmark.cli.site import inventory_of, node_names
 from proofmark.common.errors import BadInput, InputError
-from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.files import read_json
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder
@@ -222,7 +222,7 @@ def collect(options: Namespace) -> int:
     }
     for host, reason in unproven.items():
         say(f"proofmark: {host}: {reason}; its steps of this job are INVALID")
-    note_failed_nodes(unproven)
+    note_failed_nodes({host: NodeFailure(reason) for host, reason in unproven.items()})
     return 1 if unproven else 0
 
 

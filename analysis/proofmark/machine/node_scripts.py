@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from proofmark.common.errors import BadInput, InputError
-from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.signals import stop_signals
@@ -126,9 +126,9 @@ def check_failure_budget(
     budget = firmware.max_failures if firmware else 0
     if len(failed) > budget or len(failed) == asked:
         refuse_failures(what, failed, f"{accepted}; at most {budget} nodes without")
-    for reason, nodes in _nodes_by_reason(failed).items():
-        say(f"proofmark: {folded(nodes)}: left out, {reason}")
-        note_failed_nodes(dict.fromkeys(nodes, reason))
+    for failure, nodes in _nodes_by_failure(failed).items():
+        say(f"proofmark: {folded(nodes)}: left out, {failure}")
+        note_failed_nodes(dict.fromkeys(nodes, failure))
 
 
 def refuse_failures(what: str, failed: Mapping[str, NodeError], accepted: str) -> None:
@@ -138,18 +138,19 @@ def refuse_failures(what: str, failed: Mapping[str, NodeError], accepted: str) -
         BadInput: a node failed.
     """
     mistakes = [
-        InputError(what, "", reason, accepted, nodes=folded(nodes))
-        for reason, nodes in _nodes_by_reason(failed).items()
+        InputError(what, "", failure.text, accepted, failure.code, folded(nodes))
+        for failure, nodes in _nodes_by_failure(failed).items()
     ]
     if mistakes:
         raise BadInput(*mistakes)
 
 
-def _nodes_by_reason(failed: Mapping[str, NodeError]) -> dict[str, list[str]]:
-    nodes: dict[str, list[str]] = {}
+def _nodes_by_failure(failed: Mapping[str, NodeError]) -> dict[NodeFailure, list[str]]:
+    """Return the nodes with the same failure; its text does not name the node."""
+    nodes: dict[NodeFailure, list[str]] = {}
     for node, error in failed.items():
-        reason = error.text.replace(f"{node}: ", "")
-        nodes.setdefault(f"{error.outcome}: {reason}", []).append(node)
+        failure = NodeFailure(error.text.replace(f"{node}: ", ""), error.outcome)
+        nodes.setdefault(failure, []).append(node)
     return nodes
 
 

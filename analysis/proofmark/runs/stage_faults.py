@@ -7,7 +7,6 @@ has no other result.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from urllib.parse import quote
 from pydantic import RootModel
 
 from proofmark.common.errors import BadInput, InputError
-from proofmark.common.failed_nodes import note_failed_nodes, take_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
 from proofmark.common.files import paths_in, read_json, write_whole
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.progress_lines import say
@@ -30,11 +29,10 @@ LONGEST = 400
 """Characters of a text: a node or a BMC may send any text."""
 MOST = 1000
 """The largest number of faults of a stage that are kept: each has all nodes with one text."""
-_CODED = re.compile(r"([A-Z][A-Z_]+)(?:: |$)(.*)", re.DOTALL)
 RESTORES = ("restore", "unmount")
 """The stages after the jobs: their faults take no figure from the run."""
 REFUSED = "REFUSED"
-"""The code of a fault whose text has none: the stage does not accept what it found."""
+"""The code of a fault without one: the stage does not accept what it found."""
 
 
 class StageFault(StrictModel):
@@ -103,27 +101,25 @@ def read_stage_faults(run: Run) -> tuple[StageFault, ...]:
     return tuple(of_plan(fault) for path in paths for fault in read_json(path, _Faults).root)
 
 
-def _of_nodes(name: str, reasons: Iterable[tuple[str, str]]) -> Iterator[StageFault]:
-    nodes_of: dict[str, list[str]] = {}
-    for node, reason in reasons:
-        nodes_of.setdefault(reason, []).append(node)
-    for reason, nodes in nodes_of.items():
-        yield _fault(name, folded(nodes), reason)
+def _of_nodes(name: str, failures: Iterable[tuple[str, NodeFailure]]) -> Iterator[StageFault]:
+    nodes_of: dict[NodeFailure, list[str]] = {}
+    for node, failure in failures:
+        nodes_of.setdefault(failure, []).append(node)
+    for failure, nodes in nodes_of.items():
+        yield _fault(name, folded(nodes), failure.code, failure.text)
 
 
 def _of_mistake(name: str, mistake: InputError) -> StageFault:
     nodes, key = mistake.nodes, f" {mistake.key}:" if mistake.key else ""
-    coded = _CODED.match(mistake.found)
-    if coded:
-        return _fault(name, nodes, f"{coded[1]}: {mistake.file}: {coded[2] or coded[1]}")
     text = f"{mistake.file}:{key} found {mistake.found}; accepted: {mistake.accepted}"
-    return _fault(name, nodes, f"{REFUSED}: {text}")
+    if mistake.code:
+        text = f"{mistake.file}: {mistake.found}"
+    return _fault(name, nodes, mistake.code, text)
 
 
-def _fault(name: str, nodes: str, reason: str) -> StageFault:
-    coded = _CODED.match(reason)
-    code, text = (coded[1], coded[2]) if coded else (REFUSED, reason)
-    return StageFault(stage=name, nodes=nodes, code=code, text=one_line(text)[:LONGEST])
+def _fault(name: str, nodes: str, code: str, text: str) -> StageFault:
+    shown = one_line(text)[:LONGEST]
+    return StageFault(stage=name, nodes=nodes, code=code or REFUSED, text=shown)
 
 
 def _keep(folder: Path, name: str, faults: list[StageFault]) -> None:

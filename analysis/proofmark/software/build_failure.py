@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 import yaml
 from pydantic import RootModel
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.files import read_bytes
 from proofmark.common.strict_model import StrictModel
 from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
@@ -206,8 +206,8 @@ def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: 
     log = failure.log or output
     accepted = f"{needs}; the log is {log}; then run the same command again to continue"
     # The verdict keeps the code and the text, and not the key of a mistake.
-    found = f"{code}: {step}{': ' if step else ''}{place}{text}{others}"
-    return bad_input(tool, "", found, accepted)
+    found = f"{step}{': ' if step else ''}{place}{text}{others}"
+    return BadInput(InputError(tool, "", found, accepted, code))
 
 
 _CAUSES = (

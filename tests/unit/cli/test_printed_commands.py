@@ -18,7 +18,7 @@ from tests.fixtures.report_run import HOST, Outputs, made_run
 from tests.unit.common.test_printed_command import EVIL
 
 from proofmark.cli.main import main
-from proofmark.common.failed_nodes import note_failed_nodes, take_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
 from proofmark.common.printed_command import LIMIT
 from proofmark.judge.ending import next_command
 from proofmark.judge.judging import judge_run
@@ -57,7 +57,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     made = made_run(tmp_path / "runs", change=without_last)
     for stage in ("scratch", "restore"):
         with noting_faults(made.folder, stage):
-            note_failed_nodes({HOST: "NO_ANSWER: no response"})
+            note_failed_nodes({HOST: NodeFailure("no response", "NO_ANSWER")})
     take_failed_nodes()
     yield made
     take_failed_nodes()

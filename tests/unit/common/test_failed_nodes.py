@@ -13,7 +13,12 @@ from tests.fixtures.shipped import shipped_site
 
 from proofmark.cli.main import main
 from proofmark.common.errors import InputError
-from proofmark.common.failed_nodes import note_failed_nodes, note_input_errors, take_failed_nodes
+from proofmark.common.failed_nodes import (
+    NodeFailure,
+    note_failed_nodes,
+    note_input_errors,
+    take_failed_nodes,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +29,10 @@ def none_collected() -> Iterator[None]:
 
 
 def test_a_node_keeps_its_first_reason() -> None:
-    note_failed_nodes({"n1": "first"})
-    note_failed_nodes({"n1": "second", "n2": "other"})
-    assert take_failed_nodes() == {"n1": "first", "n2": "other"}
+    first, second, other = NodeFailure("first", "HELD"), NodeFailure("second"), NodeFailure("other")
+    note_failed_nodes({"n1": first})
+    note_failed_nodes({"n1": second, "n2": other})
+    assert take_failed_nodes() == {"n1": first, "n2": other}
     assert take_failed_nodes() == {}
 
 
@@ -38,7 +44,8 @@ def test_nodes_are_those_in_the_keys_of_input_errors() -> None:
         InputError("plan.json", "", "x", "y"),
     ]
     note_input_errors(errors)
-    assert take_failed_nodes() == dict.fromkeys(("n1", "n2"), "/scratch: on the root file system")
+    failure = NodeFailure("/scratch: on the root file system")
+    assert take_failed_nodes() == dict.fromkeys(("n1", "n2"), failure)
 
 
 @pytest.mark.parametrize(("program", "failed"), [("/bin/sh", False), ("/no/such/program", True)])

@@ -15,7 +15,7 @@ from tests.fixtures.report_run import made_run, reported
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput, InputError
-from proofmark.common.failed_nodes import note_failed_nodes, take_failed_nodes
+from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_run
 from proofmark.judge.not_accepted import failed_nodes
@@ -45,14 +45,14 @@ def test_a_stage_without_a_fault_has_no_file(run: Run) -> None:
 
 
 def test_noted_nodes_and_raised_errors_are_kept_until_the_stage_succeeds(run: Run) -> None:
-    note_failed_nodes({"localhost": "NO_ANSWER: of an earlier stage"})
+    note_failed_nodes({"localhost": NodeFailure("of an earlier stage", "NO_ANSWER")})
     with noting_faults(run.folder, "mode snc4/flat"):
-        note_failed_nodes({"localhost": "HELD: by another run"})
+        note_failed_nodes({"localhost": NodeFailure("by another run", "HELD")})
     mistake = InputError(
         "/scratch", "", "on the root file system", "another one", nodes="localhost"
     )
     coded = InputError(
-        "/scratch", "", "UNREACHABLE: no route", "a node that answers", nodes="localhost"
+        "/scratch", "", "no route", "a node that answers", "UNREACHABLE", nodes="localhost"
     )
     whole = InputError("firmware", "ca", "unreadable", "a file")
     with pytest.raises(BadInput), noting_faults(run.folder, "scratch"):
@@ -66,7 +66,7 @@ def test_noted_nodes_and_raised_errors_are_kept_until_the_stage_succeeds(run: Ru
         ("scratch", "localhost", "UNREACHABLE", "/scratch: no route"),
         ("scratch", "localhost", "REFUSED", "firmware: ca: found unreadable; accepted: a file"),
     ]
-    assert take_failed_nodes() == {"localhost": "NO_ANSWER: of an earlier stage"}
+    assert take_failed_nodes() == {"localhost": NodeFailure("of an earlier stage", "NO_ANSWER")}
     with noting_faults(run.folder, "scratch"):
         pass
     assert [stage for stage, *_ in kept(run)] == ["mode snc4/flat"]
@@ -74,7 +74,7 @@ def test_noted_nodes_and_raised_errors_are_kept_until_the_stage_succeeds(run: Ru
 
 def test_foreign_texts_are_one_short_line_and_foreign_nodes_are_all_nodes(run: Run) -> None:
     with noting_faults(run.folder, "scratch"):
-        note_failed_nodes({"elsewhere": "DENIED: \x1b[31m" + "x\n" * LONGEST})
+        note_failed_nodes({"elsewhere": NodeFailure("\x1b[31m" + "x\n" * LONGEST, "DENIED")})
     ((_, nodes, code, text),) = kept(run)
     assert (nodes, code) == ("localhost", "DENIED")
     assert text.isprintable() and len(text) <= LONGEST
@@ -85,10 +85,10 @@ def test_a_folder_that_cannot_be_written_does_not_end_a_restore(
 ) -> None:
     run.files.stage_faults.touch()  # a file, where the folder should be
     with noting_faults(run.folder, "restore"):
-        note_failed_nodes({"localhost": "DENIED: no"})
+        note_failed_nodes({"localhost": NodeFailure("no", "DENIED")})
     assert "the run has no copy of these faults" in capsys.readouterr().err
     with noting_faults(run.folder.with_name("removed"), "restore"):
-        note_failed_nodes({"localhost": "DENIED: no"})
+        note_failed_nodes({"localhost": NodeFailure("no", "DENIED")})
 
 
 @pytest.mark.parametrize("text", ["{", "[{}]", '[{"stage": 1}]'])
@@ -103,7 +103,7 @@ def test_a_fault_is_in_every_form_of_the_verdict(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with noting_faults(run.folder, "scratch"):
-        note_failed_nodes({"localhost": "NO_ANSWER: no response within 1 s"})
+        note_failed_nodes({"localhost": NodeFailure("no response within 1 s", "NO_ANSWER")})
     verdict, page = reported(run)
     line = "localhost: scratch: NO_ANSWER: no response within 1 s"
     assert verdict.head()["stage_faults"] == [
@@ -125,7 +125,7 @@ def test_a_fault_is_in_every_form_of_the_verdict(
 
 def test_a_node_that_is_not_restored_has_the_command_of_the_restore(run: Run) -> None:
     with noting_faults(run.folder, "restore"):
-        note_failed_nodes({"localhost": "HELD: drained by others"})
+        note_failed_nodes({"localhost": NodeFailure("drained by others", "HELD")})
     verdict, page = reported(run)
     assert verdict.exit_code() == judge_run(run).exit_code()
     assert restore_command(run, site_of(run)) in unescape(re.sub("<[^>]*>", "", page))

@@ -266,16 +266,16 @@ def test_the_message_has_code_place_remedy_and_log() -> None:
     failure = BuildFailure(Cause.BUILD, "hpl-2.3", "build", "exit", Path("/s/b.txt"), others=1)
     error = FirstError(Kind.HEADER_MISSING, "fatal error: mpi.h: No such file", "mpi.h", "a.c", 2)
     (mistake,) = refused("spack install", failure, error, Path("/s/out.log")).mistakes
+    assert mistake.code == "HEADER_MISSING"
     assert mistake.found == (
-        "HEADER_MISSING: hpl-2.3, phase build: a.c:2: fatal error: mpi.h: No such file; "
-        "1 more packages failed"
+        "hpl-2.3, phase build: a.c:2: fatal error: mpi.h: No such file; 1 more packages failed"
     )
     assert "Debian: libopenmpi-dev; RHEL: openmpi-devel" in mistake.accepted
     assert "/s/b.txt" in mistake.accepted
     source = read_failure(lines("source.spack"))
     assert source is not None
     (mistake,) = refused("spack install", source, None, Path("/s/out.log")).mistakes
-    assert mistake.found.startswith("SOURCE_NOT_REACHED: ")
+    assert mistake.code == "SOURCE_NOT_REACHED"
     assert all(address in mistake.found for address in source.addresses)
     assert "provision_sources" in mistake.accepted
     checksum = read_failure(lines("checksum.spack"))
