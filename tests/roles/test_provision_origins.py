@@ -190,7 +190,6 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
         reader.join(600)
         assert process.wait(600) != 0
     text = "".join(seen)
-    assert text.index("1 package to install") < text.index(LAST)
     assert "expected on" in text
     assert "Spack reads its recipes before the first package, for 0 s" in text
     until(lambda: builders(spack) == [])

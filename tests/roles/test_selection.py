@@ -193,7 +193,7 @@ def test_the_cost_of_a_stage_is_not_quadratic_in_the_nodes(kit: Kit) -> None:
 
 
 def test_a_check_that_reaches_no_node_prints_the_preview(kit: Kit) -> None:
-    """The nodes of this site do not exist. The control is the check of one machine in tests/e2e."""
+    """The nodes of this site do not exist. The control is the check in test_rolling."""
     nodes = {"hosts": {"n[1:2]": {"ansible_host": "nowhere.invalid"}}}
     hosts = {"all": {"children": {"compute": {"children": {"local": nodes}}}}}
     kit.partition(**DECLARED)
