@@ -30,12 +30,11 @@ def test_a_rolling_run_is_continued_grows_by_l_and_is_checked(kit: Kit) -> None:
         "would run: proofmark report",
     ):
         assert checked.printed(words)
-    measures = ("--tags", "plan,build,scratch,run")
-    first = kit.play(*rolling, "-l", "n1", *measures)
+    first = kit.play(*rolling, "-l", "n1")
     assert first.code == 0, first.output
     run, whens = kit.run(), kit.whens()
     assert len(whens) == 2
-    again = kit.play(*rolling, "-l", "n1", *measures)
+    again = kit.play(*rolling, "-l", "n1", "--tags", "plan,build,scratch,run")
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
     joined = kit.play(*rolling, "-l", "n2")
     assert joined.code == 0, joined.output
