@@ -19,7 +19,7 @@ description:
   - Reads a subscript of C(-l) that reads as names of hosts as these hosts. Ansible takes its
     numbers as positions in a group.
   - Fails if the inventory was not read completely, or sets a variable that the playbooks use.
-  - A stage after the first one has the representative of the first one.
+  - Returns no host in a stage after the first one, which has the representative of the first one.
 options: {}
 """
 
@@ -58,7 +58,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
             _check(hostvars, limit)
             LookupModule.checked = True
         elif REPRESENTATIVE in variables["groups"]:
-            return [REPRESENTATIVE]
+            return []
         if limit:
             return ["all"]
         return ["compute"] if variables["groups"].get("compute") else ["localhost"]

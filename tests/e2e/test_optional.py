@@ -107,7 +107,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def judged(run: Run) -> list[list[str]]:
     folder = f"{run.folder}"
-    return [["verdict", folder], ["verdict", folder, "--json"], ["report", folder]]
+    return [["verdict", folder, "--json"], ["report", folder]]
 
 
 @pytest.fixture(scope="module")

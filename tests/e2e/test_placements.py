@@ -88,17 +88,27 @@ def software(program: Path, launcher: Any, prefix: str, family: str) -> Software
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("how", ["openmpi", "srun"])
-def test_p5_places_every_rank_by_its_placement(cluster: Cluster, shared: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "ranks"),
+    [
+        ("openmpi", [6]),
+        ("srun", [6, 16]),
+        pytest.param("openmpi", [16], marks=pytest.mark.soak),
+    ],
+)
+def test_p5_places_every_rank_by_its_placement(
+    cluster: Cluster, shared: Path, how: str, ranks: list[int]
+) -> None:
     launch_settings = SRUN if how == "srun" else SSH
-    kit = make_kit(shared / f"kit-{how}")
+    shared = shared / f"{how} {len(ranks)} {ranks[0]}".replace(" ", "-")
+    kit = make_kit(shared / "kit")
     program = kit.program('echo "$@"')
-    plan, site = p5(launch_settings, ranks=[6, 16], collective="Bcast")
+    plan, site = p5(launch_settings, ranks=ranks, collective="Bcast")
     steps = list(plan.steps())
     assert {step.placement for step in steps} == {"BD", "BA", "UD", "UA"}
     provided = software(program, "openmpi", "/usr", "openmpi")
     for step in steps:
-        folder = shared / how / step.id
+        folder = shared / step.id
         folder.mkdir(parents=True)
         site_of_programs = LaunchSite(provided, launch_settings, HOST_CPUS)
         script = step_script(step, site_of_programs, str(folder / "scratch"))

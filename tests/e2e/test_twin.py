@@ -56,10 +56,17 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "IMB-MPI1"
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the programs that the first simulation compiles."""
+    return tmp_path_factory.mktemp("prefixes")
+
+
 @pytest.fixture
-def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kit(tmp_path: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A kit whose suite is short, and whose source of IMB is the small program."""
     folder = tmp_path / "kit"
+    (tmp_path / "prefixes").symlink_to(compiled)
     shutil.copytree(ROOT / "benchmarks", folder / "benchmarks")
     shutil.copytree(ROOT / "environments", folder / "environments")
     shutil.copy(ROOT / "galaxy.yml", folder)
@@ -311,6 +318,7 @@ def test_each_selector_of_the_partition_can_be_chosen(
 def test_a_source_that_is_not_available_is_named(
     kit: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (kit.parent / "prefixes").unlink()
     assert twin(kit) == 3
     message = capsys.readouterr().err
     assert "intel-mpi-benchmarks: source: found not available: " in message
@@ -320,6 +328,7 @@ def test_a_source_that_is_not_available_is_named(
 def test_a_source_with_another_checksum_is_refused(
     kit: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (kit.parent / "prefixes").unlink()
     change_source(kit, sha256="0" * 64)
     assert twin(kit, "--sources", f"{kit.parent / 'mirror'}") == 3
     assert f"accepted: {'0' * 64}" in capsys.readouterr().err

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from tests.forks import tools
 from tests.rehearsal.room import Room
 from tests.rehearsal.shapes import Shape
 
@@ -51,10 +51,9 @@ def command(room: Room, suite: str, *, modes: bool, more: Sequence[str] = ()) ->
 
 def environment_of(room: Room) -> dict[str, str]:
     """Return the environment of the commands of an acceptance on `room`."""
-    tools = Path(sys.executable).parent
     environment = room.environment()
     environment |= {
-        "PATH": f"{room.cluster.bin}:{tools}:{os.environ['PATH']}",
+        "PATH": f"{room.cluster.bin}:{tools()}:{os.environ['PATH']}",
         "LC_ALL": "C.UTF-8",
     }
     return environment

@@ -72,7 +72,7 @@ class Batch:
         batch = BatchQueue(self.scheduler, site_of(run).partition.queue)
         monitor = JobMonitor(run, JobSupply(jobs), batch, self.said.append)
         while monitor.poll():
-            time.sleep(0.3)
+            time.sleep(1)  # each look starts commands of the scheduler
 
     @contextmanager
     def watched(self, run: Run, seconds: float = 120) -> Iterator[Thread]:

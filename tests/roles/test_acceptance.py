@@ -68,11 +68,6 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     assert len(list((kit.folder / "runs").glob("*Z-*"))) == 1
     assert_signed(kit, signers, f"PASS: {MET}; 2 PASS, 0 FAIL, 0 INVALID, 0 UNJUDGED")
 
-    # An output was changed now. Its sealed content counts, and the change is a finding.
-    kit.play("playbooks/collect.yml", "playbooks/report.yml")
-    assert "CHANGED" in (kit.run() / "report.html").read_text()
-    assert kit.verdict()["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
-
 
 def signing_key(folder: Path) -> tuple[Path, Path]:
     """Make an ssh key in `folder`; return the key, and the file that lists it as a signer."""
@@ -155,9 +150,8 @@ def test_the_second_site_alone_is_accepted(kit: Kit) -> None:
 @pytest.mark.parametrize(
     ("extra", "words", "code"),
     [
-        ("sute=slow", "did you mean 'suite'?", 3),
+        ("sute=slow strict=perhaps", "found an unknown variable, did you mean 'suite'?", 3),
         ("suite=slw", "did you mean 'slow'?", 2),
-        ("strict=perhaps", "-e strict: found 'perhaps'; accepted: the type bool", 3),
         ("suite=slow and more", "-e: found 'and more' without a name", 3),
     ],
 )

@@ -125,12 +125,6 @@ def test_the_command_finds_the_installed_collection(site: Site) -> None:
     assert "A program that sleeps and prints a rate" in listed.stdout
 
 
-def test_a_misspelt_variable_of_the_folder_is_refused(site: Site) -> None:
-    code, output = site.play("proofmark.kit.validate", "-e", "proofmark_run=/srv/runs")
-    assert code == 3
-    assert "-e proofmark_run: found an unknown variable, did you mean 'proofmark_runs'?" in output
-
-
 def test_the_archive_has_the_tracked_files_that_a_site_needs(tmp_path: Path) -> None:
     """Results, tests and everything that make wrote are left out."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]

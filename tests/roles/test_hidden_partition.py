@@ -144,10 +144,10 @@ def test_an_ordinary_user_runs_in_an_open_partition(site: Site) -> None:
 
 
 @pytest.mark.fault("slurm-partition-hidden")
-@pytest.mark.parametrize("how", HIDE)
-def test_a_job_in_a_hidden_partition_is_found_and_ends(site: Site, how: str) -> None:
+def test_a_job_in_a_hidden_partition_is_found_and_ends(site: Site) -> None:
+    """The partition is hidden in both ways. Each way alone is in the test below."""
     run = run_of(site)
-    messages = execute(site, run, *HIDE[how])
+    messages = execute(site, run, *HIDE["hidden, another group"])
     assert "vanished" not in messages
     assert judge_run(run).coverage.stopped == ()
     assert judge_run(run).coverage.measured == 2
@@ -155,8 +155,7 @@ def test_a_job_in_a_hidden_partition_is_found_and_ends(site: Site, how: str) -> 
 
 
 @pytest.mark.fault("slurm-partition-hidden")
-@pytest.mark.parametrize("how", HIDE)
-def test_each_question_of_an_ordinary_user_is_answered(site: Site, how: str) -> None:
+def test_each_question_of_an_ordinary_user_is_answered(site: Site) -> None:
     plain = site.as_user("import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))")
     # This user cannot write into the folder of the site: a job with its output there fails at once.
     script = "--output=/dev/null", "--chdir=/tmp", "--wrap=sleep 600"
@@ -164,15 +163,17 @@ def test_each_question_of_an_ordinary_user_is_answered(site: Site, how: str) -> 
     job = subprocess.run(
         submit, env=site.environment, capture_output=True, text=True, check=True
     ).stdout.strip()
-    site.hide(*HIDE[how])
     listing = [*plain, "squeue", "--noheader", "--format=%i"]
-    hidden = subprocess.run(
-        listing, env=site.environment, capture_output=True, text=True, check=True
-    )
-    assert hidden.stdout == "", "the partition is not hidden from this user"
-    answers = site.ask(job, "p1-00-0001", *site.cluster.names)
-    assert set(answers["states"]) == {job}
-    assert answers["find"] == job
-    assert answers["alone"] in ("RUNNING", "WAITING", "UNAVAILABLE")
-    assert set(answers["nodes"]) == set(site.cluster.names)
-    assert answers["status"] == dict.fromkeys(site.cluster.names, False)
+    for settings in HIDE.values():
+        site.hide("Hidden=NO", "AllowGroups=ALL")
+        site.hide(*settings)
+        hidden = subprocess.run(
+            listing, env=site.environment, capture_output=True, text=True, check=True
+        )
+        assert hidden.stdout == "", "the partition is not hidden from this user"
+        answers = site.ask(job, "p1-00-0001", *site.cluster.names)
+        assert set(answers["states"]) == {job}
+        assert answers["find"] == job
+        assert answers["alone"] in ("RUNNING", "WAITING", "UNAVAILABLE")
+        assert set(answers["nodes"]) == set(site.cluster.names)
+        assert answers["status"] == dict.fromkeys(site.cluster.names, False)

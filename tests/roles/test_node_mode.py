@@ -13,8 +13,10 @@ import pytest
 import yaml
 from tests.emulators.bmc.rollouts import ATTRIBUTES
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
+from tests.fixtures.kit import until
+from tests.processes import running
 from tests.roles.alone import planned, play_alone
-from tests.roles.kit import NAP, Kit, Played
+from tests.roles.kit import LONGEST_S, NAP, Kit, Played
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
@@ -107,7 +109,7 @@ def test_every_mode_of_the_plan_runs_and_the_node_is_restored(
     held.parent.mkdir(parents=True)
     held.write_text("proofmark:acc1 on ctl-a\n2026-11-01T08:00:00+00:00\n")
     phi = emulator.machines[NODE]
-    refused = play(kit, "--tags", "plan,build,scratch,run")
+    refused = kit.play("playbooks/plan.yml", "playbooks/run.yml", *CONFIRMED, GIVEN)
     assert refused.code != 0
     assert "names another run: proofmark:acc1 on ctl-a since 2026-11-01" in refused.output
     assert phi.resets == 0 and held.exists()
@@ -178,13 +180,15 @@ def test_a_node_that_cannot_be_restored_is_marked_after_the_verdict(
     suites = {"quick": {"modes": ["quadrant-flat"]}}
     case = yaml.safe_load(NAP) | {"suites": suites}
     (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
-    mounted = play(kit, "--tags", "plan,build,scratch")
-    assert mounted.code == 0, mounted.output
-    with subprocess.Popen(["sleep", "600"], cwd=point) as busy:
-        try:
-            played = play(kit)
-        finally:
-            busy.kill()
+    process = kit.start("acceptance.yml", *CONFIRMED, GIVEN)
+    with running(process):
+        until(lambda: point.is_mount() or process.poll() is not None, LONGEST_S)
+        with subprocess.Popen(["sleep", "600"], cwd=point) as busy:
+            try:
+                output, _ = process.communicate(timeout=LONGEST_S)
+            finally:
+                busy.kill()
+    played = Played(process.returncode, output)
     assert (played.code, kit.verdict()["counts"]["FAIL"]) == (2, 0), played.output
     assert played.printed("PASS: ")
     marks = played.output.partition("PLAY [Nodes that failed]")[2]
@@ -192,18 +196,6 @@ def test_a_node_that_cannot_be_restored_is_marked_after_the_verdict(
     restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
     assert restored.code == 0, restored.output
     assert not point.is_mount()
-
-
-def test_a_mode_that_a_person_changed_is_detected_before_any_step(
-    machine: Callable[..., Machine],
-) -> None:
-    kit, emulator = machine()
-    emulator.machines[NODE].current["ClusterMode"] = "All2All"
-    emulator.machines[NODE].come_up()
-    played = kit.play("playbooks/plan.yml", "playbooks/run.yml")
-    assert played.code == 2
-    assert played.printed("OTHER_MODE: 1 nodes (localhost)")
-    assert list(kit.run().glob("steps/*/execution-*")) == []
 
 
 def test_preflight_names_the_failed_check(machine: Callable[..., Machine]) -> None:
@@ -238,37 +230,16 @@ def test_a_bmc_that_hangs_is_in_the_verdict_the_report_and_the_last_lines(
     page = (kit.run() / "report.html").read_text()
     assert "Failures outside the jobs" in page and "NO_ANSWER" in page
     # The next command, as it was printed, when the BMC answers again. It confirms no reset: the
-    # steps of the other modes are listed.
+    # steps of the other modes are listed. The first stages would do nothing.
     emulator.machines[NODE].fault = ""
-    again = kit.play("acceptance.yml", "-e", f"run_id={kit.run().name}", "-e", "repeats=2")
+    stages = ("--tags", "run,collect,report")
+    again = kit.play("acceptance.yml", "-e", f"run_id={kit.run().name}", "-e", "repeats=2", *stages)
     assert again.code == 0, again.output
     assert "stage_faults" not in kit.verdict()
     assert modes_measured(kit) == {"quadrant-flat"}
     assert len(kit.verdict()["coverage"]["not_run"]) == 8
     assert again.printed("no figures of power and temperature: no user of the BMCs is given")
     assert emulator.machines[NODE].resets == 0
-
-
-@pytest.mark.fault("fault-before-the-jobs")
-def test_a_scratch_that_fails_ends_with_a_verdict_that_names_the_node(
-    machine: Callable[..., Machine],
-) -> None:
-    kit, _ = machine()
-    (kit.folder.parent / "no-folder").touch()
-    kit.partition(
-        **yaml.safe_load((kit.folder / FACTS).read_text())["partition"]
-        | {"scratch": {"path": f"{kit.folder.parent}/no-folder/scratch"}}
-    )
-    played = kit.play("acceptance.yml")
-    assert played.code != 0
-    verdict = kit.verdict()
-    (fault,) = verdict["stage_faults"]
-    assert (fault["stage"], fault["nodes"]) == ("scratch", NODE)
-    assert fault["code"] and "no-folder" in fault["text"]
-    assert verdict["coverage"]["measured"] == 0 < verdict["coverage"]["expected"]
-    assert played.printed(f"worst: {NODE}: scratch: {fault['code']}: ")
-    assert played.printed("next: ansible-playbook acceptance.yml -i inventory/local -l local ")
-    assert (kit.run() / "report.html").exists()
 
 
 class TestAlone:
@@ -282,6 +253,7 @@ class TestAlone:
         phi = emulator.machines[NODE]
         checked = play_alone(kit, "node_mode", {**given, **login})
         assert (checked.code, phi.resets) == (2, 0), checked.output
+        assert checked.printed("OTHER_MODE: 1 nodes (localhost)"), checked.output
         shown = play_alone(
             kit, "node_mode", {**given, **login, "node_mode_confirm": True}, "--check"
         )
@@ -291,23 +263,10 @@ class TestAlone:
         assert phi.current["ClusterMode"] == "Hemisphere"
         assert PASSWORD not in checked.output + shown.output + entered.output
 
-    @pytest.mark.parametrize(
-        ("variables", "settings", "found"),
-        [
-            ({}, "", "node_mode_run: found nothing; accepted: the folder of a run"),
-            ({"node_mode_run": "RUN"}, "strategy = host_pinned\n", "strategy: found host_pinned"),
-        ],
-    )
-    def test_a_wrong_use_is_refused_by_its_name(
-        self,
-        machine: Callable[..., Machine],
-        variables: dict[str, str],
-        settings: str,
-        found: str,
-    ) -> None:
+    def test_a_wrong_use_is_refused_by_its_name(self, machine: Callable[..., Machine]) -> None:
+        """A wrong strategy is refused alike by each role: tests/roles/test_scratch.py."""
         kit, _ = machine()
-        run = planned(kit)
-        given = {name: value.replace("RUN", f"{run}") for name, value in variables.items()}
-        played = play_alone(kit, "node_mode", given, settings=settings)
+        planned(kit)
+        played = play_alone(kit, "node_mode", {})
         assert played.code == 2
-        assert played.printed(found), played.output
+        assert played.printed("node_mode_run: found nothing; accepted: the folder of a run")

@@ -83,28 +83,15 @@ def finish(process: subprocess.Popen[str]) -> str:
     return " ".join(output.split())
 
 
-def test_every_mode_is_rehearsed_and_the_figures_are_emulated(rehearsal: Kit) -> None:
-    process = start(rehearsal, "--nodes=2")
-    output = finish(process)
-    assert process.returncode == 0, output
-    results = rehearsal.verdict()["results"]
-    assert {result["mode"] for result in results} == set(MODES)
-    assert {result["origin"] for result in results} == {"emulated"}
-    assert rehearsal.verdict()["coverage"]["not_run"] == []
-    assert "-l rknl0001,rknl0002 -e suite=rehearsal -e confirm_reboot=true" in output
-    assert f"the report: {rehearsal.run()}/report.html" in output
-    sealed = open_evidence(rehearsal.run())
-    assert sealed is not None
-    nodes = nodes_of(sealed)
-    assert nodes.keys() == {"rknl0001", "rknl0002"}
-    assert all("Xeon Phi" in node.newest.cpu_model for node in nodes.values())
-
-
 def test_a_rehearsal_that_ctrl_c_stops_leaves_nothing(rehearsal: Kit) -> None:
     process = start(rehearsal, "--nodes=2", "--one-mode")
     with running(process):
         begun = rehearsal.folder.glob
-        until(lambda: process.poll() is not None or any(begun("runs/*/steps/*/*/*/started")), 600)
+        until(
+            lambda: process.poll() is not None or any(begun("runs/*/steps/*/*/*/started")),
+            600,
+            pause_s=0.3,
+        )
         assert process.poll() is None, finish(process)
         os.killpg(process.pid, signal.SIGINT)
         output = finish(process)
@@ -130,19 +117,22 @@ def test_preflight_of_the_virtual_cluster_is_clean_and_changes_no_comment(rehear
     assert all(f"Comment={comment}\n" in state for state in states)
 
 
-def test_a_kept_cluster_can_be_used_and_removed(
+def test_every_mode_is_rehearsed_on_a_cluster_that_is_kept_and_removed(
     rehearsal: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fixture checks that no process, mount, namespace or folder is left after the end.
+    """The figures are emulated.
+
+    The fixture checks that no process, mount, namespace or folder is left after the end.
 
     The cluster that a person or another pytest keeps on this machine does not matter.
     """
     state = tmp_path / "kept.json"
     monkeypatch.setenv("PROOFMARK_REHEARSAL_KEPT", f"{state}")
     try:
-        process = start(rehearsal, "--nodes=2", "--one-mode", "--keep")
+        process = start(rehearsal, "--nodes=2", "--keep")
         output = finish(process)
         assert process.returncode == 0, output
+        assert_rehearsed(rehearsal, output)
         entered = re.search(r"(\. \S*/enter)", output)
         assert entered, output
         assert "playbooks/restore.yml" in output and "playbooks/gate.yml" in output
@@ -162,6 +152,20 @@ def test_a_kept_cluster_can_be_used_and_removed(
         told = finish(ended)
     assert (ended.returncode, state.exists()) == (0, False), told
     assert told.endswith(" is removed")
+
+
+def assert_rehearsed(kit: Kit, output: str) -> None:
+    results = kit.verdict()["results"]
+    assert {result["mode"] for result in results} == set(MODES)
+    assert {result["origin"] for result in results} == {"emulated"}
+    assert kit.verdict()["coverage"]["not_run"] == []
+    assert "-l rknl0001,rknl0002 -e suite=rehearsal -e confirm_reboot=true" in output
+    assert f"the report: {kit.run()}/report.html" in output
+    sealed = open_evidence(kit.run())
+    assert sealed is not None
+    nodes = nodes_of(sealed)
+    assert nodes.keys() == {"rknl0001", "rknl0002"}
+    assert all("Xeon Phi" in node.newest.cpu_model for node in nodes.values())
 
 
 def test_the_end_of_a_killed_cluster_removes_its_files(

@@ -7,7 +7,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of, until
 from tests.fixtures.shells import remote_shell
+from tests.forks import tool
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -70,9 +70,8 @@ class Site:
     @contextmanager
     def begun(self, run: Run) -> Iterator[subprocess.Popen[str]]:
         """Start `proofmark stage execute` and wait until the second step runs."""
-        code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "stage", "execute", str(run.folder)],
+            [tool("proofmark"), "stage", "execute", str(run.folder)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -338,7 +337,7 @@ def test_a_job_at_its_time_limit_continues_if_it_made_progress(site: Site) -> No
         # A limit of Slurm is whole minutes. The end of a job can be set to the second.
         (first,) = site.jobs()
         site.slurm.call("scontrol", "update", f"JobId={first}", "EndTime=now+1")
-        until(lambda: len(site.jobs()) == 2, 600)
+        until(lambda: len(site.jobs()) == 2, 600, pause_s=1)  # Slurm looks every half minute
         site.go.touch()
         code, stderr = finish(process)
     assert code == 0
@@ -408,26 +407,26 @@ def test_sixty_four_nodes_measure_in_one_job(
 PSU = "leaking PSU, do not power on; was State=IDLE"
 
 
-@pytest.mark.fault("slurm-reason-as-fields")
-@pytest.mark.parametrize(
-    "reason",
-    [
-        PSU,
-        "was proofmark:acc1 on head to flat",
-        "State=IDLE Reason=proofmark:acc1 on head to flat",
-        "first line\n{other}|idle|none\nproofmark:acc1 on head to flat",
-        "  two  blanks ",
-    ],
+REASONS = (
+    PSU,
+    "was proofmark:acc1 on head to flat",
+    "State=IDLE Reason=proofmark:acc1 on head to flat",
+    "first line\n{other}|idle|none\nproofmark:acc1 on head to flat",
+    "  two  blanks ",
 )
-def test_the_reason_of_a_node_is_read_whole(site: Site, reason: str) -> None:
+
+
+@pytest.mark.fault("slurm-reason-as-fields")
+def test_the_reason_of_a_node_is_read_whole(site: Site) -> None:
     """No part of the reason is read as a state of this node, or as another node."""
     node, other = site.cluster.names[:2]
-    given = reason.format(other=other)
-    site.slurm.call("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={given}")
-    statuses = Scheduler().node_status([node, other, "absent"])
-    assert statuses[node] == NodeStatus(out=True, idle=True, reason=given)
-    assert statuses[other] == NodeStatus(out=False, idle=True)
-    assert statuses["absent"].out and "does not list" in statuses["absent"].reason
+    for reason in REASONS:
+        given = reason.format(other=other)
+        site.slurm.call("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={given}")
+        statuses = Scheduler().node_status([node, other, "absent"])
+        assert statuses[node] == NodeStatus(out=True, idle=True, reason=given)
+        assert statuses[other] == NodeStatus(out=False, idle=True)
+        assert statuses["absent"].out and "does not list" in statuses["absent"].reason
 
 
 def test_the_permission_to_drain_is_read_and_the_comment_of_the_node_stays(site: Site) -> None:
@@ -452,19 +451,19 @@ def test_the_reason_of_the_kit_is_read_as_it_was_given(site: Site) -> None:
 
 
 @pytest.mark.fault("slurm-reason-as-fields")
-@pytest.mark.parametrize("reason", ["", "bad DIMM, was ActiveFeatures=snc4 AvailableFeatures=snc4"])
-def test_the_features_of_a_node_are_not_read_from_a_reason(site: Site, reason: str) -> None:
+def test_the_features_of_a_node_are_not_read_from_a_reason(site: Site) -> None:
     """The back end knl_generic reads the mode of a node. The control has no reason."""
     (node, *_) = site.cluster.names
     update = ("scontrol", "update", f"NodeName={node}")
     site.slurm.call(*update, "AvailableFeatures=quad,snc4,flat")
     site.slurm.call(*update, "ActiveFeatures=quad,flat")
-    if reason:
-        site.slurm.call(*update, "State=DRAIN", f"Reason={reason}")
     context = BackEndContext(
         Firmware(back_end="knl_generic"), Credentials(), remote_shell(["true"], 1)
     )
     wanted = {"quad": True, "snc4": True, "flat": True}
-    state = back_end(context).read(Host(node, ""), wanted)
-    assert state.current == {"quad": True, "flat": True}
-    assert state.offers is not None and set(state.offers) == {"quad", "snc4", "flat"}
+    for reason in ("", "bad DIMM, was ActiveFeatures=snc4 AvailableFeatures=snc4"):
+        if reason:
+            site.slurm.call(*update, "State=DRAIN", f"Reason={reason}")
+        state = back_end(context).read(Host(node, ""), wanted)
+        assert state.current == {"quad": True, "flat": True}
+        assert state.offers is not None and set(state.offers) == {"quad", "snc4", "flat"}

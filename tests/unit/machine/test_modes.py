@@ -707,12 +707,23 @@ def killed(number: int, after: bool, work: Callable[[], object]) -> bool:
 
 LINES = 13
 """Journal lines of a mode change: the eleven above, ``down`` if it is observed, and one more."""
+CHANGES, RESTORES = (1, 4, 6, 10, 11), (1, 3, 5, 9, 10)
+"""The lines of intents of a mode change and of a restore, with and without ``down``."""
+
+
+def kills(last: int, intents: tuple[int, ...]) -> list[object]:
+    """Return where a process is killed: before each line, and after each intent.
+
+    Between a result and the next line nothing is done: that moment is the one before this line.
+    """
+    before = [pytest.param(number, False, id=f"before {number}") for number in range(1, last + 1)]
+    after = [pytest.param(number, True, id=f"after {number}") for number in intents]
+    return [*before, *after]
 
 
 @pytest.mark.slow
 @pytest.mark.fault("controller-killed")
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("number", range(1, LINES + 1))
+@pytest.mark.parametrize(("number", "after"), kills(LINES, CHANGES))
 @pytest.mark.parametrize("then", ["resume", "restore"])
 def test_a_mode_change_that_is_killed_is_resumed_or_restored(
     make_site: MakeSite, number: int, after: bool, then: str
@@ -739,8 +750,7 @@ def test_a_mode_change_that_is_killed_is_resumed_or_restored(
 
 @pytest.mark.slow
 @pytest.mark.fault("controller-killed")
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("number", range(1, LINES))
+@pytest.mark.parametrize(("number", "after"), kills(LINES - 1, RESTORES))
 def test_a_restore_that_is_killed_is_resumed(make_site: MakeSite, number: int, after: bool) -> None:
     site = make_site(1)
     site.rollout().enter(site.nodes, site.target("snc4-flat"))
