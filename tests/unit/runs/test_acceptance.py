@@ -164,7 +164,9 @@ def test_control_what_was_signed_is_good(
 def test_each_product_is_in_the_list_of_this_test(run_of_all: Path) -> None:
     """A product of which no test forges the content fails here."""
     listed = {product(signed(run_of_all), pattern).suffix for pattern in PRODUCTS}
-    names = {name for name in content(signed(run_of_all)) if not name.startswith(("evidence", "SHA256"))}
+    names = {
+        name for name in content(signed(run_of_all)) if not name.startswith(("evidence", "SHA256"))
+    }
     assert {Path(name).parts[0] for name in names} == {Path(each).parts[0] for each in PRODUCTS}
     assert {Path(name).suffix for name in names} <= listed
 
