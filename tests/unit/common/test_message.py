@@ -201,8 +201,8 @@ def test_each_message_of_the_code_has_a_template_with_its_fields() -> None:
             elif not fits(given, fields_of(code.value)):
                 wrong.append(f"{place}: {given}")
     assert wrong == []
-    for pattern in map(re.compile, patterns):
-        used |= {code for code in MESSAGES if pattern.fullmatch(code)}
+    for compiled in map(re.compile, patterns):
+        used |= {code for code in MESSAGES if compiled.fullmatch(code)}
     assert MESSAGES.keys() - used == set()
 
 

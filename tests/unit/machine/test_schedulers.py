@@ -340,7 +340,7 @@ LOADLEVELER_STATES = [
 
 
 def test_states_of_loadleveler(batch: Path) -> None:
-    states = {}
+    states: dict[str, State] = {}
     for codes, state in LOADLEVELER_STATES:
         states |= dict.fromkeys(codes.split(), state)
     set_queue(batch, **{f"srv24ib.{code}": {"state": code, "name": code} for code in states})

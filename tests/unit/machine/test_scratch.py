@@ -322,8 +322,7 @@ def test_the_kernel_shows_addresses_where_a_site_names_hosts(
     assert not (world.folder / "pfs/runs").exists()
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4"])
-@pytest.mark.parametrize("shown", ["nfs", "nfs4"])
+@pytest.mark.parametrize(("kind", "shown"), [("nfs", "nfs4"), ("nfs4", "nfs4"), ("nfs4", "nfs")])
 def test_nfs_is_shown_as_nfs4(world: World, kind: str, shown: str) -> None:
     world.start(table=True)
     demand = {**lustre(world), "type": kind, "source": "nas1:/export", "layout": {}}

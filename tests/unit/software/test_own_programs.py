@@ -116,7 +116,7 @@ def test_a_disturbed_core_and_its_source_are_named(
 ) -> None:
     """Other programs may use the machine too; sixteen more on one CPU take most of it."""
     with disturbers(tmp_path, CPUS[-1], number):
-        measured, named = [], 0
+        measured, named = list[dict[int, tuple[float, str]]](), 0
         while len(measured) < (3 if number else 1) and named < 2:
             measured.append(rows(os_noise))
             named += measured[-1][CPUS[-1]][1] == "task:disturber"
