@@ -533,6 +533,12 @@ def test_ends_by_the_system_of_pjsub_are_no_ends_of_the_script(batch: Path) -> N
         assert status.reason == f"EXT PJM code {code}"
 
 
+def test_a_damaged_id_of_pjstat_is_no_answer(batch: Path) -> None:
+    set_queue(batch, **{"\\9714": pjm_job("RUN")})
+    with pytest.raises(SchedulerUnavailable):
+        pjsub.find(JOB)
+
+
 def test_pjstat_cuts_the_names_of_jobs(batch: Path) -> None:
     """The table has the first 10 characters; the names of a run begin alike."""
     jobs = {"1": {"ST": "RUN", "name": f"{JOB[:-1]}9"}, "2": {"ST": "QUE", "name": JOB}}
