@@ -96,8 +96,19 @@ def test_a_run_has_not_ended_while_a_disturbed_step_is_repeated(
 def test_a_step_that_stays_disturbed_is_named_at_the_end(
     kit: Kit, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = staged(kit)
-    lines = executed(run)
+    waits = 'until [ -e "$SEEN/${BINDING%/binding}" ]; do sleep 0.02; done'
+    run = staged(kit, waits, environment={"SEEN": str(kit.folder / "seen")})
+    seen = Path(f"{kit.folder / 'seen'}{steps_of(run)[0]}")
+    (seen / "unfinished-1").mkdir(parents=True)
+    lines: list[str] = []
+
+    def told(line: str) -> None:
+        lines.append(line)
+        for number in (2, 3):
+            if f"repeating 0001-fake (execution {number} of 3)" in line:
+                (seen / f"unfinished-{number}").mkdir(exist_ok=True)
+
+    execute(run, "none", told)
     assert any("repeating 0001-fake (execution 3 of 3)" in line for line in lines), lines
     assert "1 step disturbed in all executions · disturbed by " in lines[-1]
     assert "backup (45 % of a CPU)" in lines[-1]
