@@ -16,5 +16,5 @@ PROBES = DATA / "probe"
 def let_all_enter(folder: Path) -> None:
     """Let all users enter `folder` and read it: the folders of pytest are closed."""
     for path in (folder, *folder.parents):
-        if path.stat().st_mode & 0o005 != 0o005:
+        if path.stat().st_mode & 0o055 != 0o055:
             path.chmod(path.stat().st_mode | 0o055)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import yaml
 from tests.fixtures.kit import FAKE
 from tests.folders import ROOT
 
-from proofmark.cases.loading import schema
+from proofmark.cases import loading
 from proofmark.cases.vocabulary import SUITES_FILE
 
 FILE = ROOT / "benchmarks" / "case.schema.json"
 CASES = sorted(path for path in FILE.parent.glob("*.yml") if path.name != SUITES_FILE)
+
+
+schema = cache(loading.schema)
 
 
 @pytest.mark.lint
@@ -42,7 +46,7 @@ def test_the_schema_refuses_unknown_keys_and_requires_the_required_ones() -> Non
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_the_schema_has_every_key_of_the_kits_cases(path: Path) -> None:
     top = schema()
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    data = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     assert data.keys() <= top["properties"].keys()
     assert set(top["required"]) <= data.keys()
     for reference in data.get("references", []):

@@ -160,18 +160,22 @@ def folder_of_all() -> Iterator[Path]:
 
 @pytest.mark.root
 @pytest.mark.fault("home-missing")
-def test_commands_work_for_a_user_without_home_and_entry(folder_of_all: Path) -> None:
+@pytest.mark.parametrize("home", ["~", None])
+def test_commands_work_for_a_user_without_home_and_entry(
+    folder_of_all: Path, home: str | None
+) -> None:
     """They use Ansible's library, in a folder that is no checkout."""
     given = {name: value for name, value in os.environ.items() if name not in ("HOME", *LOG_IN)}
+    given |= {} if home is None else {"HOME": home}
     proofmark = Path(sys.executable).parent / "proofmark"
     site = ["-i", f"{ROOT}/inventory/local", "-l", "local"]
     playbook = Path(sys.executable).parent / "ansible-playbook"
     # With Python 3.13 Ansible's own program needs the name of the user.
-    named = {**given, "LOGNAME": f"{NO_ENTRY}", "HOME": "~"}
-    for folder, environment, words in (
-        (folder_of_all, given, [f"{proofmark}", "plan", *site]),
-        (ROOT, named, [f"{playbook}", "playbooks/validate.yml", *site]),
-    ):
+    named = {**given, "LOGNAME": f"{NO_ENTRY}"}
+    commands = [(folder_of_all, given, [f"{proofmark}", "plan", *site])]
+    if home:
+        commands.append((ROOT, named, [f"{playbook}", "playbooks/validate.yml", *site]))
+    for folder, environment, words in commands:
         done = subprocess.run(
             ["setpriv", *AS_NO_ENTRY, *words],
             cwd=folder,

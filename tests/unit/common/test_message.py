@@ -7,7 +7,8 @@ import copy
 import json
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -49,9 +50,11 @@ class _Stored(StrictModel):
     why: Message
 
 
-def modules(*rooms: str) -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(path for room in rooms for path in (PACKAGE / room).rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> Sequence[tuple[Path, ast.Module]]:
+    """Return the path and the syntax tree of each module of the package."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def fields_of(code: str) -> set[str]:
@@ -171,7 +174,8 @@ def test_each_message_of_the_code_has_a_template_with_its_fields() -> None:
     """Some codes are made of parts. Each code of the table that fits the parts is used."""
     wrong: list[str] = []
     used: set[str] = {"several"}
-    for path, tree in modules("."):
+    patterns: set[str] = set()
+    for path, tree in modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 used |= {node.value} & MESSAGES.keys()
@@ -182,7 +186,7 @@ def test_each_message_of_the_code_has_a_template_with_its_fields() -> None:
                 )
                 pattern = "".join(parts)
                 if re.search("[a-z]{3}", pattern.replace("[a-z-]+", "")):
-                    used |= {code for code in MESSAGES if re.fullmatch(pattern, code)}
+                    patterns.add(pattern)
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
             if node.func.id != "Message" or not node.args or path.name == "message.py":
@@ -197,6 +201,8 @@ def test_each_message_of_the_code_has_a_template_with_its_fields() -> None:
             elif not fits(given, fields_of(code.value)):
                 wrong.append(f"{place}: {given}")
     assert wrong == []
+    for compiled in map(re.compile, patterns):
+        used |= {code for code in MESSAGES if compiled.fullmatch(code)}
     assert MESSAGES.keys() - used == set()
 
 
@@ -242,7 +248,7 @@ def test_a_decision_by_a_text_is_found(code: str) -> None:
 def test_nothing_decides_by_the_text_of_a_message() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
-        for path, tree in modules(".")
+        for path, tree in modules()
         for line in decided_by_text(tree)
     ]
     assert found == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fixtures.kit import Kit, end, make_kit, steps_of, until
+from tests.forks import tool
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -156,9 +156,8 @@ class TestRun:
 class TestInterruption:
     def killed(self, kit: Kit, run: Run, action: str) -> None:
         """Run `run` until the first step with `action` waits, then kill the controller and it."""
-        code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "stage", "execute", str(run.folder)],
+            [tool("proofmark"), "stage", "execute", str(run.folder)],
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,

@@ -6,15 +6,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fixtures.finished import written_verdict
-from tests.fixtures.hogs import SPIN, hogs
+from tests.fixtures.hogs import DISTURB
 from tests.fixtures.kit import OUTPUT, Kit, execution, make_kit, steps_of, until
+from tests.forks import tool
 from tests.processes import running
 
 from proofmark.cli.main import main
@@ -26,10 +26,8 @@ from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 
-BUSY = {"stability": {"least_seconds": 0.05}, "launch": "threads"}
-"""A case whose steps another process on their CPU disturbs."""
-GO = 'while [ ! -e "$GO" ]; do :; done'
-"""The program spins until the test lets it end."""
+GO = 'until [ "${BINDING##*/unfinished-1/}" = binding ] || [ -e "$GO" ]; do sleep 0.02; done'
+"""Each execution but the first waits until the test lets it end."""
 
 
 @pytest.fixture
@@ -37,10 +35,10 @@ def kit(tmp_path: Path) -> Kit:
     return make_kit(tmp_path)
 
 
-def staged(kit: Kit, program: str = SPIN.format(seconds=2), **case: Any) -> Run:
-    """Return a run of one step whose program spins, so that another process disturbs it."""
-    kit.program(f"{program}\n{OUTPUT}")
-    kit.case(**{**BUSY, "sweep": {"size": 1}, **case})
+def staged(kit: Kit, program: str = "", **case: Any) -> Run:
+    """Return a run of one step, each execution of which is disturbed, in whatever is else there."""
+    kit.program(f"{DISTURB}\n{program}\n{OUTPUT}")
+    kit.case(**{"launch": "threads", "sweep": {"size": 1}, **case})
     return kit.run()
 
 
@@ -56,8 +54,7 @@ def now(run: Run, *, active: bool = False) -> Progress:
 
 def started(run: Run, command: str, *options: str) -> subprocess.Popen[str]:
     """Start a command of the kit on `run` in a process."""
-    program = str(Path(sys.executable).parent / "proofmark")
-    words = [program, *command.split(), str(run.folder), *options]
+    words = [tool("proofmark"), *command.split(), str(run.folder), *options]
     pipe = subprocess.PIPE
     return subprocess.Popen(words, text=True, stdout=pipe, stderr=pipe)
 
@@ -68,17 +65,15 @@ def test_a_run_has_not_ended_while_a_disturbed_step_is_repeated(
     """Status names the step, its execution, the disturbing process and the time."""
     run = staged(kit, GO, environment={"GO": str(kit.folder / "go")})
     (step,) = steps_of(run)
-    with hogs(), running(started(run, "stage execute")) as executing:
-        until(lambda: (step / "unfinished-1" / "noise").exists())
-        subprocess.run(["sleep", "1.5"], check=True)
-        (kit.folder / "go").touch()
-        until(lambda: execution(step).exists())
-        (kit.folder / "go").unlink()
+    with running(started(run, "stage execute")) as executing:
         until(lambda: (step / "unfinished-2").exists())
         with running(started(run, "status", "--watch")) as watching:
             assert main(["status", str(run.folder)]) == 0
             text = capsys.readouterr().out
-            assert "1/1 steps · repeating 0001-fake (execution 2 of 3) · disturbed by " in text
+            assert (
+                "1/1 steps · repeating 0001-fake (execution 2 of 3) · disturbed by "
+                "backup (45 % of a CPU)" in text
+            )
             what = "repeated because of a disturbance: 0001-fake: execution 2 of at most 3 runs"
             assert what in text
             assert "ended" not in text
@@ -87,7 +82,7 @@ def test_a_run_has_not_ended_while_a_disturbed_step_is_repeated(
             told = json.loads(capsys.readouterr().out)
             assert (told["ended"], told["active"]) == (None, True)
             assert told["end"] is not None
-            assert told["left_s"] > 1
+            assert told["left_s"] > 0
             assert [each["state"] for each in told["repeats"]] == [RUNNING]
             assert watching.stdout is not None
             first = watching.stdout.readline()  # a loaded machine starts it late
@@ -101,12 +96,22 @@ def test_a_run_has_not_ended_while_a_disturbed_step_is_repeated(
 def test_a_step_that_stays_disturbed_is_named_at_the_end(
     kit: Kit, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = staged(kit)
-    with hogs():
-        lines = executed(run)
+    waits = 'until [ -e "$SEEN/${BINDING%/binding}" ]; do sleep 0.02; done'
+    run = staged(kit, waits, environment={"SEEN": str(kit.folder / "seen")})
+    seen = Path(f"{kit.folder / 'seen'}{steps_of(run)[0]}")
+    (seen / "unfinished-1").mkdir(parents=True)
+    lines: list[str] = []
+
+    def told(line: str) -> None:
+        lines.append(line)
+        for number in (2, 3):
+            if f"repeating 0001-fake (execution {number} of 3)" in line:
+                (seen / f"unfinished-{number}").mkdir(exist_ok=True)
+
+    execute(run, "none", told)
     assert any("repeating 0001-fake (execution 3 of 3)" in line for line in lines), lines
     assert "1 step disturbed in all executions · disturbed by " in lines[-1]
-    assert "sh (" in lines[-1]
+    assert "backup (45 % of a CPU)" in lines[-1]
     assert [each.state for each in now(run).repeats] == [LEFT]
     assert main(["status", str(run.folder)]) == 0
     text = capsys.readouterr().out
@@ -115,23 +120,26 @@ def test_a_step_that_stays_disturbed_is_named_at_the_end(
 
 
 def test_the_next_command_repeats_only_what_was_disturbed(kit: Kit) -> None:
-    run = staged(kit)
-    with hogs(4):  # other tests may take a CPU from one
-        executed(run)
-    assert judge_run(run).results[0].verdict == "INVALID"
+    kit.program(f"if [ -e {kit.folder}/busy ]; then {DISTURB} fi\n{OUTPUT}")
+    kit.case(launch="threads", sweep={"size": 1})
+    run = kit.run()
+    (step,) = steps_of(run)
+    (kit.folder / "busy").touch()
     executed(run)
-    number = len(list(steps_of(run)[0].glob("execution-*")))
-    assert number > 3
-    if judge_run(run).results[0].verdict != "INVALID":  # else the machine of the test is busy
+    assert len(list(step.glob("execution-*"))) == 3
+    assert judge_run(run).results[0].verdict == "INVALID"
+    (kit.folder / "busy").unlink()
+    for _ in range(2):
         executed(run)
-        assert len(list(steps_of(run)[0].glob("execution-*"))) == number
+        assert len(list(step.glob("execution-*"))) == 4
+        assert not (execution(step, 4) / "disturbed").exists()
         assert now(run).complete
 
 
 def test_a_stop_during_a_repetition_is_no_end(kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
-    run = staged(kit)
+    run = staged(kit, GO, environment={"GO": str(kit.folder / "go")})
     (step,) = steps_of(run)
-    with hogs(), running(started(run, "stage execute")) as process:
+    with running(started(run, "stage execute")) as process:
         until(lambda: (step / "unfinished-2").exists())
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=300)
@@ -147,8 +155,7 @@ def test_a_stop_during_a_repetition_is_no_end(kit: Kit, capsys: pytest.CaptureFi
 @pytest.mark.fault("fail-fast-disturbed")
 def test_fail_fast_stops_after_the_first_step_that_stays_disturbed(kit: Kit) -> None:
     run = staged(kit, sweep={"size": [1, 2, 3]})
-    with hogs():
-        early = execute(run, "none", lambda line: None, manner=Manner.FAIL_FAST)
+    early = execute(run, "none", lambda line: None, manner=Manner.FAIL_FAST)
     assert early.endswith(": step 0001-fake-1: disturbed in all its executions")
     counts = [len(list(step.glob("execution-*"))) for step in steps_of(run)]
     assert counts == [3, 0, 0]
@@ -161,9 +168,8 @@ def test_fail_fast_stops_after_the_first_step_that_stays_disturbed(kit: Kit) -> 
 
 def test_without_fail_fast_all_steps_run(kit: Kit) -> None:
     """Control: a disturbed step stops nothing."""
-    run = staged(kit, SPIN.format(seconds=2), sweep={"size": [1, 2]})
-    with hogs():
-        executed(run)
+    run = staged(kit, sweep={"size": [1, 2]})
+    executed(run)
     counts = [len(list(step.glob("execution-*"))) for step in steps_of(run)]
     assert counts == [3, 3]
 

@@ -26,6 +26,7 @@ from tests.fixtures.kit import (
     steps_of,
     until,
 )
+from tests.forks import tool
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -57,9 +58,8 @@ def ends(run: Run) -> list[str | None]:
 @contextmanager
 def begun(run: Run) -> Iterator[subprocess.Popen[str]]:
     """Start `proofmark stage execute` and wait until it is in the second step."""
-    code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "stage", "execute", str(run.folder)],
+        [tool("proofmark"), "stage", "execute", str(run.folder)],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

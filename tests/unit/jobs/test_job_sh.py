@@ -114,8 +114,10 @@ def test_finished_steps_are_not_run_again(kit: Kit) -> None:
     assert (job(run) / "attempt-2" / "finished").exists()
 
 
-@pytest.mark.parametrize("number", STOP_SIGNALS)
-@pytest.mark.parametrize("shell", ["dash", "busybox"])
+@pytest.mark.parametrize(
+    ("number", "shell"),
+    [*((number, "dash") for number in STOP_SIGNALS), (signal.SIGTERM, "busybox")],
+)
 def test_a_signal_stops_the_job_and_the_next_start_continues(
     kit: Kit, number: signal.Signals, shell: str
 ) -> None:

@@ -339,17 +339,21 @@ class TestEmulated:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     @pytest.mark.parametrize("name", ["jsrun", "flux", "pals"])
-    @pytest.mark.parametrize("binding", ["launcher", "wrapper"])
     @pytest.mark.parametrize(
-        ("cpus", "hosts"),
+        ("binding", "cpus", "hosts"),
         [
-            (ALIKE, ("n1", "n2", "n3")),
-            (ALIKE, ("n3", "n1", "n2")),
-            (UNEVEN, ("n1", "n2")),
-            (DIFFERENT, ("n1", "n2")),
-            ([(0, (0, 1)), (0, (4, 5)), (1, (0, 1)), (1, (4, 5))], ("r1n1-ib", "r2n1-ib")),
-            ([(0, (0,)), (0, (0,))], ("n1",)),
-            ([(0, (7,))], ("n1",)),
+            ("launcher", ALIKE, ("n1", "n2", "n3")),
+            ("wrapper", ALIKE, ("n3", "n1", "n2")),
+            ("launcher", UNEVEN, ("n1", "n2")),
+            ("wrapper", UNEVEN, ("n1", "n2")),
+            ("launcher", DIFFERENT, ("n1", "n2")),
+            (
+                "launcher",
+                [(0, (0, 1)), (0, (4, 5)), (1, (0, 1)), (1, (4, 5))],
+                ("r1n1-ib", "r2n1-ib"),
+            ),
+            ("wrapper", [(0, (0,)), (0, (0,))], ("n1",)),
+            ("launcher", [(0, (7,))], ("n1",)),
         ],
     )
     def test_each_rank_gets_its_host_and_its_cpus(

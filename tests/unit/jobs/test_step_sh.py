@@ -316,10 +316,15 @@ def test_the_ticks_of_a_sampler_end_with_their_reader(
 
 
 class TestInterrupted:
-    @pytest.mark.parametrize("number", [signal.Signals[f"SIG{word}"] for word in SIGNALS])
+    @pytest.mark.parametrize(
+        ("shell", "word"),
+        [*(("dash", word) for word in SIGNALS), ("busybox", "TERM"), ("busybox", "USR1")],
+        indirect=["shell"],
+    )
     def test_no_process_is_left_and_the_output_is_kept(
-        self, tmp_path: Path, shell: str, number: signal.Signals
+        self, tmp_path: Path, shell: str, word: str
     ) -> None:
+        number = signal.Signals[f"SIG{word}"]
         program = f"{DAEMON} echo part; [ -e {tmp_path}/go ] && echo END || sleep 100"
         step = stage(tmp_path, shell, program, cost={"seconds": 1, "bytes": 2})
         with running(step.start()) as process:

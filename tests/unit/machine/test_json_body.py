@@ -72,18 +72,17 @@ CALLS: dict[str, tuple[Callable[[Part], object], str]] = {
 
 
 @pytest.mark.fault("bmc-other-types")
-@pytest.mark.parametrize("name", CALLS)
 @given(JSON)
-def test_a_value_of_another_type_is_named_with_its_place(name: str, value: Any) -> None:
-    call, accepted = CALLS[name]
+def test_a_value_of_another_type_is_named_with_its_place(value: Any) -> None:
     part = Part("/redfish/v1/Systems/1", {"x": value})
-    try:
-        call(part)
-    except NodeError as error:
-        assert error.outcome is Outcome.UNEXPECTED
-        assert error.text.startswith("/redfish/v1/Systems/1")
-        assert "found " in error.text and f"accepted: {accepted}" in error.text
-        assert error.text.isprintable() and len(error.text) <= LONGEST_TEXT
+    for call, accepted in CALLS.values():
+        try:
+            call(part)
+        except NodeError as error:
+            assert error.outcome is Outcome.UNEXPECTED
+            assert error.text.startswith("/redfish/v1/Systems/1")
+            assert "found " in error.text and f"accepted: {accepted}" in error.text
+            assert error.text.isprintable() and len(error.text) <= LONGEST_TEXT
 
 
 def test_values_of_the_expected_type_are_returned() -> None:

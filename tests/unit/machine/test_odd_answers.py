@@ -1,4 +1,4 @@
-"""Mode changes of 12 nodes while their BMCs send odd answers: a small run of the soak test."""
+"""Mode changes of 6 nodes while their BMCs send odd answers: a small run of the soak test."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_odd_answers_affect_their_node_and_every_node_returns(
     monkeypatch.setenv("PATH", path_with(tmp_path / "bin"))
     monkeypatch.setattr(slurm, "folded", ",".join)
     monkeypatch.setattr("proofmark.machine.bmc.client.FIRST_PAUSE_S", 0.01)
-    report = soak(tmp_path, bmcs=12, answers=160, seed=12, say=str, shares=(0.1, 0.5))
-    assert report.changed.total() == 160
+    report = soak(tmp_path, bmcs=6, answers=60, seed=12, say=str, shares=(0.1, 0.5))
+    assert report.changed.total() == 60
     assert mistakes(report) == []
     assert report.outcomes[Outcome.UNEXPECTED] and report.outcomes[Outcome.OK]
     # The limit is that of the waits; a loaded machine needs more for the rest.

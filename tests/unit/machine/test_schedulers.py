@@ -92,8 +92,10 @@ IDS = {
 
 
 @pytest.mark.parametrize("name", IDS)
-@pytest.mark.parametrize("nodes", [("n1",), ("n1", "n2", "n10"), ("r1n1-ib", "r2n1-ib", "login")])
-@pytest.mark.parametrize("exclusive", [True, False])
+@pytest.mark.parametrize(
+    ("nodes", "exclusive"),
+    [(("n1",), True), (("n1", "n2", "n10"), False), (("r1n1-ib", "r2n1-ib", "login"), True)],
+)
 def test_headers_are_accepted(
     batch: Path, name: str, nodes: tuple[str, ...], exclusive: bool
 ) -> None:
@@ -285,63 +287,67 @@ def test_an_unknown_option_is_refused(batch: Path) -> None:
         flux.submit(script(batch, flux, requested), requested)
 
 
-@pytest.mark.parametrize(
-    ("fields", "state"),
-    [
-        (pbs_job("Q"), State.WAITING),
-        (pbs_job("Q", comment="Can Never Run: Insufficient amount of resource"), State.UNAVAILABLE),
-        (pbs_job("R", comment="Job run at Fri Nov 20 at 10:00"), State.RUNNING),
-        (pbs_job("H", Hold_Types="s"), State.HELD),
-        (pbs_job("W"), State.WAITING),
-        (pbs_job("S"), State.SUSPENDED),
-        (pbs_job("F", Exit_status=0, substate=92), State.ENDED_UNKNOWN),
-        (pbs_job("F", Exit_status=74, substate=92), State.ENDED_UNKNOWN),
-        (pbs_job("F", Exit_status=-29, substate=93), State.TIME_LIMIT),
-        (pbs_job("F", Exit_status=271, substate=93), State.ENDED_UNKNOWN),
-        (pbs_job("F", Exit_status=1, substate=93), State.ENDED_UNKNOWN),
-        (pbs_job("F", Exit_status=-20, substate=93), State.NODE_FAILED),
-        (pbs_job("F", Exit_status=-13), State.REFUSED),
-        (pbs_job("F", Exit_status=-16), State.REFUSED),
-        (pbs_job("F", Exit_status=-30), State.NODE_FAILED),
-        (pbs_job("F", Exit_status=-99), State.KILLED),
-        (pbs_job("M", substate=94), State.UNREACHABLE),
-        (
-            pbs_job("Q", comment="Not Running: Node is in an ineligible state: job-busy"),
-            State.WAITING,
-        ),
-        (pbs_job("F", Exit_status=271, substate=91), State.CANCELLED),
-        (pbs_job("F", Exit_status=-4), State.NODE_FAILED),
-        (pbs_job("Z"), State.UNKNOWN),
-    ],
-)
-def test_states_of_pbs(batch: Path, fields: dict[str, Any], state: State) -> None:
-    set_queue(batch, **{"1234.pbs01": fields})
-    statuses = pbs.states(["1234.pbs01", "99.pbs01"])  # an unknown job is no error
-    assert {job: status.state for job, status in statuses.items()} == {"1234.pbs01": state}
+PBS_STATES = [
+    (pbs_job("Q"), State.WAITING),
+    (pbs_job("Q", comment="Can Never Run: Insufficient amount of resource"), State.UNAVAILABLE),
+    (pbs_job("R", comment="Job run at Fri Nov 20 at 10:00"), State.RUNNING),
+    (pbs_job("H", Hold_Types="s"), State.HELD),
+    (pbs_job("W"), State.WAITING),
+    (pbs_job("S"), State.SUSPENDED),
+    (pbs_job("F", Exit_status=0, substate=92), State.ENDED_UNKNOWN),
+    (pbs_job("F", Exit_status=74, substate=92), State.ENDED_UNKNOWN),
+    (pbs_job("F", Exit_status=-29, substate=93), State.TIME_LIMIT),
+    (pbs_job("F", Exit_status=271, substate=93), State.ENDED_UNKNOWN),
+    (pbs_job("F", Exit_status=1, substate=93), State.ENDED_UNKNOWN),
+    (pbs_job("F", Exit_status=-20, substate=93), State.NODE_FAILED),
+    (pbs_job("F", Exit_status=-13), State.REFUSED),
+    (pbs_job("F", Exit_status=-16), State.REFUSED),
+    (pbs_job("F", Exit_status=-30), State.NODE_FAILED),
+    (pbs_job("F", Exit_status=-99), State.KILLED),
+    (pbs_job("M", substate=94), State.UNREACHABLE),
+    (
+        pbs_job("Q", comment="Not Running: Node is in an ineligible state: job-busy"),
+        State.WAITING,
+    ),
+    (pbs_job("F", Exit_status=271, substate=91), State.CANCELLED),
+    (pbs_job("F", Exit_status=-4), State.NODE_FAILED),
+    (pbs_job("Z"), State.UNKNOWN),
+]
 
 
-@pytest.mark.parametrize(
-    ("codes", "state"),
-    [
-        ("D I MP NQ P", State.WAITING),
-        ("CK CP EP R RP ST VP XP", State.RUNNING),
-        ("H HS S", State.HELD),
-        ("NR", State.UNAVAILABLE),
-        ("E", State.SUSPENDED),
-        ("C", State.ENDED_UNKNOWN),
-        ("CA RM", State.CANCELLED),
-        ("V", State.NODE_FAILED),
-        ("TX", State.KILLED),
-        ("X", State.REFUSED),
-        ("ZZ", State.UNKNOWN),
-    ],
-)
-def test_states_of_loadleveler(batch: Path, codes: str, state: State) -> None:
-    for code in codes.split():
-        set_queue(batch, **{"srv24ib.840220": {"state": code, "name": JOB}})
-        statuses = loadleveler.states(["srv24ib.840220", "srv24ib.1"])
-        assert {job: status.state for job, status in statuses.items()} == {"srv24ib.840220": state}
-        assert loadleveler.find(JOB) == "srv24ib.840220"
+def test_states_of_pbs(batch: Path) -> None:
+    jobs = {f"{number}.pbs01": fields for number, (fields, _) in enumerate(PBS_STATES)}
+    set_queue(batch, **jobs)
+    statuses = pbs.states([*jobs, "99.pbs01"])  # an unknown job is no error
+    assert {job: status.state for job, status in statuses.items()} == {
+        f"{number}.pbs01": state for number, (_, state) in enumerate(PBS_STATES)
+    }
+
+
+LOADLEVELER_STATES = [
+    ("D I MP NQ P", State.WAITING),
+    ("CK CP EP R RP ST VP XP", State.RUNNING),
+    ("H HS S", State.HELD),
+    ("NR", State.UNAVAILABLE),
+    ("E", State.SUSPENDED),
+    ("C", State.ENDED_UNKNOWN),
+    ("CA RM", State.CANCELLED),
+    ("V", State.NODE_FAILED),
+    ("TX", State.KILLED),
+    ("X", State.REFUSED),
+    ("ZZ", State.UNKNOWN),
+]
+
+
+def test_states_of_loadleveler(batch: Path) -> None:
+    states: dict[str, State] = {}
+    for codes, state in LOADLEVELER_STATES:
+        states |= dict.fromkeys(codes.split(), state)
+    set_queue(batch, **{f"srv24ib.{code}": {"state": code, "name": code} for code in states})
+    statuses = loadleveler.states([*(f"srv24ib.{code}" for code in states), "srv24ib.1"])
+    found = {job: status.state for job, status in statuses.items()}
+    assert found == {f"srv24ib.{code}": state for code, state in states.items()}
+    assert [loadleveler.find(name) for name in ("R", "other")] == ["srv24ib.R", ""]
 
 
 def test_llq_shortens_the_host_name_of_an_id(batch: Path) -> None:
@@ -363,30 +369,36 @@ def lsf_job(state: str, **fields: Any) -> dict[str, Any]:
     return {"STAT": state, "JOB_NAME": JOB, **fields}
 
 
-@pytest.mark.parametrize(
-    ("fields", "state"),
-    [
-        (lsf_job("PEND", PEND_REASON="Not specified in job submission: 3 hosts"), State.WAITING),
-        (lsf_job("PSUSP"), State.HELD),
-        (lsf_job("RUN"), State.RUNNING),
-        (lsf_job("USUSP"), State.SUSPENDED),
-        (lsf_job("SSUSP"), State.SUSPENDED),
-        (lsf_job("DONE"), State.ENDED_UNKNOWN),
-        (lsf_job("EXIT"), State.ENDED_UNKNOWN),
-        (lsf_job("EXIT", EXIT_REASON="TERM_RUNLIMIT: job killed"), State.TIME_LIMIT),
-        (lsf_job("EXIT", EXIT_REASON="TERM_OWNER: job killed by owner"), State.CANCELLED),
-        (lsf_job("EXIT", EXIT_REASON="TERM_MEMLIMIT: job killed"), State.KILLED),
-        (lsf_job("ZOMBI"), State.NODE_FAILED),
-        (lsf_job("UNKWN"), State.UNREACHABLE),
-        (lsf_job("BORED"), State.UNKNOWN),
-    ],
-)
-def test_states_of_lsf(batch: Path, fields: dict[str, Any], state: State) -> None:
-    set_queue(batch, **{"771": fields})
-    statuses = lsf.states(["771", "99"])  # an unknown job is no error
-    assert {job: status.state for job, status in statuses.items()} == {"771": state}
-    ended = fields["STAT"] in ("DONE", "EXIT", "BORED")
-    assert lsf.find(JOB) == ("" if ended else "771")
+LSF_STATES = [
+    (lsf_job("PEND", PEND_REASON="Not specified in job submission: 3 hosts"), State.WAITING),
+    (lsf_job("PSUSP"), State.HELD),
+    (lsf_job("RUN"), State.RUNNING),
+    (lsf_job("USUSP"), State.SUSPENDED),
+    (lsf_job("SSUSP"), State.SUSPENDED),
+    (lsf_job("DONE"), State.ENDED_UNKNOWN),
+    (lsf_job("EXIT"), State.ENDED_UNKNOWN),
+    (lsf_job("EXIT", EXIT_REASON="TERM_RUNLIMIT: job killed"), State.TIME_LIMIT),
+    (lsf_job("EXIT", EXIT_REASON="TERM_OWNER: job killed by owner"), State.CANCELLED),
+    (lsf_job("EXIT", EXIT_REASON="TERM_MEMLIMIT: job killed"), State.KILLED),
+    (lsf_job("ZOMBI"), State.NODE_FAILED),
+    (lsf_job("UNKWN"), State.UNREACHABLE),
+    (lsf_job("BORED"), State.UNKNOWN),
+]
+
+
+def test_states_of_lsf(batch: Path) -> None:
+    jobs = {
+        f"{number}": {**fields, "JOB_NAME": f"j{number}"}
+        for number, (fields, _) in enumerate(LSF_STATES, 700)
+    }
+    set_queue(batch, **jobs)
+    statuses = lsf.states([*jobs, "99"])  # an unknown job is no error
+    found = {job: status.state for job, status in statuses.items()}
+    assert found == dict(zip(jobs, (state for _, state in LSF_STATES), strict=True))
+    for job, fields in jobs.items():
+        if fields["STAT"] in ("PSUSP", "RUN", "DONE", "BORED"):
+            ended = fields["STAT"] in ("DONE", "BORED")
+            assert lsf.find(fields["JOB_NAME"]) == ("" if ended else job)
 
 
 @pytest.mark.parametrize("folder", ["/runs/a b", "/runs/it's", "/runs/it's a", '/runs/"x" y', "/a"])
@@ -440,71 +452,91 @@ def flux_job(status: str, **fields: Any) -> dict[str, Any]:
     return {"status_abbrev": status, "name": JOB, **fields}
 
 
-@pytest.mark.parametrize(
-    ("fields", "state"),
-    [
-        (flux_job("D"), State.WAITING),
-        (flux_job("S"), State.WAITING),
-        (flux_job("S", urgency=0), State.HELD),
-        (flux_job("R"), State.RUNNING),
-        (flux_job("C"), State.RUNNING),
-        (flux_job("CD"), State.ENDED_UNKNOWN),
-        (flux_job("F", **{"exception.type": "exec"}), State.ENDED_UNKNOWN),
-        (flux_job("CA", **{"exception.type": "cancel"}), State.CANCELLED),
-        (flux_job("TO", **{"exception.type": "timeout"}), State.TIME_LIMIT),
-        (flux_job("Z"), State.UNKNOWN),
-    ],
-)
-def test_states_of_flux(batch: Path, fields: dict[str, Any], state: State) -> None:
-    set_queue(batch, fM7Zq9AKHno=fields, f2=flux_job("R", name="another"))
-    statuses = flux.states(["fM7Zq9AKHno", "f9"])
-    assert {job: status.state for job, status in statuses.items()} == {"fM7Zq9AKHno": state}
-    ended = fields["status_abbrev"] in ("CD", "F", "CA", "TO")
-    assert flux.find(JOB) == ("" if ended else "fM7Zq9AKHno")
-    flux.cancel(["fM7Zq9AKHno", "f9"])
+FLUX_STATES = [
+    (flux_job("D"), State.WAITING),
+    (flux_job("S"), State.WAITING),
+    (flux_job("S", urgency=0), State.HELD),
+    (flux_job("R"), State.RUNNING),
+    (flux_job("C"), State.RUNNING),
+    (flux_job("CD"), State.ENDED_UNKNOWN),
+    (flux_job("F", **{"exception.type": "exec"}), State.ENDED_UNKNOWN),
+    (flux_job("CA", **{"exception.type": "cancel"}), State.CANCELLED),
+    (flux_job("TO", **{"exception.type": "timeout"}), State.TIME_LIMIT),
+    (flux_job("Z"), State.UNKNOWN),
+]
+
+
+def test_states_of_flux(batch: Path) -> None:
+    jobs = {
+        f"f{number}": {**fields, "name": f"j{number}"}
+        for number, (fields, _) in enumerate(FLUX_STATES)
+    }
+    set_queue(batch, **jobs)
+    statuses = flux.states([*jobs, "f99"])
+    found = {job: status.state for job, status in statuses.items()}
+    assert found == dict(zip(jobs, (state for _, state in FLUX_STATES), strict=True))
+    for job, fields in jobs.items():
+        if fields["status_abbrev"] in ("D", "R", "CD", "TO"):
+            ended = fields["status_abbrev"] in ("CD", "TO")
+            assert flux.find(fields["name"]) == ("" if ended else job)
+    flux.cancel(["f0", "f9", "f99"])
 
 
 def pjm_job(state: str, **fields: Any) -> dict[str, Any]:
     return {"ST": state, "name": JOB, **fields}
 
 
-@pytest.mark.parametrize(
-    ("fields", "state"),
-    [
-        (pjm_job("ACC"), State.WAITING),
-        (pjm_job("QUE"), State.WAITING),
-        (pjm_job("RNA"), State.WAITING),
-        (pjm_job("RNO"), State.RUNNING),
-        (pjm_job("RUN"), State.RUNNING),
-        (pjm_job("SPD"), State.SUSPENDED),
-        (pjm_job("HLD", why="ASHOLD"), State.HELD),
-        (pjm_job("ERR", why="GATE CHECK"), State.HELD),
-        (pjm_job("EXT", PC="0"), State.ENDED_UNKNOWN),
-        (pjm_job("EXT", PC="11"), State.TIME_LIMIT),
-        (pjm_job("EXT", PC="20", why='"Node, down"'), State.NODE_FAILED),
-        (pjm_job("CCL", PC="1"), State.CANCELLED),
-        (pjm_job("RJT", PC="2"), State.REFUSED),
-        (pjm_job("NEW"), State.UNKNOWN),
-    ],
-)
-def test_states_of_pjsub(batch: Path, fields: dict[str, Any], state: State) -> None:
-    set_queue(batch, **{"9714": fields, "1": pjm_job("RUN", name="another")})
-    ended = fields["ST"] in ("EXT", "CCL", "RJT")
-    found = pjsub.states(["9714", "99"])
-    assert (found.get("9714") is None, pjsub.find(JOB)) == (ended, "" if ended else "9714")
-    status = pjsub.ended("9714") if ended else found["9714"]
-    assert status is not None and status.state is state
-    assert fields.get("why", "").strip('"') in status.reason
-    pjsub.cancel(["9714", "99"])  # an unknown job is no error
+PJSUB_STATES = [
+    (pjm_job("ACC"), State.WAITING),
+    (pjm_job("QUE"), State.WAITING),
+    (pjm_job("RNA"), State.WAITING),
+    (pjm_job("RNO"), State.RUNNING),
+    (pjm_job("RUN"), State.RUNNING),
+    (pjm_job("SPD"), State.SUSPENDED),
+    (pjm_job("HLD", why="ASHOLD"), State.HELD),
+    (pjm_job("ERR", why="GATE CHECK"), State.HELD),
+    (pjm_job("EXT", PC="0"), State.ENDED_UNKNOWN),
+    (pjm_job("EXT", PC="11"), State.TIME_LIMIT),
+    (pjm_job("EXT", PC="20", why='"Node, down"'), State.NODE_FAILED),
+    (pjm_job("CCL", PC="1"), State.CANCELLED),
+    (pjm_job("RJT", PC="2"), State.REFUSED),
+    (pjm_job("NEW"), State.UNKNOWN),
+]
+
+
+def test_states_of_pjsub(batch: Path) -> None:
+    jobs = {f"{number}": fields for number, (fields, _) in enumerate(PJSUB_STATES, 9700)}
+    set_queue(batch, **jobs)
+    found = pjsub.states([*jobs, "99"])
+    for (job, fields), (_, state) in zip(jobs.items(), PJSUB_STATES, strict=True):
+        ended = fields["ST"] in ("EXT", "CCL", "RJT")
+        assert (job in found) != ended
+        status = pjsub.ended(job) if ended else found[job]
+        assert status is not None and status.state is state
+        assert fields.get("why", "").strip('"') in status.reason
+    pjsub.cancel(["9700", "9713", "99"])  # an unknown job is no error
     assert pjsub.ended("99") is None
 
 
-@pytest.mark.parametrize("code", ["16", "21", "26", "28", "29", "100", "180"])
-def test_ends_by_the_system_of_pjsub_are_no_ends_of_the_script(batch: Path, code: str) -> None:
-    set_queue(batch, **{"9714": pjm_job("EXT", PC=code)})
-    status = pjsub.ended("9714")
-    assert status is not None and status.state.final
-    assert status.reason == f"EXT PJM code {code}"
+@pytest.mark.parametrize(("state", "ended"), [("RUN", False), ("HLD", False), ("EXT", True)])
+def test_pjsub_finds_the_jobs_that_have_not_ended(batch: Path, state: str, ended: bool) -> None:
+    set_queue(batch, **{"9714": pjm_job(state), "1": pjm_job("RUN", name="another")})
+    assert pjsub.find(JOB) == ("" if ended else "9714")
+
+
+def test_ends_by_the_system_of_pjsub_are_no_ends_of_the_script(batch: Path) -> None:
+    codes = ["16", "21", "26", "28", "29", "100", "180"]
+    set_queue(batch, **{code: pjm_job("EXT", PC=code) for code in codes})
+    for code in codes:
+        status = pjsub.ended(code)
+        assert status is not None and status.state.final
+        assert status.reason == f"EXT PJM code {code}"
+
+
+def test_a_damaged_id_of_pjstat_is_no_answer(batch: Path) -> None:
+    set_queue(batch, **{"\\9714": pjm_job("RUN")})
+    with pytest.raises(SchedulerUnavailable):
+        pjsub.find(JOB)
 
 
 def test_pjstat_cuts_the_names_of_jobs(batch: Path) -> None:
@@ -581,7 +613,6 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             "lost a node: F exit status -20; its first node does not answer: n7",
             False,
         ),
-        ("pbs", pbs_job("F", Exit_status=0), "ended, and its results are still missing: F", True),
         ("pbs", None, "vanished: the scheduler no longer lists it, given up after 0 s", False),
         pytest.param(
             "loadleveler",
@@ -599,7 +630,6 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             marks=pytest.mark.fault("job-held"),
         ),
         ("lsf", {"STAT": "EXIT", "EXIT_REASON": "TERM_RUNLIMIT: x"}, "stopped at its time", False),
-        ("lsf", None, "vanished: the scheduler no longer lists it", False),
         pytest.param(
             "flux",
             {"status_abbrev": "S", "urgency": 0},
@@ -607,10 +637,6 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             True,
             marks=pytest.mark.fault("job-held"),
         ),
-        ("flux", {"status_abbrev": "TO"}, "stopped at its time limit: TO", False),
-        ("pjsub", pjm_job("EXT", PC="20"), "lost a node: EXT PJM code 20", False),
-        ("pjsub", pjm_job("ERR"), "held: ERR, given up after 0 s", True),
-        ("loadleveler", None, "vanished: the scheduler no longer lists it", False),
         ("flux", None, "vanished: the scheduler no longer lists it", False),
         ("pjsub", None, "the scheduler does not answer: it does not say whether it has", False),
     ],
@@ -759,27 +785,26 @@ def test_a_host_of_several_vnodes_is_read_whole(batch: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("states", "expected"),
-    [
-        (["free", "Stale"], "idle"),
-        (["job-busy", "Stale,down"], "busy"),
-        (["offline", "Stale"], "down offline"),
-        (["Stale", "Stale"], "down Stale"),
-        (["Stale,down", "down"], "down down"),
-    ],
-)
-def test_a_vnode_that_its_host_no_longer_reports_is_no_part_of_it(
-    batch: Path, states: list[str], expected: str
-) -> None:
+def test_a_vnode_that_its_host_no_longer_reports_is_no_part_of_it(batch: Path) -> None:
     """Real: an admin removes the definition of a vnode; the server still lists it as Stale."""
-    (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "<various>"}}}')
-    of_host = {"resources_available": {"host": "n1"}}
-    vnodes = {f"n1[{at}]": {"state": state, **of_host} for at, state in enumerate(states)}
+    hosts = {
+        "n1": (["free", "Stale"], "idle"),
+        "n2": (["job-busy", "Stale,down"], "busy"),
+        "n3": (["offline", "Stale"], "down offline"),
+        "n4": (["Stale", "Stale"], "down Stale"),
+        "n5": (["Stale,down", "down"], "down down"),
+    }
+    nodes = {host: {"state": "<various>"} for host in hosts}
+    (batch / "nodes.json").write_text(json.dumps({"nodes": nodes}))
+    vnodes = {}
+    for host, (states, _) in hosts.items():
+        for at, state in enumerate(states):
+            vnodes[f"{host}[{at}]"] = {"state": state, "resources_available": {"host": host}}
     (batch / "vnodes.json").write_text(json.dumps({"nodes": vnodes}))
-    assert pbs.nodes(["n1"]) == {"n1": expected}
+    assert pbs.nodes([*hosts]) == {host: expected for host, (_, expected) in hosts.items()}
     assert isinstance(pbs, Pbs)
-    assert pbs.node_status(["n1"])["n1"].out == expected.startswith("down")
+    found = pbs.node_status([*hosts])
+    assert [host for host in hosts if found[host].out] == ["n3", "n4", "n5"]
 
 
 def test_a_drain_of_pbs_changes_all_nodes_or_none(batch: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
-from tests.fixtures.hogs import SPIN, hogs
+from tests.fixtures.hogs import DISTURB, SAMPLED, SPIN, hogs
 from tests.fixtures.kit import LIMIT, OUTPUT, Kit, execution, left_behind, make_kit, steps_of, until
 from tests.folders import ROOT
 from tests.processes import running
@@ -33,6 +33,9 @@ from proofmark.runs.run import Run
 BLOCK = "mkfifo fifo; (sleep 2; echo >fifo) & read -r _ <fifo; rm fifo"
 """The program waits for input."""
 
+BUSY = SAMPLED + SPIN.format(seconds=2)
+"""The program needs its CPU while the sampler runs, however late that starts."""
+
 QUIET: dict[str, Any] = {
     "host": "n1", "seconds": 10.0, "rank_seconds": 10.0, "cpus": 2, "threads": 2, "samples": 14,
     "ranks_s": 19.6, "others_s": 0.2, "steal_s": 0.1, "worst_steal_s": 0.06, "delay_s": 0.2,
@@ -49,6 +52,9 @@ LIMITS = Stability(
 )
 
 DELAY = "a thread waited 50 % of the time, more than 25 %"
+
+HOUR = {"least_seconds": 3600}
+"""Only `DISTURB` disturbs such a case."""
 
 BURST = "a thread waited 50 % of a second, more than 25 %"
 
@@ -72,6 +78,15 @@ def measured(run: Run) -> Result:
     return result
 
 
+def once(run: Run) -> tuple[Result, NodeNoise]:
+    """Run the only step of `run` once, without a job; return its result and the first node."""
+    (step,) = steps_of(run)
+    subprocess.run(["sh", str(step / "run.sh")], check=True)
+    (node, *_) = read_noise(ReadOnce(str(execution(step))))
+    (result,) = judged(run).results
+    return result, node
+
+
 def executions(run: Run) -> list[str]:
     (step,) = steps_of(run)
     return sorted(path.name for path in step.iterdir() if path.is_dir())
@@ -85,15 +100,13 @@ def kit(tmp_path: Path) -> Kit:
 class TestHogs:
     @pytest.mark.fault("cpu-used-by-others")
     def test_a_process_on_the_cpu_of_the_rank_makes_the_figure_invalid(self, kit: Kit) -> None:
-        run = staged(kit, SPIN.format(seconds=3))
+        run = staged(kit, BUSY)
         with hogs():
-            result = measured(run)
+            result, node = once(run)
         assert result.verdict == "INVALID"
         assert result.reason.startswith("disturbed: the ranks got ")
         assert "; other processes: " in result.reason
         assert "sh (" in result.reason.partition("other processes: ")[2]
-        assert executions(run) == ["execution-1", "execution-2", "execution-3"]
-        (node,) = read_noise(ReadOnce(str(execution(steps_of(run)[0]))))
         assert node.share < 0.75
         assert node.worst_delay_s > 0.25 * node.rank_seconds
 
@@ -101,12 +114,10 @@ class TestHogs:
         """Control: the same process runs on the CPU, but the rank does not need it."""
         run = staged(kit, BLOCK)
         with hogs():
-            result = measured(run)
+            result, node = once(run)
         assert (result.verdict, result.reason) == (
             "PASS", "2 × the contract figure (50 MB/s) is at least 1"
         )  # fmt: skip
-        assert executions(run) == ["execution-1"]
-        (node,) = read_noise(ReadOnce(str(execution(steps_of(run)[0]))))
         assert node.share < 0.5
 
     @pytest.mark.fault("noise-burst")
@@ -136,14 +147,13 @@ class TestHogs:
     def test_a_rank_is_preempted_while_its_peer_spins(self, kit: Kit) -> None:
         run = staged(
             kit,
-            SPIN.format(seconds=3),
+            BUSY,
             {"launcher": "openmpi", "prefix": "/usr"},
             launch="mpi",
             sweep={"size": 1, "ranks": 2, "placement": "close"},
         )
         with hogs(2, cpu=1):
-            result = measured(run)
-        (node, *_) = read_noise(ReadOnce(str(execution(steps_of(run)[0]))))
+            result, node = once(run)
         assert node.cpus == 2
         assert node.worst_delay_s > 0.4 * node.rank_seconds
         assert result.verdict == "INVALID"
@@ -151,11 +161,9 @@ class TestHogs:
 
     @pytest.mark.fault("noise-repeat")
     def test_a_disturbed_step_is_repeated_and_the_repeat_counts(self, kit: Kit) -> None:
-        """The rank needs its CPU only in the first execution: the second one has no delay."""
-        first = SPIN.format(seconds=3) + 'echo "size 1"; echo "rate 10"; echo END; exit'
-        run = staged(kit, f"if mkdir {kit.folder}/first; then {first}; fi; {BLOCK}")
-        with hogs():
-            result = measured(run)
+        first = f'{DISTURB}echo "size 1"; echo "rate 10"; echo END; exit'
+        run = staged(kit, f"if mkdir {kit.folder}/first; then {first}; fi", stability=HOUR)
+        result = measured(run)
         assert (result.verdict, result.values) == ("PASS", (100,))
         assert executions(run) == ["execution-1", "execution-2"]
         assert (execution(steps_of(run)[0]) / "disturbed").read_text().split()[1:] != []
@@ -166,12 +174,11 @@ class TestHogs:
     @pytest.mark.fault("noise-emulated")
     def test_an_emulated_record_stays_valid(self, kit: Kit) -> None:
         site = kit.site()
-        kit.program(f"{SPIN.format(seconds=2)}\n{OUTPUT}")
-        kit.case(sweep={"size": 1}, launch="threads", stability={})
+        kit.program(f"{DISTURB}{OUTPUT}")
+        kit.case(sweep={"size": 1}, launch="threads")
         emulated = site.partition.model_copy(update={"origin": "emulated"})
         run = kit.run(site=site.model_copy(update={"partition": emulated}))
-        with hogs():
-            result = measured(run)
+        result = measured(run)
         assert (result.record.valid, result.values) == (True, (100,))
         assert executions(run) == ["execution-1"]
         (about,) = judged(run).results.aggregates.records.executions
@@ -183,13 +190,13 @@ class TestHogs:
         """The program adds 25 % of the time to the steal time of CPU 0 in /proc/stat."""
         stat = kit.folder / "stat"
         stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\nintr 0\n")
-        steal = (
-            f'read -r _ </proc/stat; echo "cpu0 0 0 0 0 0 0 0 $(($(date +%s) * 50)) 0 0" >{stat}'
-        )
-        run = staged(kit, f"{SPIN.format(seconds=2)}\n{steal}\nsleep 1")
-        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        steal = f'echo "cpu0 0 0 0 0 0 0 0 $(($(date +%s) * 50)) 0 0" >{stat}'
+        seen = """until grep -q 'worst_steal_s": [1-9]' "$1"; do sleep 0.05; done"""
+        run = staged(kit, f"{SAMPLED}\n{steal}\n{seen}")
+        (step,) = steps_of(run)
         bound = 'mount --bind "$0" /proc/stat && sh "$1"'
-        subprocess.run(["unshare", "--mount", "sh", "-c", bound, stat, job], check=True)
+        script = step / "run.sh"
+        subprocess.run(["unshare", "--mount", "sh", "-c", bound, stat, script], check=True)
         (result,) = judged(run).results
         assert result.verdict == "INVALID"
         assert "; a hypervisor withheld " in result.reason
@@ -213,7 +220,7 @@ class TestNodes:
         )
         kit.program(program)
         use = {"scope": "each-node", "sweep": {"size": 1}}
-        kit.case(suites={"quick": use}, launch="threads", stability={})
+        kit.case(suites={"quick": use}, launch="threads", stability=HOUR)
         run = kit.run(site=kit.site(hosts=("n1", "n2", "n3")))
         (job,) = (run.folder / "jobs").glob("*/job.sh")
         return run, job
@@ -227,15 +234,10 @@ class TestNodes:
     def test_only_the_disturbed_node_repeats(
         self, kit: Kit, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A process uses CPU 0 all the time. The rank on n2 computes; the others only wait."""
-        spin = SPIN.format(seconds=2).strip()
-        program = f'if [ "$(uname -n)" = n2 ]; then {spin}; else {BLOCK}; fi\n{OUTPUT}'
+        program = f'if [ "$(uname -n)" = n2 ]; then {DISTURB}fi\n{OUTPUT}'
         run, job = self.run(kit, monkeypatch, program)
-        with hogs():
-            subprocess.run(["sh", str(job)], check=True)
-        first, second, third = self.counts(run)
-        assert second == 3
-        assert min(first, third) == 1, "a busy machine may disturb one of them"
+        subprocess.run(["sh", str(job)], check=True)
+        assert self.counts(run) == [1, 3, 1]
 
     @pytest.mark.root
     def test_no_node_repeats_an_undisturbed_step(

@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from tests.fixtures.kit import FAKE, execution, make_kit
 from tests.folders import let_all_enter
+from tests.forks import tool
 
 from proofmark import __version__
 from proofmark.cli.main import main
@@ -78,17 +78,28 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    """Return the folder of a signed run with a summary in Korean, which no test changes."""
-    kit = make_kit(tmp_path_factory.mktemp("original"))
-    kit.case(**PLOTTED)
+def signed_run(folder: Path, keys: Path, *options: str, **case: Any) -> Path:
+    """Return the folder of a signed run, whose report has `options` besides the language."""
+    kit = make_kit(folder)
+    kit.case(**case)
     made = kit.run()
     execute(made, "none", lambda line: None)
     assert main(["stage", "collect", f"{made.folder}"]) == 0
-    assert main(["report", f"{made.folder}", "--summary", "--language", "ko"]) == 0
+    assert main(["report", f"{made.folder}", "--language", "ko", *options]) == 0
     assert sign(made.folder, keys) == 0
     return made.folder
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    """Return the folder of a signed run with a report in Korean, which no test changes."""
+    return signed_run(tmp_path_factory.mktemp("original"), keys)
+
+
+@pytest.fixture(scope="module")
+def original_of_all(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    """Return such a folder with each product; plots and PDF take most of the time of a report."""
+    return signed_run(tmp_path_factory.mktemp("original"), keys, "--summary", **PLOTTED)
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +112,13 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path: Path, original: Path) -> Path:
     folder = tmp_path / "a site's kit" / "runs" / original.name
     return Path(shutil.copytree(original, folder, symlinks=True))
+
+
+@pytest.fixture
+def run_of_all(tmp_path: Path, original_of_all: Path) -> Path:
+    """Return a run with each product of `PRODUCTS`."""
+    folder = tmp_path / "a kit" / original_of_all.name
+    return Path(shutil.copytree(original_of_all, folder, symlinks=True))
 
 
 def sign(folder: Path, keys: Path, name: str = "alice") -> int:
@@ -126,8 +144,9 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_control_what_was_signed_is_good(
-    run: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+    run_of_all: Path, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    run = run_of_all
     capsys.readouterr()
     for folder in (run, signed(run)):
         assert verify(folder, keys / "signers") == 0
@@ -142,10 +161,12 @@ def test_control_what_was_signed_is_good(
     subprocess.run(check, cwd=signed(run), check=True)
 
 
-def test_each_product_is_in_the_list_of_this_test(run: Path) -> None:
+def test_each_product_is_in_the_list_of_this_test(run_of_all: Path) -> None:
     """A product of which no test forges the content fails here."""
-    listed = {product(signed(run), pattern).suffix for pattern in PRODUCTS}
-    names = {name for name in content(signed(run)) if not name.startswith(("evidence", "SHA256"))}
+    listed = {product(signed(run_of_all), pattern).suffix for pattern in PRODUCTS}
+    names = {
+        name for name in content(signed(run_of_all)) if not name.startswith(("evidence", "SHA256"))
+    }
     assert {Path(name).parts[0] for name in names} == {Path(each).parts[0] for each in PRODUCTS}
     assert {Path(name).suffix for name in names} <= listed
 
@@ -154,8 +175,9 @@ def test_each_product_is_in_the_list_of_this_test(run: Path) -> None:
 @pytest.mark.parametrize("what", ["changed", "added", "removed"])
 @pytest.mark.parametrize("name", ["report.html", "evidence/0001.tar", "figures/new.svg"])
 def test_every_difference_is_named(
-    run: Path, keys: Path, what: str, name: str, capsys: pytest.CaptureFixture[str]
+    run_of_all: Path, keys: Path, what: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    run = run_of_all
     path = signed(run) / name
     if what == "added":
         path = path.with_name(f"more-{path.name}")
@@ -269,24 +291,44 @@ def forged_signature(folder: Path, keys: Path) -> None:
 
 
 @pytest.mark.fault("product-forged")
-@pytest.mark.parametrize("pattern", PRODUCTS)
 def test_each_forged_product_is_named_and_neither_signed_nor_verified(
-    run: Path, keys: Path, pattern: str, capsys: pytest.CaptureFixture[str]
+    run_of_all: Path, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = product(run, pattern)
-    name = f"{path.relative_to(run)}"
-    forge(path)
+    run = run_of_all
+    names = [f"{product(run, pattern).relative_to(run)}" for pattern in PRODUCTS[:-1]]
+    for name in names:
+        forge(run / name)
     assert sign(run, keys) == 3
-    assert f"found {name}: another content" in capsys.readouterr().err or pattern == "report.json"
-    path = signed(run) / name
-    forge(path)
+    said = capsys.readouterr().err
+    for name in names:
+        assert f"found {name}: another content" in said
+        forge(signed(run) / name)
+    assert verify(run, keys / "signers") == 1
+    said = capsys.readouterr().out
+    for name in names:
+        assert f"{name}: changed" in said
+    forged_signature(signed(run), keys)
+    assert verify(run, keys / "signers") == 1
+    said = capsys.readouterr().out
+    for name in names:
+        assert f"{name}: another content" in said
+    assert sign(signed(run), keys, "bob") == 3
+
+
+@pytest.mark.fault("product-forged")
+@pytest.mark.parametrize("name", ["verdict.json", "report.json", "junit.xml"])
+def test_one_forged_product_is_neither_signed_nor_verified(
+    run: Path, keys: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge(run / name)
+    assert sign(run, keys) == 3
+    forge(signed(run) / name)
     assert verify(run, keys / "signers") == 1
     assert f"{name}: changed" in capsys.readouterr().out
     forged_signature(signed(run), keys)
-    if pattern == "report.json":  # a blank at its end
+    if name == "report.json":  # a blank at its end
         return
     assert verify(run, keys / "signers") == 1
-    assert f"{name}: another content" in capsys.readouterr().out
     assert sign(signed(run), keys, "bob") == 3
 
 
@@ -294,6 +336,7 @@ def test_each_forged_product_is_named_and_neither_signed_nor_verified(
 def test_a_plot_of_no_evidence_is_not_signed(
     run: Path, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (run / "figures").mkdir(exist_ok=True)
     (run / "figures/best.svg").write_text("{}")
     assert sign(run, keys) == 3
     assert "found figures/best.svg: no such file is made" in capsys.readouterr().err
@@ -467,13 +510,12 @@ def test_root_signs_in_the_folder_of_another_user_and_follows_no_link(
     assert verify(copied, keys / "signers") == 0
 
 
-def test_a_trace_does_not_change_what_is_signed(run: Path, keys: Path) -> None:
-    code = "import sys; from proofmark.cli.main import main; sys.exit(main(sys.argv[1:]))"
+def test_a_trace_does_not_change_what_is_signed(run_of_all: Path, keys: Path) -> None:
     for words in (
-        ["sign", f"{run}", "--key", f"{keys / 'bob'}"],
-        ["verify", f"{run}", "--signers", f"{keys / 'signers'}"],
+        ["sign", f"{run_of_all}", "--key", f"{keys / 'bob'}"],
+        ["verify", f"{run_of_all}", "--signers", f"{keys / 'signers'}"],
     ):
-        command = [sys.executable, "-c", code, "-v", *words]
+        command = [tool("proofmark"), "-v", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "ssh-keygen" in done.stderr

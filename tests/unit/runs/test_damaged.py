@@ -50,17 +50,21 @@ def limited(seconds: int = 120) -> Iterator[None]:
 
 @pytest.fixture
 def kit(tmp_path: Path) -> Kit:
-    made = make_kit(tmp_path)
-    made.case(sweep={"size": [1, 2]})
-    return made
+    return make_kit(tmp_path)
 
 
 @pytest.fixture
 def run(kit: Kit) -> Run:
     """Give a finished run of two steps on one node, with its probes."""
+    return finished(kit, 2)
+
+
+def finished(kit: Kit, steps: int) -> Run:
+    """Return a finished run of `steps` steps on one node, with its probes."""
+    kit.case(sweep={"size": [*range(1, steps + 1)]})
     made = kit.run()
-    for step in steps_of(made):
-        write(step, stdout=f"size {step.name[-1]}\nrate 100\nEND\n")
+    for size, step in enumerate(steps_of(made), 1):
+        write(step, stdout=f"size {size}\nrate 100\nEND\n")
     attempt = attempt_of(made)
     attempt.mkdir(parents=True)
     text = PROBE.read_text(encoding="utf-8").replace("hostname: vm", f"hostname: {HOST}")
@@ -102,22 +106,25 @@ def test_a_whole_run_is_judged(run: Run) -> None:
     assert reasons(judged(run)) == ["", ""]
 
 
-def damage(run: Run, name: str, content: str | bytes) -> None:
-    path = execution(steps_of(run)[0]) / name
+def damage(step: Path, name: str, content: str | bytes) -> None:
+    path = execution(step) / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     seal(path.parent)
 
 
 @pytest.mark.fault("file-special")
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["stdout", "rc", "when.json", "binding.json"])
-def test_what_is_no_regular_file_makes_its_step_invalid(run: Run, name: str, kind: str) -> None:
-    path = execution(steps_of(run)[0]) / name
-    path.unlink()
-    special(path, kind)
-    first, second = reasons(judged(run))
-    assert f"{name} is damaged: " in first
-    assert second == ""
+def test_what_is_no_regular_file_makes_its_step_invalid(kit: Kit, name: str) -> None:
+    """Each step but the last has another kind of file."""
+    run = finished(kit, len(KINDS) + 1)
+    for step, kind in zip(steps_of(run), KINDS, strict=False):
+        path = execution(step) / name
+        path.unlink()
+        special(path, kind)
+    *damaged, last = reasons(judged(run))
+    assert len(damaged) == len(KINDS)
+    assert all(f"{name} is damaged: " in reason for reason in damaged), damaged
+    assert last == ""
 
 
 WHEN = {"start": START, "end": END, "seconds": 1.0, "host": HOST, "timed_out": False}
@@ -144,24 +151,27 @@ CONTENTS: list[tuple[str, str | bytes]] = [
 
 
 @pytest.mark.fault("file-content-damaged")
-@pytest.mark.parametrize(("name", "content"), CONTENTS)
-def test_a_damaged_content_makes_its_step_invalid(
-    run: Run, name: str, content: str | bytes
-) -> None:
-    damage(run, name, content)
-    first, second = reasons(judged(run))
-    assert first.startswith(f"{name} is damaged: ")
-    assert first.isprintable()
-    assert second == ""
+def test_a_damaged_content_makes_its_step_invalid(kit: Kit) -> None:
+    run = finished(kit, len(CONTENTS) + 1)
+    for step, (name, content) in zip(steps_of(run), CONTENTS, strict=False):
+        damage(step, name, content)
+    *damaged, last = reasons(judged(run))
+    for (name, _), reason in zip(CONTENTS, damaged, strict=True):
+        assert reason.startswith(f"{name} is damaged: ")
+        assert reason.isprintable()
+    assert last == ""
 
 
 @pytest.mark.fault("value-infinite")
-@pytest.mark.parametrize("value", ["1e999", "9" * 5000, "nan", "inf", "-1"])
-def test_a_value_that_is_no_finite_number_is_invalid(run: Run, value: str) -> None:
-    damage(run, "stdout", f"size 1\nrate {value}\nEND\n")
-    first, second = reasons(judged(run))
-    assert first
-    assert second == ""
+def test_a_value_that_is_no_finite_number_is_invalid(kit: Kit) -> None:
+    values = ["1e999", "9" * 5000, "nan", "inf", "-1"]
+    run = finished(kit, len(values) + 1)
+    for size, (step, value) in enumerate(zip(steps_of(run), values, strict=False), 1):
+        damage(step, "stdout", f"size {size}\nrate {value}\nEND\n")
+    *damaged, last = reasons(judged(run))
+    assert len(damaged) == len(values)
+    assert all(damaged), damaged
+    assert last == ""
 
 
 def probe(run: Run, change: Callable[[bytes], bytes], name: str = "before") -> None:
@@ -170,8 +180,13 @@ def probe(run: Run, change: Callable[[bytes], bytes], name: str = "before") -> N
 
 
 @pytest.mark.fault("probe-damaged")
-@pytest.mark.parametrize("name", ["before", "after"])
-@pytest.mark.parametrize("kind", ["fifo", "folder", "sparse", "rubbish", "digits"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("fifo", "before"), ("folder", "after"), ("sparse", "before"), ("rubbish", "after")),
+        *(("rubbish", "before"), ("digits", "before"), ("digits", "after")),
+    ],
+)
 def test_a_damaged_probe_makes_the_steps_of_its_node_invalid(
     run: Run, kind: str, name: str
 ) -> None:

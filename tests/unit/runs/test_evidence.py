@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import execution, make_kit
 from tests.folders import let_all_enter
+from tests.forks import tool
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
@@ -156,26 +157,25 @@ SEALED = (_output, _noise, _probe, _history, _site, _plan, _programs)
 
 @pytest.mark.fault("evidence-changed")
 @pytest.mark.parametrize("change", [_edited, _removed, _linked])
-@pytest.mark.parametrize("of", SEALED)
 def test_a_change_after_the_seal_has_no_effect_and_is_named(
-    run: Path,
-    of: Callable[[Path], Path],
-    change: Callable[[Path], None],
-    capsys: pytest.CaptureFixture[str],
+    run: Path, change: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The control is the first verdict, which has no such fault."""
     collect(run)
     before = verdict_of(run)
     assert "stage_faults" not in before
-    path = of(run)
-    change(path)
+    paths = [of(run) for of in SEALED]
+    for path in paths:
+        change(path)
     capsys.readouterr()
     collect(run)
-    name = f"{path.relative_to(run)}"
-    assert f"{name}: " in capsys.readouterr().err
+    names = {f"{path.relative_to(run)}" for path in paths}
+    said = capsys.readouterr().err
+    assert not [name for name in names if f"{name}: " not in said]
     after = verdict_of(run)
-    (fault,) = after.pop("stage_faults")
-    assert (fault["code"], fault["text"].partition(":")[0]) == ("CHANGED", name)
+    faults = after.pop("stage_faults")
+    assert {fault["code"] for fault in faults} == {"CHANGED"}
+    assert sorted(fault["text"].partition(":")[0] for fault in faults) == sorted(names)
     assert after["results"] == before["results"]
     page = RunFiles(acceptance_folder(run)).report.read_text()
     assert "CHANGED" in page
@@ -273,7 +273,6 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from proofmark.runs.evidence import seal
-left = int(sys.argv[2])
 target = sys.argv[1]
 
 def hook(event, arguments):
@@ -285,9 +284,16 @@ def hook(event, arguments):
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-sys.addaudithook(hook)
-seal(Path(target))
+for line in sys.stdin:
+    left = int(line)
+    child = os.fork()
+    if not child:
+        sys.addaudithook(hook)
+        seal(Path(target))
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
 """
+"""For each number in the input a fork seals the run, and is killed at the call of that number."""
 
 
 @pytest.mark.fault("collect-killed")
@@ -295,18 +301,22 @@ def test_after_a_kill_at_any_point_the_next_call_makes_the_archive(run: Path) ->
     """The control is the last round, in which nothing is killed."""
     collect(run)
     whole = archives(run)[0].stat().st_size
-    for left in range(1, 60):
-        shutil.rmtree(run / "evidence")
-        command = [sys.executable, "-c", KILLED, f"{run}", f"{left}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            assert left > 5
-            return
-        assert done.returncode == -signal.SIGKILL, done.stderr
-        collect(run)
-        (path,) = archives(run)
-        assert path.stat().st_size == whole
-        assert not list((run / "evidence").glob("*.new"))
+    command = [sys.executable, "-c", KILLED, f"{run}"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as forks:
+        assert forks.stdin and forks.stdout
+        for left in range(1, 60):
+            shutil.rmtree(run / "evidence")
+            print(left, file=forks.stdin, flush=True)
+            status = os.waitstatus_to_exitcode(int(forks.stdout.readline()))
+            if status == 0:
+                assert left > 5
+                return
+            assert status == -signal.SIGKILL
+            collect(run)
+            (path,) = archives(run)
+            assert path.stat().st_size == whole
+            assert not list((run / "evidence").glob("*.new"))
     raise AssertionError("the seal has no end")
 
 
@@ -422,8 +432,7 @@ def test_root_seals_the_run_of_another_user_where_that_user_cannot_write(run: Pa
     output = _output(run)
     output.write_text(output.read_text().replace("rate 100", "rate 900"))
     # The command gives up the rights of root for good.
-    code = "import sys; from proofmark.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "verdict", f"{run}", "--json"]
+    command = [tool("proofmark"), "verdict", f"{run}", "--json"]
     let_all_enter(folder.parents[1])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 4, done.stderr

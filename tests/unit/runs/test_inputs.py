@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.runs.format import add_input, check_inputs
 from proofmark.runs.run import Run, enter_mode, open_run
+from proofmark.runs.run_files import RunFiles
 from proofmark.site.hardware import Mode
 
 INPUTS = (
@@ -136,19 +138,29 @@ IDENTITIES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of an executed run, which no test changes."""
+    made = make_kit(tmp_path_factory.mktemp("executed")).run()
+    add_input(made.folder, made.files.software)
+    execute(made, "none", lambda line: None)
+    return made.folder
+
+
 @pytest.mark.fault("input-changed")
 @pytest.mark.parametrize("how", IDENTITIES)
 def test_a_run_without_a_whole_run_json_is_refused(
-    run: Run, how: str, capsys: pytest.CaptureFixture[str]
+    executed: Path, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    execute(run, "none", lambda line: None)
+    folder = shutil.copytree(executed, tmp_path / executed.name)
+    files = RunFiles(folder)
     change, found = IDENTITIES[how]
-    change(run.files.identity)
-    flip(run.files.facts_probe)
+    change(files.identity)
+    flip(files.facts_probe)
     for command in ("report", "verdict", "stage collect", "stage execute", "status"):
-        assert main([*command.split(), f"{run.folder}"]) == 3
+        assert main([*command.split(), f"{folder}"]) == 3
         assert f"run.json: {found}" in capsys.readouterr().err
-    assert not run.files.verdict.exists()
+    assert not files.verdict.exists()
 
 
 @pytest.mark.fault("input-changed")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import Kit, make_kit
+from tests.folders import let_all_enter
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
@@ -115,12 +116,14 @@ def test_a_link_of_another_user_in_a_sticky_folder_stays(tmp_path: Path) -> None
     link.symlink_to("theirs")
     os.lchown(link, 65534, 65534)
     root.chmod(0o1777)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(folder.stat().st_mode | 0o11)
+    let_all_enter(tmp_path)
     child = os.fork()
     if not child:
-        os.setuid(12345)
-        os._exit(0 if "not moved to mine: Operation not" in point(link, "mine") else 1)
+        try:
+            os.setuid(12345)
+            os._exit(0 if "not moved to mine: Operation not" in point(link, "mine") else 1)
+        finally:
+            os._exit(2)  # an exception must not run the other tests in the child
     assert os.waitpid(child, 0)[1] == 0
     assert str(link.readlink()) == "theirs"
     assert list(root.iterdir()) == [link]

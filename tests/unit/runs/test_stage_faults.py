@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
@@ -24,11 +25,17 @@ from proofmark.runs.run import Run, enter_mode, open_run, site_of
 from proofmark.runs.stage_faults import LONGEST, noting_faults, read_stage_faults
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a finished run, which no test changes."""
+    return made_run(tmp_path_factory.mktemp("original")).folder
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
+def run(tmp_path: Path, original: Path) -> Iterator[Run]:
     """Yield a finished run; no node of an earlier test is noted."""
     take_failed_nodes()
-    yield made_run(tmp_path)
+    yield open_run(shutil.copytree(original, tmp_path / original.name, symlinks=True))
     take_failed_nodes()
 
 

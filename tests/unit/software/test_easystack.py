@@ -35,7 +35,10 @@ from proofmark.software.target import gcc_flags
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 ENVIRONMENTS = ROOT / "environments"
 ARCHITECTURES = environments_with(ENVIRONMENTS, "spack.yaml")
-FAMILIES = ("knl", "neoverse_v2", "power9")
+FAMILIES = (
+    *(pytest.param(arch, marks=pytest.mark.soak) for arch in ("knl", "neoverse_v2")),
+    "power9",
+)
 """An environment of each family of processors."""
 NAMES = {"HPL", "IMB", "IOR", "NPB", "OSU-Micro-Benchmarks", "STREAM"}
 

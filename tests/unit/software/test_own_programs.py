@@ -116,10 +116,11 @@ def test_a_disturbed_core_and_its_source_are_named(
 ) -> None:
     """Other programs may use the machine too; sixteen more on one CPU take most of it."""
     with disturbers(tmp_path, CPUS[-1], number):
-        measured = [rows(os_noise) for _ in range(3 if number else 1)]
-    named = [found[CPUS[-1]][1] == "task:disturber" for found in measured]
-    assert sum(named) >= (2 if number else 0)
-    assert number or not any(named)
+        measured, named = list[dict[int, tuple[float, str]]](), 0
+        while len(measured) < (3 if number else 1) and named < 2:
+            measured.append(rows(os_noise))
+            named += measured[-1][CPUS[-1]][1] == "task:disturber"
+    assert named == (2 if number else 0)
     for found in measured:
         assert list(found) == CPUS
         assert not number or found[CPUS[-1]][0] < 40

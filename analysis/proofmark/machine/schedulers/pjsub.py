@@ -14,7 +14,12 @@ from pathlib import Path
 from proofmark.common.errors import bad_input
 from proofmark.machine.on_all import one_by_one
 from proofmark.machine.scheduler import NodeState, Request, Scheduler, SchedulerError
-from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
+from proofmark.machine.scheduler_commands import (
+    ask_scheduler,
+    job_id,
+    submitted_id,
+    unreadable,
+)
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run_files import JobFiles
 
@@ -124,8 +129,11 @@ class Pjsub(Scheduler):
         for job, row in _listed(_pjstat()).items():
             shown = row.get("JOB_NAME", "").strip()
             cut = len(shown) == _NAME_WIDTH and name.startswith(shown)
-            if shown == name or (cut and _whole_name(job) == name):
-                return job
+            if shown != name and not cut:
+                continue
+            number = job_id("pjstat", job, "([0-9]+)")
+            if shown == name or _whole_name(number) == name:
+                return number
         return ""
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
