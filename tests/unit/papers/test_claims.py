@@ -220,6 +220,16 @@ def test_a_claim_does_not_hold_on_contrary_data(
     assert answer.numbers
 
 
+@pytest.mark.parametrize("claim", [claim for claim in TRUE if claim.startswith("C5")])
+def test_least_and_greatest_times_decide_no_claim(claim: str) -> None:
+    """The papers have mean times; the other times of IMB are contrary to them."""
+    machine = Machine(64)
+    contrary = Layout({"": -0.5}, within=-0.5, beyond=-0.5)
+    others = data.collectives(machine, contrary, {"t_min": 0.9, "t_max": 1.2})
+    table = pl.concat([data.collectives(machine).table(), others.table()])
+    assert answer_to(claim, table, machine).word == "holds"
+
+
 def test_each_claim_has_data_of_all_kinds() -> None:
     ids = {claim.id for claim in CLAIMS}
     assert ids == {*TRUE, "C1.8"} == {*(name for name, _, _ in FALSE), "C1.8"} == {*DROPPED, "C1.8"}
