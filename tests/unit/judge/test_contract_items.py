@@ -375,6 +375,14 @@ class TestCommand:
         assert "items.0.where.size" in found["plan"]
         assert "items.1.runs: found 99 repeats" in found["plan"]
 
+    @pytest.mark.soak
+    def test_a_suite_measures_each_item_of_a_shipped_contract(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The plans of all suites take six seconds."""
+        assert main(["contract", "check", "-i", "inventory/example-epyc"]) == 0
+        assert "items: each selects planned figures" in capsys.readouterr().out
+
 
 class TestTerms:
     @pytest.fixture

@@ -220,14 +220,14 @@ def test_a_claim_does_not_hold_on_contrary_data(
     assert answer.numbers
 
 
-@pytest.mark.parametrize("claim", [claim for claim in TRUE if claim.startswith("C5")])
-def test_least_and_greatest_times_decide_no_claim(claim: str) -> None:
+def test_least_and_greatest_times_decide_no_claim() -> None:
     """The papers have mean times; the other times of IMB are contrary to them."""
     machine = Machine(64)
     contrary = Layout({"": -0.5}, within=-0.5, beyond=-0.5)
     others = data.collectives(machine, contrary, {"t_min": 0.9, "t_max": 1.2})
     table = pl.concat([data.collectives(machine).table(), others.table()])
-    assert answer_to(claim, table, machine).word == "holds"
+    words = {claim: answer_to(claim, table, machine).word for claim in TRUE if claim > "C5"}
+    assert words == dict.fromkeys(("C5.1", "C5.2", "C5.3", "C5.4"), "holds")
 
 
 def test_each_claim_has_data_of_all_kinds() -> None:
