@@ -359,12 +359,13 @@ class TestCommand:
         self, inventory: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Each mistake is named, also beside others."""
-        found = {}
-        for name, items in {
+        wrong: dict[str, list[dict[str, Any]]] = {
             "model": [{"phases": "x"}],
             "case": [{"metric": "rat"}, {"unit": "kg"}],
             "plan": [{"where": {"size": 7777}}, {"runs": 99}],
-        }.items():
+        }
+        found: dict[str, str] = {}
+        for name, items in wrong.items():
             written_contract(inventory, *items)
             assert main(["contract", "check", "-i", str(inventory)]) == 3
             found[name] = capsys.readouterr().err
