@@ -208,9 +208,10 @@ def rows(
 
 def count(name: str, kind: str, noise: float, trials: int, seed: int = 1) -> Row:
     """Return the number of trials of a kind in which the claim `name` holds."""
-    table = _sweep(name, kind == "without")
+    subject = SUBJECTS[name]
+    table = _sweep(subject.none if kind == "without" and subject.none else subject.true)
     wanted = [claim for claim in CLAIMS if claim.id == name and {*claim.systems} <= _systems(table)]
-    cores = SUBJECTS[name].cores
+    cores = subject.cores
     peak = cores * data.KNL_GFLOPS_A_CORE
     facts = {
         "knl": Facts(68, 34, peak),
@@ -228,12 +229,9 @@ def count(name: str, kind: str, noise: float, trials: int, seed: int = 1) -> Row
 
 
 @cache
-def _sweep(name: str, without: bool) -> pl.DataFrame:
-    """Return a sweep without noise; it has each figure once for each repeat."""
-    subject = SUBJECTS[name]
-    sheet = subject.none() if without and subject.none else subject.true()
-    sheet.rows = [row for row in sheet.rows if row["metric"] not in ("t_min", "t_max")]
-    table = sheet.table()
+def _sweep(make: Callable[[], Sheet]) -> pl.DataFrame:
+    """Return the sweep of `make` without noise; it has each figure once for each repeat."""
+    table = make().table()
     repeats = [table.with_columns(repeat=pl.lit(number + 1)) for number in range(REPEATS)]
     return pl.concat(repeats)
 

@@ -175,7 +175,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "hostile": made_run(tmp_path_factory.mktemp("hostile"), model=HOSTILE),
     }
     for run in runs.values():
-        reported(run)
+        reported(run, drawn=True)
     runs["papers"], _ = paper_run(
         tmp_path_factory.mktemp("papers"), hpl_knl(KNL), threads(KNL), collectives(P595)
     )

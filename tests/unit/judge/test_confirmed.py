@@ -17,7 +17,7 @@ from tests.fixtures.report_run import page_of
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.runs.run import Run
 
-HEALTHY = {f"n{number:02d}": 100.0 + number / 10 for number in range(30)}
+HEALTHY = {f"n{number:02d}": 100.0 + number / 10 for number in range(12)}
 SLOW = 100 / 2.7
 NOISE = {
     **{"host": "n07", "seconds": 10.0, "rank_seconds": 10.0, "cpus": 1, "ranks_s": 6.0},
@@ -28,7 +28,7 @@ NOISE = {
 
 
 def fleet(folder: Path, values: Sequence[float], **facts: Any) -> Run:
-    """Return a run of 30 nodes; `values` are the executions of n07."""
+    """Return a run of 12 nodes; `values` are the executions of n07."""
     return fleet_run(folder, HEALTHY | {"n07": list(values)}, **facts)
 
 

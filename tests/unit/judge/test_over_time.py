@@ -25,7 +25,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Measurand, Records
 from proofmark.report.run_data import gather
-from proofmark.report.view import view
+from proofmark.report.sections import change_in_run
 from proofmark.runs.run import Run
 
 REPEATS = 12
@@ -107,12 +107,12 @@ def test_a_node_that_throttles_in_the_last_third_is_named_with_its_cause(
 
 def test_the_report_draws_the_sensors_over_time(tmp_path: Path, looks: dict[str, Lines]) -> None:
     run = spread_over_hours(fleet_run(tmp_path, rates(slow=0.8)), throttled(looks))
-    page = view(gather(run, judge_run(run)))
-    (section,) = [each for each in page.sections if each.id == "over-time"]
+    (section,), files = change_in_run.sections(gather(run, judge_run(run)))
+    assert section.id == "over-time"
     picture = section.blocks[-1].pictures[0]
     assert "core_clock in MHz" in picture.text
     assert "n3" in picture.svg
-    rows = page.plot_files["over-time.csv"].decode().splitlines()
+    rows = files["over-time.csv"].decode().splitlines()
     assert any(row.startswith(f"core_clock in MHz,n3,{(REPEATS - 1) / 2},1200") for row in rows)
 
 

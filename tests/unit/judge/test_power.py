@@ -180,7 +180,7 @@ class TestTrend:
     @pytest.mark.parametrize("runs", [8, 24])
     def test_the_stated_step_is_right_within_ten_percent(self, runs: int) -> None:
         random = np.random.default_rng(runs)
-        trials, figures = 100, 30
+        trials, figures = 60, 15
         found = dict.fromkeys((0.85, 1.1), 0)
         days = np.arange(runs, dtype=np.float64)
 

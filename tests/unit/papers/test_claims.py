@@ -220,6 +220,16 @@ def test_a_claim_does_not_hold_on_contrary_data(
     assert answer.numbers
 
 
+def test_least_and_greatest_times_decide_no_claim() -> None:
+    """The papers have mean times; the other times of IMB are contrary to them."""
+    machine = Machine(64)
+    contrary = Layout({"": -0.5}, within=-0.5, beyond=-0.5)
+    others = data.collectives(machine, contrary, {"t_min": 0.9, "t_max": 1.2})
+    table = pl.concat([data.collectives(machine).table(), others.table()])
+    words = {claim: answer_to(claim, table, machine).word for claim in TRUE if claim > "C5"}
+    assert words == dict.fromkeys(("C5.1", "C5.2", "C5.3", "C5.4"), "holds")
+
+
 def test_each_claim_has_data_of_all_kinds() -> None:
     ids = {claim.id for claim in CLAIMS}
     assert ids == {*TRUE, "C1.8"} == {*(name for name, _, _ in FALSE), "C1.8"} == {*DROPPED, "C1.8"}

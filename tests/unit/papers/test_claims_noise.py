@@ -24,7 +24,7 @@ from proofmark.papers.repeat_noise import (
     mostly,
 )
 
-TRIALS = 6
+TRIALS = 4
 """Trials of each kind. ``python -m tests.bench.claims`` has 200."""
 FOUND = st.sampled_from([True, False, None])
 

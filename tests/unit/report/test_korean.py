@@ -17,7 +17,7 @@ from pypdf import PdfReader
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.past_runs import Value, run_id, write_past_run
-from tests.fixtures.report_run import troubled_run
+from tests.fixtures.report_run import page_of, troubled_run
 from tests.reference import archives
 
 from proofmark.cli.main import main
@@ -38,7 +38,7 @@ from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short import fonts
-from proofmark.report.write import write_page, write_summary
+from proofmark.report.write import write_summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import Capacity
@@ -135,7 +135,7 @@ def korean(run: tuple[Run, Verdict]) -> dict[str, str]:
     """Return the texts of the report in Korean, of its plots and of the files for programs."""
     made, verdict = run
     with in_language("ko"):
-        write_page(gather(made, verdict))
+        page_of(made, verdict, drawn=True)
     return written(made)
 
 
@@ -169,7 +169,7 @@ def test_a_text_without_a_translation_is_found(
 
     monkeypatch.setattr(translation, "_catalogue", lambda _: Lacking())
     with in_language("ko"):
-        lacking = write_page(gather(*run)).read_text(encoding="utf-8")
+        lacking = page_of(*run)
     assert english(lacking, data_of(*run)) == [text, text]  # a title, and a caption
 
 
@@ -226,7 +226,7 @@ def test_the_page_of_trends_has_no_english_text(tmp_path: Path) -> None:
 def test_files_for_programs_do_not_depend_on_the_language(
     run: tuple[Run, Verdict], korean: dict[str, str]
 ) -> None:
-    write_page(gather(*run))
+    page_of(*run, drawn=True)
     in_english = written(run[0])
     texts = {name for name in in_english if name.endswith((".html", ".svg"))}
     assert in_english.keys() - texts
@@ -249,8 +249,8 @@ def test_a_missing_font_is_named(run: tuple[Run, Verdict], monkeypatch: pytest.M
     charts._fonts_with_hangul.cache_clear()
     monkeypatch.setattr(fonts, "find_spec", lambda package: None)
     with in_language("ko"), pytest.raises(BadInput, match=r"package koreanize-matplotlib"):
-        write_page(gather(*run))
-    write_page(gather(*run))  # a report in English needs no such font
+        page_of(*run)
+    page_of(*run)  # a report in English needs no such font
 
 
 def test_an_unknown_language_is_refused(

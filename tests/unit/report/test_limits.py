@@ -10,9 +10,10 @@ import pytest
 from tests.fixtures.kit import item
 from tests.fixtures.report_run import Outputs, made_run, reported
 
-from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.verdict import Verdict
 from proofmark.report.run_data import gather
-from proofmark.report.view import view
+from proofmark.report.sections import figure_tables
+from proofmark.runs.run import Run
 from proofmark.site.contract_document import ContractItem
 
 PINGPONG: dict[str, Any] = {
@@ -44,10 +45,6 @@ LIMITS = [
 ]
 
 
-def nothing(outputs: Outputs) -> None:
-    """Change no output."""
-
-
 def cut(outputs: Outputs) -> None:
     """Make the output of PingPong INVALID."""
     name = next(name for name in outputs if name.endswith("imb-pingpong"))
@@ -55,19 +52,20 @@ def cut(outputs: Outputs) -> None:
     outputs[name] = {"stdout": text[: text.rindex("# All processes entering")]}
 
 
-def counted(folder: Path, change: Any = nothing) -> tuple[list[LimitOutcome], str]:
-    """Return the counts of `LIMITS` and of the references, and the page."""
-    run = made_run(folder, limits=LIMITS, change=change)
-    verdict, text = reported(run)
-    return list(verdict.limits), text
+Counted = tuple[Run, Verdict, str]
 
 
-def table_of(run_folder: Path) -> dict[str, tuple[str, ...]]:
+@pytest.fixture(scope="module")
+def valid(tmp_path_factory: pytest.TempPathFactory) -> Counted:
+    """A run with valid figures for `LIMITS`, its verdict and its page."""
+    run = made_run(tmp_path_factory.mktemp("valid"), limits=LIMITS)
+    return run, *reported(run)
+
+
+def table_of(run: Run, verdict: Verdict) -> dict[str, tuple[str, ...]]:
     """Return the numbers of each contract limit in the table of limits, by its source."""
-    run = made_run(run_folder, limits=LIMITS)
-    verdict, _ = reported(run)
-    sections = {each.id: each for each in view(gather(run, verdict)).sections}
-    tables = [table for block in sections["judged"].blocks for table in block.tables]
+    section = figure_tables.judged_section(gather(run, verdict))
+    tables = [table for block in section.blocks for table in block.tables]
     (wanted,) = (table for table in tables if table.caption == "Figures judged by each limit")
     numbers: dict[str, tuple[str, ...]] = {}
     for row in wanted.rows:
@@ -77,9 +75,9 @@ def table_of(run_folder: Path) -> dict[str, tuple[str, ...]]:
     return numbers
 
 
-def test_the_table_counts_the_figures_of_each_limit(tmp_path: Path) -> None:
+def test_the_table_counts_the_figures_of_each_limit(valid: Counted) -> None:
     """The control: limits that judge figures."""
-    numbers = table_of(tmp_path)
+    numbers = table_of(*valid[:2])
     assert numbers["contract: tender"] == ("at least 1 × 1 Mbytes/sec", "1", "1", "0", "0", "0")
     judged = int(numbers["contract: every size"][1])
     assert judged > 20
@@ -90,14 +88,14 @@ def test_the_table_counts_the_figures_of_each_limit(tmp_path: Path) -> None:
     assert "floor" in sources, "the references of the cases of the suite are in the table"
 
 
-def test_like_limits_are_counted_one_by_one(tmp_path: Path) -> None:
-    counts, _ = counted(tmp_path)
-    assert [dict(each.outcomes) for each in counts[:2]] == [{"PASS": 1}, {"FAIL": 1}]
+def test_like_limits_are_counted_one_by_one(valid: Counted) -> None:
+    assert [dict(each.outcomes) for each in valid[1].limits[:2]] == [{"PASS": 1}, {"FAIL": 1}]
 
 
 @pytest.mark.fault("limit-judges-nothing")
-def test_a_limit_that_judged_no_figure_is_shown(tmp_path: Path) -> None:
-    counts, text = counted(tmp_path)
+def test_a_limit_that_judged_no_figure_is_shown(valid: Counted) -> None:
+    _, verdict, text = valid
+    counts = verdict.limits
     no_row, other_suite, unmeasured = counts[3 : len(LIMITS)]
     assert (no_row.steps, no_row.judged) == (1, 0)
     assert (other_suite.steps, other_suite.judged) == (0, 0)
@@ -117,7 +115,8 @@ def test_a_limit_that_judged_no_figure_is_shown(tmp_path: Path) -> None:
 
 @pytest.mark.fault("limit-judges-nothing")
 def test_invalid_figures_are_not_judged(tmp_path: Path) -> None:
-    counts, text = counted(tmp_path, cut)
+    verdict, text = reported(made_run(tmp_path, limits=LIMITS, change=cut))
+    counts = verdict.limits
     every = counts[2]
     assert (every.judged, every.invalid > 20) == (0, True)
     no_row = counts[3]

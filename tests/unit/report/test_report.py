@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +22,7 @@ from tests.fixtures.report_run import (
     SIZES,
     Outputs,
     made_run,
+    page_of,
     reported,
     software,
     troubled_run,
@@ -29,8 +30,8 @@ from tests.fixtures.report_run import (
 
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import gather
-from proofmark.report.short.summary import headline, overall
-from proofmark.report.view import view
+from proofmark.report.sections import issues, node_provenance
+from proofmark.report.short.summary import headline, overall, summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of
 
@@ -92,12 +93,27 @@ def section(text: str, name: str) -> str:
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict, str]:
     run = made_run(tmp_path_factory.mktemp("good"))
-    return run, *reported(run)
+    return run, *reported(run, drawn=True)
 
 
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict, str]:
     run = troubled_run(tmp_path_factory.mktemp("troubled"))
+    return run, *reported(run)
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict, str]:
+    """A run with hostile texts, a failed program, and a BLAS that chose another kernel."""
+
+    def change(outputs: Outputs) -> None:
+        outputs["0014-hpcc-right"]["stderr"] = "Core: Prescott\n"
+        outputs["0016-imb-pingpong"]["stderr"] = HOSTILE_WORDS
+
+    folder, codes = tmp_path_factory.mktemp("odd"), {"0016-imb-pingpong": 1}
+    run = made_run(folder, change=change, codes=codes, model=HOSTILE)
+    script = run.folder / "steps" / "0015-imb-collectives" / "run.sh"
+    script.write_text(script.read_text().replace("exec ", f"echo '{HOSTILE_WORDS}'; exec ", 1))
     return run, *reported(run)
 
 
@@ -168,13 +184,9 @@ def test_both_blas_kernels_are_compared(good: tuple[Run, Verdict, str]) -> None:
     assert "ranks 2 localhost 6.279 Gflop/s 27.00 Gflop/s 4.30 ×" in words
 
 
-def test_a_kernel_that_the_blas_did_not_use_is_reported(tmp_path: Path) -> None:
-    def change(outputs: Outputs) -> None:
-        right = next(name for name in outputs if name.endswith("hpcc-right"))
-        outputs[right]["stderr"] = "Core: Prescott\n"
-
-    _, text = reported(made_run(tmp_path, change=change))
-    assert "right: ZEN was wanted, the output reports Prescott." in section(text, "observations")
+def test_a_kernel_that_the_blas_did_not_use_is_reported(odd: tuple[Run, Verdict, str]) -> None:
+    words = section(odd[2], "observations")
+    assert "right: ZEN was wanted, the output reports Prescott." in words
 
 
 def test_a_judged_figure_has_reference_ratio_limit_and_source(
@@ -233,18 +245,16 @@ def test_machine_check_exceptions_are_marked_as_invalid(tmp_path: Path) -> None:
     assert "figures that were measured on this node at that time are not valid" in words
 
 
-def test_a_run_without_issues_reports_that(tmp_path: Path) -> None:
-    run = made_run(tmp_path)
+def test_a_run_without_issues_reports_that(good: tuple[Run, Verdict, str]) -> None:
+    run, verdict, _ = good
     provided = software()
     package = provided.packages["hpcc"].model_copy(update={"findings": ()})
-    verdict = written_verdict(run)
     others = [each for each in verdict.results if each.record.case != "hpcc"]
     run_data = replace(
         gather(run, replace(verdict, results=results_of([each.record for each in others]))),
         software=provided.model_copy(update={"packages": {"hpcc": package}}),
     )
-    (attention,) = (each for each in view(run_data).sections if each.id == "attention")
-    assert attention.blocks[0].paragraphs == ("None.",)
+    assert issues.section(run_data).blocks[0].paragraphs == ("None.",)
 
 
 def test_the_report_has_every_command_and_how_to_repeat_it(good: tuple[Run, Verdict, str]) -> None:
@@ -289,11 +299,9 @@ def test_plots_are_written_with_their_data(good: tuple[Run, Verdict, str]) -> No
 @pytest.mark.fault("plot-of-invalid-figures")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 def test_plots_whose_figures_are_all_invalid_have_their_own_list(
-    good: tuple[Run, Verdict, str], tmp_path: Path, injected: bool
+    good: tuple[Run, Verdict, str], odd: tuple[Run, Verdict, str], injected: bool
 ) -> None:
-    failed = [step.id for step in good[0].plan.steps() if step.case == "imb-pingpong"]
-    _, text = reported(made_run(tmp_path, codes=dict.fromkeys(failed, 1 if injected else 0)))
-    words = section(text, "plots")
+    words = section((odd if injected else good)[2], "plots")
     assert "Not measured in this run" not in words
     invalid = words.partition("Measured, but INVALID")[2]
     assert bool(invalid) is injected
@@ -348,16 +356,8 @@ def test_rpeak_is_information(good: tuple[Run, Verdict, str]) -> None:
     assert "virtual machine" in words
 
 
-def test_hostile_text_is_escaped(tmp_path: Path) -> None:
-    def change(outputs: Outputs) -> None:
-        pingpong = next(name for name in outputs if name.endswith("imb-pingpong"))
-        outputs[pingpong]["stderr"] = HOSTILE_WORDS
-
-    codes = {"0016-imb-pingpong": 1}
-    run = made_run(tmp_path, change=change, codes=codes, model=HOSTILE)
-    script = run.folder / "steps" / "0015-imb-collectives" / "run.sh"
-    script.write_text(script.read_text().replace("exec ", f"echo '{HOSTILE_WORDS}'; exec ", 1))
-    _, text = reported(run)
+def test_hostile_text_is_escaped(odd: tuple[Run, Verdict, str]) -> None:
+    text = odd[2]
     page = assert_sound(text)
     assert "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}" in page.words, "the name is shown unchanged"
     assert "<script>alert('reason')</script>\\x1b[2J\\u202eWWW" in page.words
@@ -366,26 +366,39 @@ def test_hostile_text_is_escaped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [made_run, pytest.param(troubled_run, marks=pytest.mark.soak)])
 def test_the_same_run_gives_the_same_bytes(make: Callable[[Path], Run], tmp_path: Path) -> None:
-    """Hash seeds and the time of the report change nothing but the date."""
+    """With any hash seed. Without --summary an existing summary is written again."""
     run = make(tmp_path)
     written_verdict(run)
     command = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 
-    def files(seed: str, epoch: Mapping[str, str]) -> dict[str, bytes]:
+    def files(seed: str, *options: str) -> dict[str, bytes]:
         subprocess.run(
-            [sys.executable, "-c", command, "report", str(run.folder)],
-            env={**os.environ, **epoch, "PYTHONHASHSEED": seed},
+            [sys.executable, "-c", command, "report", str(run.folder), *options],
+            env={**os.environ, "SOURCE_DATE_EPOCH": "1795257600", "PYTHONHASHSEED": seed},
             check=True,
             capture_output=True,
         )
-        paths = [run.folder / "report.html", *sorted((run.folder / "figures").iterdir())]
-        return {path.name: path.read_bytes() for path in paths}
+        pages = [run.files.report, run.files.summary, run.files.printed_summary]
+        paths = [*pages, *sorted((run.folder / "figures").iterdir())]
+        found = {path.name: path.read_bytes() for path in paths}
+        for path in pages:
+            path.write_text("of the first report")
+        return found
 
-    first = files("1", {"SOURCE_DATE_EPOCH": "1795257600"})
-    date = b"2026-11-21 10:40 UTC"
-    assert date in first["report.html"]
-    first["report.html"] = first["report.html"].replace(date, b"2026-11-21 10:41 UTC")
-    assert files("2", {"SOURCE_DATE_EPOCH": "1795257660"}) == first
+    first = files("1", "--summary")
+    assert b"2026-11-21 10:40 UTC" in first[run.files.report.name]
+    assert files("2") == first
+
+
+def test_the_time_of_the_report_changes_only_its_date(
+    odd: tuple[Run, Verdict, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = []
+    for seconds in (1795257600, 1795257660):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", f"{seconds}")
+        pages.append(page_of(*odd[:2]))
+    first, second = pages
+    assert second == first.replace("2026-11-21 10:40 UTC", "2026-11-21 10:41 UTC") != first
 
 
 def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
@@ -418,10 +431,10 @@ def test_like_nodes_are_grouped(good: tuple[Run, Verdict, str]) -> None:
     nodes = [node.model_copy(update={"host": f"n{number:02d}"}) for number in range(1, 10)]
     nodes.append(node.model_copy(update={"host": "n10", "jobs": (other,)}))
     run_data = replace(gather(run, verdict), nodes=nodes)
-    provenance = view(run_data).sections[SECTIONS.index("provenance")]
+    provenance = node_provenance.section(run_data)
     titles = [title for block in provenance.blocks for title in block.titles]
     assert titles[:2] == ["n[01-09] (9 nodes alike)", "n10"]
-    head = view(run_data).summary.about[0][1]
+    head = summary(run_data).about[0][1]
     assert head.startswith("10 × AMD EPYC 7763")
 
 

@@ -147,15 +147,6 @@ def test_the_pdf_has_the_verdict_and_the_limit(run: Run) -> None:
     assert "/FontFile2" in printed.read_bytes().decode("latin-1")
 
 
-def test_the_same_run_gives_the_same_bytes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-    pages = run.files.summary, run.files.printed_summary
-    before = [path.read_bytes() for path in pages]
-    # Without --summary an existing summary is written again.
-    assert main(["report", str(run.folder)]) == 0
-    assert [path.read_bytes() for path in pages] == before
-
-
 def test_the_first_digest_is_that_of_the_newest_archive(run: Run) -> None:
     newest = max((run.folder / "evidence").glob("*.tar"))
     digest = hashlib.sha256(newest.read_bytes()).hexdigest()

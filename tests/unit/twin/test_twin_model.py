@@ -141,14 +141,15 @@ def test_the_platform_names_each_link_and_end_once(nodes: int, partition: str) -
     text = platform_xml(model, settings(known, known.collectives[0], (3, 32)))
     root = ElementTree.fromstring(text.partition("\n")[2].partition("\n")[2])
     names = [each.get("id") for tag in ("host", "router", "link") for each in root.iter(tag)]
-    assert len(names) == len(set(names))
+    known_names = set(names)
+    assert len(names) == len(known_names)
     zones = {zone.get("id") for zone in root.iter("zone")}
     for route_of in root.iter("route"):
-        assert {route_of.get("src"), route_of.get("dst")} <= set(names)
+        assert {route_of.get("src"), route_of.get("dst")} <= known_names
     for between in root.iter("zoneRoute"):
         assert {between.get("src"), between.get("dst")} <= zones
-        assert {between.get("gw_src"), between.get("gw_dst")} <= set(names)
-    assert {each.get("id") for each in root.iter("link_ctn")} <= set(names)
+        assert {between.get("gw_src"), between.get("gw_dst")} <= known_names
+    assert {each.get("id") for each in root.iter("link_ctn")} <= known_names
     topology = topology_of(site_of(partition))
     hosts = {
         host_name(node, pu) for node in model.nodes for core in topology.cores for pu in core.pus

@@ -1,4 +1,4 @@
-"""Tests the selection of records and their grouping with boundary values."""
+"""The selection of records and their grouping, with boundary values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the verdict of a figure and the counts of results with boundary values."""
+"""The verdict of a figure and the counts of results, with boundary values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests required metrics and exit codes with boundary values."""
+"""Required metrics and exit codes, with boundary values."""
 
 from __future__ import annotations
 
