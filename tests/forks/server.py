@@ -40,6 +40,10 @@ from tests.forks.client import receive, state
 
 FREE = 256
 """A number above those of the open files of a command."""
+SETTINGS = "ansible.constants"
+"""The module that reads the settings of Ansible, from variables and files, when imported."""
+ENDING = "ansible.cli"
+"""The package that ends the process if the settings cannot be imported."""
 MOST_FILES = 64
 """The largest number of open files of a command."""
 
@@ -97,12 +101,14 @@ def _load(wanted: Wanted) -> None:
     for module in wanted["around"]:
         code = f"import sys, {module}; print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        own = module.partition(".")[0]
         loaded = done.stdout.decode().split()
-        names += [name for name in loaded if name.partition(".")[0] not in (own, "__main__")]
+        names += [name for name in loaded if not name.startswith(("__main__", ENDING))]
+    # The settings depend on the command. What needs them is not imported here.
+    sys.modules[SETTINGS] = None  # type: ignore[assignment]
     for name in names:
         with suppress(ImportError):
             import_module(name)
+    del sys.modules[SETTINGS]
 
 
 def _keep(child: int, connection: socket.socket) -> NoReturn:

@@ -28,6 +28,13 @@ def _installed(group: str, _path: tuple[str, ...]) -> EntryPoints:
     return entry_points(group=group)
 
 
+@cache
+def _modules_in(folders: tuple[str, ...]) -> frozenset[str]:
+    """Return the public modules of the folders of a package of the kit, which do not change."""
+    names = (module.name for module in iter_modules(folders))
+    return frozenset(name for name in names if not name.startswith("_"))
+
+
 def installed(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group, by name."""
     return {point.name: point for point in _installed(group, tuple(sys.path))}
@@ -77,9 +84,8 @@ class Plugins(Generic[Base]):
             raise bad_input(self.file, self.key, problem, accepted)
         return plugin
 
-    def _modules(self) -> list[str]:
-        folders = import_module(self.package).__path__
-        return [module.name for module in iter_modules(folders) if not module.name.startswith("_")]
+    def _modules(self) -> frozenset[str]:
+        return _modules_in(tuple(import_module(self.package).__path__))
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         return installed(self.package)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -30,7 +31,10 @@ def load(path: Path, model: type[Model]) -> Model:
             does not fit the model. It contains every error with its line.
     """
     try:
-        node = _compose(path)
+        text = _text(path)
+        if (right := _without_mistake(text, model)) is not None:
+            return cast(Model, right)
+        node = _compose_text(text, path)
         repeated = _repeated_keys(node, str(path))
         data = yaml.CSafeLoader("").construct_document(node) if node else None
     except OSError as error:
@@ -48,6 +52,23 @@ def load(path: Path, model: type[Model]) -> Model:
         raise BadInput(*_merged(mistakes)) from None
 
 
+@lru_cache(maxsize=256)
+def _without_mistake(text: str, model: type[BaseModel]) -> BaseModel | None:
+    """Return the frozen `model` in a YAML text; None if the text has a mistake.
+
+    Many commands read equal files: the cases of the kit, and their copies in runs.
+    """
+    if not model.model_config.get("frozen"):
+        return None
+    try:
+        node = _compose_text(text, "")
+        if not isinstance(node, yaml.MappingNode) or _repeated_keys(node, ""):
+            return None
+        return model.model_validate(yaml.CSafeLoader("").construct_document(node))
+    except (BadInput, *NOT_YAML):
+        return None  # `load` finds the mistake again, with its file and line
+
+
 def _compose(path: Path) -> yaml.Node | None:
     """Return the nodes of a YAML file within the limits; None if it is empty.
 
@@ -55,7 +76,11 @@ def _compose(path: Path) -> yaml.Node | None:
         BadInput: it is too large, too deep, or its aliases stand for too many values.
         OSError, ValueError or YAMLError: it is not readable, not UTF-8, or not YAML.
     """
-    return _compose_text(read_bytes(path.resolve(), MAX_YAML_BYTES).decode("utf-8"), path)
+    return _compose_text(_text(path), path)
+
+
+def _text(path: Path) -> str:
+    return read_bytes(path.resolve(), MAX_YAML_BYTES).decode("utf-8")
 
 
 def parse_yaml(text: str, file: object) -> Any:

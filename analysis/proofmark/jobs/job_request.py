@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from math import ceil
@@ -56,7 +56,7 @@ def request(job: Job, name: str, log: Path, batch: BatchQueue, *, was_cut: bool 
         was_cut: whether its last attempt ended at its time limit. Then its time limit is at least
             that of its longest step.
     """
-    queue = batch.queue
+    queue, unlike = batch.queue, unlike_steps(job.steps)
     seconds = requested_s(job.steps, queue, batch.measured)
     return Request(
         name=name,
@@ -65,10 +65,20 @@ def request(job: Job, name: str, log: Path, batch: BatchQueue, *, was_cut: bool 
         log=log,
         queue=queue,
         independent=all(step.scope != "job" for step in job.steps),
-        cpus=queue.cpus_per_node or max(map(cpus_used, job.steps)),
-        tasks=_tasks(job),
-        threads=max(map(_threads, job.steps)),
+        cpus=queue.cpus_per_node or max(map(cpus_used, unlike)),
+        tasks=_tasks(unlike, len(job.nodes)),
+        threads=max(map(_threads, unlike)),
     )
+
+
+def unlike_steps(steps: Iterable[Step]) -> list[Step]:
+    """Return the first of the steps that have the same ranks: repeats share their list of CPUs."""
+    found: dict[tuple[object, ...], Step] = {}
+    for step in steps:
+        shared = (id(step.cpus), id(step.load))
+        key = (*shared, step.scope, len(step.nodes), step.ranks, step.threads, step.copies)
+        found.setdefault(key, step)
+    return list(found.values())
 
 
 def cpus_used(step: Step) -> int:
@@ -94,14 +104,14 @@ def _threads(step: Step) -> int:
     return max((len(rank.cpus) for rank in step.cpus), default=step.threads)
 
 
-def _tasks(job: Job) -> list[list[int]]:
-    """Return the numbers of the ranks on each node, see `Request`.
+def _tasks(steps: Sequence[Step], nodes: int) -> list[list[int]]:
+    """Return the numbers of the ranks of a job of `steps` on each of its nodes, see `Request`.
 
     They are those of the step with the most ranks. A node gets more of them if it has none, or if
     another step has more ranks there.
     """
-    of_steps = [_ranks_of_nodes(step, len(job.nodes)) for step in job.steps]
-    tasks = max(of_steps, key=lambda nodes: sum(map(len, nodes)))
+    of_steps = [_ranks_of_nodes(step, nodes) for step in steps]
+    tasks = max(of_steps, key=lambda of_nodes: sum(map(len, of_nodes)))
     needed = [max(1, *map(len, of_node)) for of_node in zip(*of_steps, strict=True)]
     numbers = count(sum(map(len, tasks)))
     return [
@@ -127,8 +137,9 @@ def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
 
 def request_of(run: Path, job: Job, batch: BatchQueue) -> Request:
     """Return the request of `job` of the run in the folder `run`."""
-    files = RunFiles(run.resolve()).job(job.id)
-    name = f"{job_names(run)}{job.id}"
+    folder = run.resolve()
+    files = RunFiles(folder).job(job.id)
+    name = f"{_begin(folder)}{job.id}"
     return request(job, name, files.messages, batch, was_cut=cut_before(files))
 
 
@@ -137,4 +148,8 @@ def job_names(run: Path) -> str:
 
     A name has 15 characters, the most in old versions of PBS.
     """
-    return f"p{hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:6]}-"
+    return _begin(run.resolve())
+
+
+def _begin(folder: Path) -> str:
+    return f"p{hashlib.sha256(str(folder).encode()).hexdigest()[:6]}-"

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
-from proofmark.jobs.job_request import job_names, request_of
+from proofmark.jobs.job_request import job_names, request
 from proofmark.jobs.job_script import job_texts
 from proofmark.jobs.scripts import Scripts
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Plan, Step
+from proofmark.runs.run_files import RunFiles
 from proofmark.software.planned_programs import PREFIX
 
 RUN_ID = "@RUN_ID@"
@@ -42,8 +43,11 @@ class Preview:
     @cached_property
     def requests(self) -> dict[str, Request]:
         """The request of each job to the scheduler, by id of the job."""
-        batch = self.scripts.batch
-        return {job.id: request_of(self.run, job, batch) for job in self.jobs}
+        batch, begin, files = self.scripts.batch, job_names(self.run), RunFiles(self.run)
+        return {
+            job.id: request(job, f"{begin}{job.id}", files.job(job.id).messages, batch)
+            for job in self.jobs
+        }
 
     @cached_property
     def refused(self) -> dict[str, str]:

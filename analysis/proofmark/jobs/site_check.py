@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError
-from proofmark.jobs.job_request import BatchQueue, request
+from proofmark.jobs.job_request import BatchQueue, request, unlike_steps
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.scheduler import SCHEDULERS, scheduler
 from proofmark.plan.plan import Job, Plan, Step
@@ -77,9 +77,11 @@ def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
     waiting = [
         name for name in names if name in LAUNCHERS.names() and LAUNCHERS.get(name).takes_a_core
     ]
-    steps = [step for job in jobs for step in job.steps if step.launch == "mpi"]
-    most = max(steps, key=_commands_at_once, default=None)
-    if not waiting or most is None or _commands_at_once(most) == 1:
+    if not waiting:
+        return
+    unlike = unlike_steps(step for job in jobs for step in job.steps if step.launch == "mpi")
+    most = max(unlike, key=_commands_at_once, default=None)
+    if most is None or _commands_at_once(most) == 1:
         return
     machines, _ = machines_of(site)
     cores = machines(site.partition.current_mode).symbols["cores"]

@@ -21,7 +21,7 @@ from proofmark.plan.limits_of_suites import described
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import has_partner, selects
 from proofmark.plan.stability_plan import counted_plan
-from proofmark.plan.step import COUNTED
+from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.traits import Figures, figures_of
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.contract_document import CONTRACT
@@ -157,10 +157,10 @@ class _Outlook:
         steps = [(g.mode, step) for g in self.plan.groups for job in g.jobs for step in job.steps]
         # The rates of the programs of a stability run are no figures of its verdict.
         for mode, step in [each for each in steps if each[1].launch == COUNTED] or steps:
-            case = self.benchmarks.cases[step.case]
-            each = figures_of(step, case, self.plan.system, mode)
-            known = (mode, _nodes(each), step.placement, *step.recorded.items())
-            found.setdefault(step.case, {}).setdefault(known, each)
+            known = (mode, _nodes(step), step.placement, *step.recorded.items())
+            if known not in (of_case := found.setdefault(step.case, {})):
+                case = self.benchmarks.cases[step.case]
+                of_case[known] = figures_of(step, case, self.plan.system, mode)
         return {case: [*figures.values()] for case, figures in found.items()}
 
     def of_required(self, required: Required, *, sanity: bool) -> Iterator[Unjudged]:
@@ -235,7 +235,7 @@ class _Outlook:
             return NOTHING if known else Message("not-measured", name=name)
         if reference.rule is None:
             return NOTHING
-        partition, count = self.site.partition, _nodes(figures)
+        partition, count = self.site.partition, _nodes(figures.step)
         declared = declared_parts(partition.parts, partition.rated)
         facts = {"node": self.facts[figures.mode]}
         stated = nominal_parts(facts, statements(facts, declared, {}))
@@ -256,15 +256,15 @@ class _Outlook:
 
     def _class(self, figures: Figures) -> str:
         """Return the nodes, the mode and the part that a figure is about, in words."""
-        several = ["several nodes"] if _nodes(figures) > 1 else []
+        several = ["several nodes"] if _nodes(figures.step) > 1 else []
         mode = [f"mode {figures.mode}"] if len(self.plan.groups) > 1 else []
         known = figures.step.recorded
         parts = [f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known]
         return ", ".join([*several, *mode, *parts])
 
 
-def _nodes(figures: Figures) -> int:
+def _nodes(step: Step) -> int:
     """Return how many nodes measure a figure together; a load on other nodes is not among them."""
-    load = figures.step.load
+    load = step.load
     others = len(load.step.nodes) if load and load.place == "other-nodes" else 0
-    return max(map(len, figures.nodes)) - others
+    return {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope] - others

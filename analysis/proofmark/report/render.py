@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from html import escape
 from importlib.resources import files
 
@@ -28,6 +29,18 @@ def render_summary(content: Sheet) -> str:
 
 def page(template: str, content: object, *styles: str) -> str:
     """Return the HTML of a template with `content` as its variable ``view``."""
+    folder = files("proofmark.report")
+    style = "".join((folder / name).read_text(encoding="utf-8") for name in styles)
+    return (
+        _environment()
+        .get_template(template)
+        .render(view=content, style=style, language=language(), translated=translated, _=translated)
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """Return the environment of the templates, which keeps them compiled."""
     environment = Environment(
         loader=PackageLoader("proofmark.report", "."),
         autoescape=True,
@@ -37,11 +50,7 @@ def page(template: str, content: object, *styles: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters["unbroken"] = _unbroken
-    folder = files("proofmark.report")
-    style = "".join((folder / name).read_text(encoding="utf-8") for name in styles)
-    return environment.get_template(template).render(
-        view=content, style=style, language=language(), translated=translated, _=translated
-    )
+    return environment
 
 
 def _unbroken(value: object) -> object:

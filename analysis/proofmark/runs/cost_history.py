@@ -50,37 +50,45 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
     """
     took: dict[str, list[float]] = {}
     used: set[str] = set()
-    wanted = {_identity(mode, step) for mode, step, _ in _steps(plan)}
-    for folder in sorted(path.parent for path in runs.glob("*/plan.json")):
-        if folder.is_symlink():
-            continue
-        try:
-            run = open_run(folder)
-            earlier = run.plan
-            if (earlier.site, earlier.partition) != (plan.site, plan.partition):
-                continue
-            if site_of(run).partition.origin == PREDICTED:
-                continue
-        except (BadInput, OSError, ValueError):
-            continue  # a damaged run, or one of a later version
-        for mode, step, _ in _steps(earlier):
+    steps, identities = list(_steps(plan)), list[str]()
+    for run in _earlier_runs(plan, runs):
+        # A plan without earlier runs needs none: those of a large plan take a second.
+        identities = identities or [_identity(mode, step) for mode, step, _ in steps]
+        wanted = {*identities}
+        for mode, step, _ in _steps(run.plan):
             if (identity := _identity(mode, step)) not in wanted:
                 continue
             for name in step.folders():
-                for attempt in attempts(RunFiles(folder).step(name).folder):
+                for attempt in attempts(run.files.step(name).folder):
                     if attempt.rc == 0:
                         took.setdefault(identity, []).append(attempt.seconds)
-                        used.add(folder.name)
+                        used.add(run.folder.name)
+    known = {
+        step.id: median(took[identity])
+        for identity, (_, step, _) in zip(identities, steps, strict=False)
+        if identity in took
+    }
     wall = node_seconds = 0.0
-    known: dict[str, float] = {}
-    for mode, step, nodes in _steps(plan):
-        if seconds := took.get(_identity(mode, step)):
-            known[step.id] = median(seconds)
+    for _, step, nodes in steps:
         took_s = expected_s(step, known)
         wall += took_s
         node_seconds += took_s * nodes
     hours = round(node_seconds / 3600, 4)
     return MeasuredCost(len(known), len(used), round(wall, 1), hours, known)
+
+
+def _earlier_runs(plan: Plan, runs: Path) -> Iterator[Run]:
+    """Yield the runs in `runs` on the site and the partition of `plan`, without simulated ones."""
+    for folder in sorted(path.parent for path in runs.glob("*/plan.json")):
+        if folder.is_symlink():
+            continue
+        try:
+            run = open_run(folder)
+            same = (run.plan.site, run.plan.partition) == (plan.site, plan.partition)
+            if same and site_of(run).partition.origin != PREDICTED:
+                yield run
+        except (BadInput, OSError, ValueError):
+            continue  # a damaged run, or one of a later version
 
 
 def earlier_seconds(run: Run) -> dict[str, float]:

@@ -70,7 +70,10 @@ class FileSystemKind(StrictModel):
 def kinds() -> Mapping[str, FileSystemKind]:
     """Return the known types of file systems."""
     text = (files("proofmark.site") / "data/file_systems.yml").read_text(encoding="utf-8")
-    return {name: FileSystemKind(**each) for name, each in yaml.safe_load(text).items()}
+    return {
+        name: FileSystemKind(**each)
+        for name, each in yaml.load(text, Loader=yaml.CSafeLoader).items()
+    }
 
 
 def layout_axes(kind: str | None) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ class Choice(StrictModel):
 @cache
 def _choices() -> tuple[Choice, ...]:
     text = (files("proofmark.site") / "data" / "rails.yml").read_text(encoding="utf-8")
-    return tuple(Choice.model_validate(each) for each in yaml.safe_load(text))
+    return tuple(Choice.model_validate(each) for each in yaml.load(text, Loader=yaml.CSafeLoader))
 
 
 def variables_of_rail(name: str, mpi: str | None) -> dict[str, str] | None:

@@ -58,7 +58,7 @@ class _Table(StrictModel):
 @cache
 def _table() -> _Table:
     text = (files("proofmark.site") / "data" / "run_variables.yml").read_text(encoding="utf-8")
-    return _Table.model_validate(yaml.safe_load(text))
+    return _Table.model_validate(yaml.load(text, Loader=yaml.CSafeLoader))
 
 
 def _value(given: object) -> object:

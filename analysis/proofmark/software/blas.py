@@ -81,7 +81,10 @@ class BlasVariants(StrictModel):
 def families() -> dict[str, BlasFamily]:
     """Return the content of ``data/blas_kernels.yml``, by family."""
     text = (files("proofmark.software") / "data" / "blas_kernels.yml").read_text(encoding="utf-8")
-    return {name: BlasFamily.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
+    return {
+        name: BlasFamily.model_validate(entry)
+        for name, entry in yaml.load(text, Loader=yaml.CSafeLoader).items()
+    }
 
 
 def candidate_kernels(facts: NodeFacts) -> tuple[str, ...]:

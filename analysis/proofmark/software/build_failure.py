@@ -79,7 +79,7 @@ class _Table(RootModel[tuple[SystemPackage, ...]]):
 def system_packages() -> tuple[SystemPackage, ...]:
     """Return the packages that the kit knows."""
     text = (files("proofmark.software") / "data/system_packages.yml").read_text(encoding="utf-8")
-    return _Table.model_validate(yaml.safe_load(text)).root
+    return _Table.model_validate(yaml.load(text, Loader=yaml.CSafeLoader)).root
 
 
 def package_with(error: FirstError) -> SystemPackage | None:

@@ -108,7 +108,7 @@ class _Meanings(StrictModel):
 @lru_cache(maxsize=1)
 def _meanings() -> _Meanings:
     text = (files("proofmark.site.node") / "data" / "counters.yml").read_text(encoding="utf-8")
-    return _Meanings.model_validate(yaml.safe_load(text))
+    return _Meanings.model_validate(yaml.load(text, Loader=yaml.CSafeLoader))
 
 
 def meaning_of(name: str) -> Message:

@@ -46,7 +46,9 @@ class ErrorRule(StrictModel):
 def error_rules() -> tuple[ErrorRule, ...]:
     """Return the rules, in the order in which they are tried."""
     text = (files("proofmark.site.node") / "data" / "error_rules.yml").read_text(encoding="utf-8")
-    return TypeAdapter(tuple[ErrorRule, ...]).validate_python(yaml.safe_load(text))
+    return TypeAdapter(tuple[ErrorRule, ...]).validate_python(
+        yaml.load(text, Loader=yaml.CSafeLoader)
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -335,7 +335,9 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
 
 def read_pins(kit: Path) -> Mapping[str, Any]:
     """Return the content of ``environments/common/spack-pins.yaml``."""
-    pins: Mapping[str, Any] = yaml.safe_load((kit / PINS).read_text(encoding="utf-8"))
+    pins: Mapping[str, Any] = yaml.load(
+        (kit / PINS).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
+    )
     return pins
 
 

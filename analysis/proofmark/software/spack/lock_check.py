@@ -126,7 +126,7 @@ def load_mapping(path: Path) -> dict[str, Any]:
     Raises:
         BadInput: the file has no mapping.
     """
-    loaded = yaml.safe_load(path.read_text())
+    loaded = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     if not isinstance(loaded, dict):
         raise bad_input(path, "", type(loaded).__name__, "a mapping")
     return loaded

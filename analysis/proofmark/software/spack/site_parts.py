@@ -95,7 +95,7 @@ class Layouts(StrictModel):
 def layouts() -> Layouts:
     """Return the known layouts."""
     text = (files("proofmark.software") / "data/site_layouts.yml").read_text(encoding="utf-8")
-    return TypeAdapter(Layouts).validate_python(yaml.safe_load(text))
+    return TypeAdapter(Layouts).validate_python(yaml.load(text, Loader=yaml.CSafeLoader))
 
 
 def find_mpis(

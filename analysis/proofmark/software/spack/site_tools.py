@@ -67,7 +67,7 @@ def read_found(text: str, archive: str = "") -> FoundTools:
         text: the content of the file.
         archive: the version of the system's autoconf-archive; empty if it has none.
     """
-    packages = yaml.safe_load(text)["packages"]
+    packages = yaml.load(text, Loader=yaml.CSafeLoader)["packages"]
     tools = [
         max(parts, key=lambda part: [int(number) for number in re.findall(r"\d+", part.version)])
         for name, entry in sorted(packages.items())

@@ -31,7 +31,9 @@ class Rebuild(StrictModel):
 @cache
 def _rebuilds() -> tuple[Rebuild, ...]:
     text = (files("proofmark.software") / "data/rebuilds.yml").read_text(encoding="utf-8")
-    return TypeAdapter(tuple[Rebuild, ...]).validate_python(yaml.safe_load(text))
+    return TypeAdapter(tuple[Rebuild, ...]).validate_python(
+        yaml.load(text, Loader=yaml.CSafeLoader)
+    )
 
 
 @dataclass(frozen=True)
