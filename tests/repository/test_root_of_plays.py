@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from plugins.action.cli import _contents
 from plugins.filter.kit import FilterModule
 from tests.fixtures.phi import NOBODY
 from tests.folders import ROOT, let_all_enter
+from tests.forks import tool
 
 from proofmark.machine.programs import called
 from proofmark.runs.owner import as_writer
@@ -72,8 +72,7 @@ def remembered(folder: Path, **changes: object) -> subprocess.CompletedProcess[s
     (folder / "summary.json").write_text(json.dumps({**SUMMARY, **changes}))
     tasks = ROOT / "roles/plan/tasks/remember.yml"
     (folder / "play.yml").write_text(PLAY.replace("TASKS", f"{tasks}"))
-    program = Path(sys.executable).parent / "ansible-playbook"
-    command = [f"{program}", "-i", "hosts.yml", "play.yml"]
+    command = [tool("ansible-playbook"), "-i", "hosts.yml", "play.yml"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
