@@ -116,7 +116,8 @@ def _keep(child: int, connection: socket.socket) -> NoReturn:
 
     A client that is killed cannot pass the signal on: its command is killed, too.
     """
-    connection.sendall(child.to_bytes(8, "big"))
+    with suppress(OSError):  # the client was killed before it knew the number
+        connection.sendall(child.to_bytes(8, "big"))
     process = os.pidfd_open(child)
     with selectors.DefaultSelector() as selector:
         for each in (process, connection):
@@ -159,14 +160,14 @@ def _run(program: str, request: Any, files: list[int]) -> NoReturn:
     sys.path[0] = str(Path(program).parent)
     try:
         runpy.run_path(program, run_name="__main__")
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            _end(end.code or 0)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            end(ended.code or 0)
         raise
-    _end(0)
+    end(0)
 
 
-def _end(code: int) -> NoReturn:
+def end(code: int) -> NoReturn:
     """End as Python does, but leave its objects: to free them would copy all pages of the fork."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

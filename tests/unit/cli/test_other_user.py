@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.phi import NOBODY, Phi, phi_site
+from tests.forks import tool
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
@@ -190,10 +191,9 @@ def test_programs_of_root_are_started(phi: Phi) -> None:
 def test_a_report_by_root_is_not_written_where_the_owner_can_write(phi: Phi) -> None:
     """It is in the state of root. A link of the run user to a file of root is not written."""
     run = phi.run(owner=NOBODY.pw_uid)
-    code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 
     def by_root(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", code, *words, str(run.folder)]
+        command = [tool("proofmark"), *words, str(run.folder)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     refused = by_root("report")

@@ -93,12 +93,13 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
 """Command lines of each command with their exit codes; None: it depends on the machine."""
 
 CODE = """
-import json, os, signal, sys
+import gc, json, os, signal, sys
 from pathlib import Path
-import polars
+import ansible.cli, ansible.inventory.manager, ansible.plugins.loader, polars
 from proofmark.cli.commands import COMMANDS, command_of
 from proofmark.cli.main import main
 from proofmark.machine.schedulers import slurm
+from tests.forks.server import end
 slurm.folded = ",".join  # the emulated scheduler has no node sets
 for name in COMMANDS:
     command_of(name)
@@ -138,8 +139,13 @@ def run(log, run, words, output, folder, variables):
     os.dup2(written, 1)
     os.dup2(written, 2)
     sys.addaudithook(watch)
-    sys.exit(main(words))
+    try:
+        code = main(words)
+    except SystemExit as ended:  # a wrong word
+        code = ended.code
+    end(code or 0)
 
+gc.freeze()  # a collection in a fork would copy the pages of all objects
 while line := sys.stdin.readline():
     if not (child := os.fork()):
         run(**json.loads(line))
@@ -157,7 +163,7 @@ def starter() -> Iterator[subprocess.Popen[str]]:
     """Yield the process that runs commands."""
     command = [sys.executable, "-c", CODE]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
         yield process
         assert process.stdin
         process.stdin.close()

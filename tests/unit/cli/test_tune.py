@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -211,19 +212,22 @@ def evil_name(plan: dict[str, Any], evil: str) -> None:
 
 @pytest.mark.root
 @pytest.mark.fault("run-user-template")
-@pytest.mark.parametrize("change", [evil_unit, evil_fact, evil_name])
 def test_a_template_in_the_plan_of_the_run_user_is_not_written(
-    kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Any
+    kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The next command of Ansible as root executed the template."""
     run = ended(kit)
     proof = tmp_path / "executed"
+    evil = f"{{{{ lookup('ansible.builtin.pipe', 'id -u >{proof}') }}}}"
     plan: dict[str, Any] = json.loads(run.files.plan.read_text())
-    change(plan, f"{{{{ lookup('ansible.builtin.pipe', 'id -u >{proof}') }}}}")
-    run.files.plan.write_text(json.dumps(plan))
-    assert accept(kit, sealed_by_root(of_nobody(kit, run))) == BAD_INPUT
-    assert re.search("accepted: numbers and words|accepted: block, double", capsys.readouterr().err)
-    assert not file_of(kit).exists()
+    for change in (evil_fact, evil_name, evil_unit):
+        changed = deepcopy(plan)
+        change(changed, evil)
+        run.files.plan.write_text(json.dumps(changed))
+        assert accept(kit, sealed_by_root(of_nobody(kit, run))) == BAD_INPUT, change
+        said = capsys.readouterr().err
+        assert re.search("accepted: numbers and words|accepted: block, double", said), change
+        assert not file_of(kit).exists(), change
     shown = ["-m", "ansible.builtin.debug", "-a", "msg={{ partition_tuned | default('') }}"]
     program, inventory = Path(sys.executable).parent / "ansible", kit.folder / "here"
     command = [f"{program}", "-i", f"{inventory}", "all", *shown]
