@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -31,6 +31,12 @@ NAMES = sorted(
     for path in (ROOT / "inventory").glob("*/group_vars/*/partition.yml")
 )
 """The partitions of the shipped inventories, as the keys of `sites`."""
+LARGE = frozenset(
+    {"example-current/turin", "example-current/xeon6", "example-epyc/epyc", "nurion/knl"}
+)
+"""Those with thousands of nodes, or with hundreds of cores: their plans take most of the time."""
+SMALL = [name for name in NAMES if name not in LARGE]
+"""The partitions for which the tier test makes plans; the tier soak has all."""
 ORIGIN = "provision_from"
 MOST_HOSTS = 4
 """The hosts of a partition with which plans are made: their programs are those of more hosts."""
@@ -138,10 +144,11 @@ def entries(site: Site, available: Available) -> Iterator[Entry]:
         yield Entry(suite, plan, lacks, nearest)
 
 
-def matrix() -> Iterator[str]:
+def matrix(names: Sequence[str] = NAMES) -> Iterator[str]:
     """Yield the lines of the matrix suites × partitions."""
     columns: dict[str, list[str]] = {}
-    for name, site in sites().items():
+    for name in names:
+        site = sites()[name]
         title = f"{name} ({site.partition.provision_from})"
         try:
             available = packages_at(ROOT, site)

@@ -52,14 +52,18 @@ def lines(inventory: str, partition: str) -> dict[str, list[str]]:
     return found
 
 
+def name_of(inventory: str, partition: str) -> str:
+    """Return the name of a partition in the table."""
+    short = inventory == partition or inventory.startswith("example-")
+    return inventory if short else f"{inventory} {partition}"
+
+
 def table() -> str:
     """Return the table of all shipped sites with declared hardware."""
     rows: dict[str, dict[str, list[str]]] = {}
-    for inventory, partition in DECLARED:
-        name = partition if partition == inventory else f"{inventory} {partition}"
-        name = inventory if inventory.startswith("example-") else name
-        for text, suites in lines(inventory, partition).items():
-            rows.setdefault(text, {}).setdefault(", ".join(suites), []).append(name)
+    for each in DECLARED:
+        for text, suites in lines(*each).items():
+            rows.setdefault(text, {}).setdefault(", ".join(suites), []).append(name_of(*each))
     return HEAD + "".join(f"| {text} | {_where(of)} |\n" for text, of in sorted(rows.items()))
 
 

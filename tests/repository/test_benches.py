@@ -54,6 +54,7 @@ def test_the_overhead_of_steps(
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # tests/e2e and tests/roles run its playbooks
 def test_an_acceptance_without_measurements(tmp_path: Path) -> None:
     log = tmp_path / "log"
     acceptance.main(["--nodes=2", f"--log={log}"])

@@ -38,7 +38,16 @@ def is_checked(command: Documented) -> bool:
 
 
 ALL = [command for commands in PAGE_COMMANDS.values() for command in commands]
-CHECKED = [command for command in ALL if is_checked(command)]
+ONCE = ("check", "plan", "report", "trend")
+"""Commands that no later command of a page needs: each is executed once with the same options."""
+
+
+def options(command: Documented) -> tuple[str, ...]:
+    """Return the name of a command of `ONCE` with those of its options; nothing of others."""
+    program, *words = command.words
+    if program != "proofmark" or words[0] not in ONCE or command.text in REPLACED:
+        return ()
+    return words[0], *sorted(word.split("=")[0] for word in words if word.startswith("-"))
 
 
 def _suite(command: Documented) -> tuple[str, str] | None:
@@ -49,10 +58,22 @@ def _suite(command: Documented) -> tuple[str, str] | None:
     return (site[1], suite[1]) if site and suite and not own else None
 
 
-EXECUTED = {
-    page: [command for command in commands if not is_checked(command)]
-    for page, commands in PAGE_COMMANDS.items()
-}
+def divided() -> tuple[dict[str, list[Documented]], list[Documented]]:
+    """Return the commands that are executed, by page, and those whose words are checked."""
+    executed: dict[str, list[Documented]] = {page: [] for page in PAGE_COMMANDS}
+    checked, seen = [], set()
+    for command in ALL:
+        again = "-o" not in command.words and options(command) in seen
+        if is_checked(command) or again:
+            checked.append(command)
+            continue
+        executed[command.page].append(command)
+        if options(command):
+            seen.add(options(command))
+    return executed, checked
+
+
+EXECUTED, CHECKED = divided()
 
 
 @pytest.fixture(scope="module")

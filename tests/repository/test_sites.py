@@ -5,16 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.folders import ROOT
-from tests.sites import NAMES, Entry, benchmarks, entries, machines, matrix, of_origin, sites
+from tests.sites import (
+    NAMES,
+    SMALL,
+    Entry,
+    benchmarks,
+    entries,
+    machines,
+    matrix,
+    of_origin,
+    sites,
+)
 
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.lacking import Code, available_at, lacking
+from proofmark.plan.lacking import Code, available_at, in_words, lacking
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 from proofmark.software.provider import packages_at
@@ -109,9 +120,16 @@ def test_all_partitions_are_tested() -> None:
     assert sorted(sites()) == NAMES
 
 
-@pytest.mark.parametrize("origin", ORIGINS)
-@pytest.mark.parametrize("name", NAMES)
+PAIRS = [(name, origin) for place, name in enumerate(SMALL) for origin in ("", ORIGINS[place % 5])]
+"""Each small partition with its own origin and with another; each origin has a few of them."""
+
+
+@pytest.mark.parametrize(
+    ("name", "origin"),
+    [*PAIRS, *(pytest.param(*each, marks=pytest.mark.soak) for each in product(NAMES, ORIGINS))],
+)
 def test_each_suite_can_be_built_or_is_refused(name: str, origin: str) -> None:
+    origin = origin or sites()[name].partition.provision_from
     site = of_origin(sites()[name], origin)
     if built(site) is None:
         _, (mistake,) = available_at(site, lambda each: packages_at(ROOT, each))
@@ -135,11 +153,9 @@ def test_each_suite_can_be_built_or_is_refused(name: str, origin: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_default_suite_runs_on_each_shipped_site_but_one(name: str) -> None:
     site = sites()[name]
-    (quick,) = (
-        each for each in of_site(name, site.partition.provision_from) if each.suite == "quick"
-    )
-    assert quick.plan is not None
-    assert quick.lacks == ("ior, stream" if name == "p595/p595" else "")  # as the papers name them
+    quick = make_plan(benchmarks(), "quick", site, machines(site), digest=False)
+    lacks = in_words(lacking(quick.packages(), packages_at(ROOT, site)))
+    assert lacks == ("ior, stream" if name == "p595/p595" else "")  # as the papers name them
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -155,9 +171,10 @@ def test_the_default_suite_can_be_built_on_each_architecture(
     assert buildable(made, site)
 
 
-def test_the_printed_table_has_each_suite_and_each_partition() -> None:
+@pytest.mark.parametrize("names", [SMALL, pytest.param(NAMES, marks=pytest.mark.soak)])
+def test_the_printed_table_has_each_suite_and_each_partition(names: list[str]) -> None:
     """It is the last test of this file: the plans are made."""
-    head, _, *rows = matrix()
+    head, _, *rows = matrix(names)
     assert [row.split("|")[1].strip(" `") for row in rows] == [*benchmarks().suites]
-    assert all(f" {name} (" in head for name in NAMES)
-    assert {row.count("|") for row in [head, *rows]} == {len(NAMES) + 2}
+    assert all(f" {name} (" in head for name in names)
+    assert {row.count("|") for row in [head, *rows]} == {len(names) + 2}

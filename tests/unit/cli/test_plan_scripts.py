@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.fixtures.shipped import shipped_benchmarks
+from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import DATA, ROOT
+from tests.sites import NAMES, SMALL
 
 from proofmark.cli.main import main
 from proofmark.cli.planned import Foreseen, Planned
@@ -18,23 +19,24 @@ from proofmark.plan.plan import Plan, Step
 from proofmark.plan.stability_plan import counted_step, stability_plan
 from proofmark.runs.run import benchmarks_of, open_run, reported_names, site_of
 from proofmark.runs.run_files import launch_command
-from proofmark.site.inventory import Site, load_sites
+from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 from proofmark.site.stability_terms import StabilityTerms
 from proofmark.software.planned_programs import PREFIX, planned_software
 from proofmark.software.software import software_of
 from proofmark.twin.smpi import unpack
 
-SITES = sorted(path.name for path in (ROOT / "inventory").iterdir() if path.is_dir())
-SHORT = {"nurion": "skl"}
-"""Of a site with thousands of nodes the partition that the tier test looks at."""
+STRIDE = 5
+"""In the tier test, a partition has each fifth suite, and a suite each fifth partition."""
 UNKNOWN = re.compile(r"@PREFIX@|@RUN_ID@|\{scratch\}")
 
 
-def plans_of(site: Site) -> list[Plan]:
+def plans_of(site: Site, place: int | None) -> list[Plan]:
+    """Return the plans of the suites of a place in the stride; None: of all suites."""
     benchmarks, (machines, _) = shipped_benchmarks(), machines_of(site)
     plans = []
-    for suite in benchmarks.suites:
+    suites = [*benchmarks.suites]
+    for suite in suites if place is None else suites[place % STRIDE :: STRIDE]:
         try:
             made = make_plan(benchmarks, suite, site, machines, digest=False)
             of_days = counted_step(made) is not None
@@ -55,41 +57,40 @@ def kinds_of(plan: Plan) -> list[Step]:
 
 
 @pytest.mark.parametrize(
-    ("name", "limit"),
+    ("name", "place"),
     [
-        *((name, SHORT.get(name, "compute")) for name in SITES),
-        *(pytest.param(name, "compute", marks=pytest.mark.soak) for name in SHORT),
+        *((name, place) for place, name in enumerate(SMALL)),
+        *(pytest.param(name, None, marks=pytest.mark.soak) for name in NAMES),
     ],
 )
 def test_each_suite_of_each_site_has_a_launch_line_for_each_step(
-    name: str, limit: str, tmp_path: Path
+    name: str, place: int | None, tmp_path: Path
 ) -> None:
-    benchmarks = shipped_benchmarks()
-    for site in load_sites(ROOT / "inventory" / name, limit):
-        machines, probe = machines_of(site)
-        for plan in plans_of(site):
-            planned = Planned(site, plan, benchmarks, machines, tmp_path, Foreseen(probe))
-            lines = planned.summary()
-            assert len(lines) <= 60, plan.suite
-            assert any(line.startswith("longest job: ") for line in lines)
-            assert any(line.startswith(("modes: only", "mode ")) for line in lines)
-            refused = planned.preview.refused
-            assert not refused or site.partition.scheduler == "none"
-            for step in kinds_of(plan):
-                texts = planned.preview.step(step)
-                launches = [launch_command(text) for text in texts.values() if "launch()" in text]
-                assert launches
-                for launch in launches:
-                    assert not UNKNOWN.search(launch)
-                assert any(step.program.rpartition("/")[2] in text for text in launches) or (
-                    site.partition.provision_from in ("spack", "easybuild")
-                )
-                for file in step.inputs:
-                    assert texts[f"steps/{step.id}/{file}"]
-            job = planned.preview.jobs[0]
-            if job.id not in refused:
-                script = planned.preview.job(job)[f"jobs/{job.id}/job.sh"]
-                assert job.steps[0].id in script
+    benchmarks, site = shipped_benchmarks(), shipped_site(*name.split("/"))
+    machines, probe = machines_of(site)
+    for plan in plans_of(site, place):
+        planned = Planned(site, plan, benchmarks, machines, tmp_path, Foreseen(probe))
+        lines = planned.summary()
+        assert len(lines) <= 60, plan.suite
+        assert any(line.startswith("longest job: ") for line in lines)
+        assert any(line.startswith(("modes: only", "mode ")) for line in lines)
+        refused = planned.preview.refused
+        assert not refused or site.partition.scheduler == "none"
+        for step in kinds_of(plan):
+            texts = planned.preview.step(step)
+            launches = [launch_command(text) for text in texts.values() if "launch()" in text]
+            assert launches
+            for launch in launches:
+                assert not UNKNOWN.search(launch)
+            assert any(step.program.rpartition("/")[2] in text for text in launches) or (
+                site.partition.provision_from in ("spack", "easybuild")
+            )
+            for file in step.inputs:
+                assert texts[f"steps/{step.id}/{file}"]
+        job = planned.preview.jobs[0]
+        if job.id not in refused:
+            script = planned.preview.job(job)[f"jobs/{job.id}/job.sh"]
+            assert job.steps[0].id in script
 
 
 @pytest.mark.parametrize("archive", ["local-quick", "knl-cluster", "skl-lost-node"])

@@ -9,7 +9,8 @@ import pytest
 from tests.fixtures.kit import LIMIT, Kit, contract_of, item, make_kit
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import PROBES
-from tests.unjudged_page import DECLARED, PAGE, page, plans
+from tests.sites import LARGE
+from tests.unjudged_page import BEGIN, DECLARED, PAGE, lines, name_of, page, plans
 
 from proofmark.jobs.execute import execute
 from proofmark.judge.foreseen import ITEMS, Unjudged, refusals, unjudged_of
@@ -133,11 +134,31 @@ def test_a_limit_that_can_never_be_computed_is_known_before_the_run(rule: str) -
         assert all("AVX frequency of AMD EPYC 9654" in each.message for each in limits)
 
 
+SITES = [
+    pytest.param(*each, marks=[pytest.mark.soak] if "/".join(each) in LARGE else [])
+    for each in DECLARED
+]
+
+
+@pytest.mark.soak
 def test_the_page_has_the_table_of_the_shipped_sites() -> None:
     assert page() == PAGE.read_text(encoding="utf-8"), "python -m tests.unjudged_page"
 
 
-@pytest.mark.parametrize(("inventory", "partition"), DECLARED)
+@pytest.mark.parametrize(("inventory", "partition"), SITES)
+def test_the_page_has_the_lines_of_a_shipped_site(inventory: str, partition: str) -> None:
+    _, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    found = {}
+    for row in rest.partition("\n## ")[0].strip().splitlines()[2:]:
+        _, text, where, _ = row.split("|")
+        for part in where.strip().split("; "):
+            names, _, suites = part.partition(": ")
+            if name_of(inventory, partition) in names.split(", "):
+                found[text.strip()] = suites.split(", ")
+    assert found == lines(inventory, partition), "python -m tests.unjudged_page"
+
+
+@pytest.mark.parametrize(("inventory", "partition"), SITES)
 def test_no_job_of_a_shipped_site_exceeds_the_longest_job(inventory: str, partition: str) -> None:
     """A step fits into a job of 12 hours, or the plan is refused with what to change."""
     declared = shipped_site(inventory, partition).partition.queue

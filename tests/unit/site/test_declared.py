@@ -183,22 +183,32 @@ def copied(tmp_path: Path, inventory: str) -> Path:
     return target
 
 
-def check(inventory: Path, limit: str = "compute") -> list[str]:
+def check(inventory: Path, limit: str = "compute", suite: str | None = None) -> list[str]:
     benchmarks = shipped_benchmarks()
     checked = validate(
         inventory,
         limit,
         benchmarks,
         SiteChecks(site_checks(ROOT), packages_of_kit, job_mistakes),
+        suite,
     )
     return [f"{mistake}" for mistake in checked.mistakes]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("inventory", ["nurion", "tachyon", *sorted(set(EXAMPLES.values()))])
-def test_the_kits_sites_are_valid(inventory: str) -> None:
-    """The site template is checked by its command below."""
-    assert check(ROOT / "inventory" / inventory) == []
+VALID = ["nurion", "tachyon", *sorted(set(EXAMPLES.values()))]
+
+
+@pytest.mark.parametrize(
+    ("inventory", "suite"),
+    [
+        ("tachyon", None),
+        *((each, "node") for each in VALID),
+        *(pytest.param(each, None, marks=pytest.mark.soak) for each in VALID),
+    ],
+)
+def test_the_kits_sites_are_valid(inventory: str, suite: str | None) -> None:
+    """The site template is checked with all suites by its command below."""
+    assert check(ROOT / "inventory" / inventory, suite=suite) == []
 
 
 @pytest.mark.slow
