@@ -332,7 +332,7 @@ def _mode_argument(mode: str | None) -> str:
 
 
 USES = (
-    Use(PLANNED, beside=("check",), without=("RUN",)),
+    Use(PLANNED, beside=("check",)),
     Use(("--scratch-dir",), beside=("check",)),
     Use(("--mode",), beside=("check", "enter", "verify")),
     Use(("--credentials", "--take-over"), beside=("check", "enter", "verify", "restore")),

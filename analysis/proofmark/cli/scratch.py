@@ -112,7 +112,7 @@ def _nodes(opened: NamedRun, state: RunState, site: Site, options: Namespace) ->
 
 
 USES = (
-    Use(PLANNED, beside=("check",), without=("RUN",)),
+    Use(PLANNED, beside=("check",)),
     Use(("--mode", "--user", "--existing"), beside=("check", "verify")),
 )
 """The options that would be ignored beside others."""
