@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from proofmark.common.errors import BadInput, nearest
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files, load
 
 
@@ -51,6 +52,25 @@ def mistakes(folder: Path, text: str) -> list[str]:
 def test_a_right_file_gives_the_model(tmp_path: Path) -> None:
     path = write(tmp_path, "name: a\ninners: {b: {size: 3}}\nlimits: {low: .5}\n")
     assert load(path, Outer) == Outer(name="a", inners={"b": Inner(size=3)}, limits={"low": 0.5})
+
+
+def test_a_file_is_read_as_it_is_now_and_a_mistake_names_its_own_file(tmp_path: Path) -> None:
+    class Frozen(StrictModel):
+        name: str
+
+    class Longer(StrictModel):
+        name: str
+        size: int = 3
+
+    first = write(tmp_path, "name: a\n")
+    assert load(first, Frozen) == load(first, Frozen) == Frozen(name="a")
+    assert load(first, Longer) == Longer(name="a")  # another model of the same text
+    assert load(write(tmp_path, "name: b\n"), Frozen).name == "b"
+    for name in ("one.yml", "other.yml", "one.yml"):
+        path = tmp_path / name
+        path.write_text("name: a\nname: b\n")
+        with pytest.raises(BadInput, match=f"{name}:2: name: found the key a second time"):
+            load(path, Frozen)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import Kit, make_kit
 
-from proofmark.jobs.job_request import BatchQueue, cpus_used, request
+from proofmark.jobs.job_request import BatchQueue, cpus_used, request, unlike_steps
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Step
 from proofmark.plan.rank_cpus import RankCpus
@@ -124,3 +124,23 @@ def test_steps_are_sized_by_the_memory_that_the_job_requests(tmp_path: Path) -> 
             assert (derived["whole"], derived["bound"]) == (memory, memory)
         else:
             assert min(float(derived["whole"]), float(derived["bound"])) > 1 << 20
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=8))
+def test_only_repeats_are_left_out_of_unlike_steps(step: Step, order: list[int]) -> None:
+    """Steps with the same list of CPUs differ by the number of threads, or of copies."""
+    other = {**ranks((0, (0, 1)), (1, (0, 1))), "nodes": ["n0", "n1"]}
+    kinds = [
+        step.model_copy(update=ranks((0, (0,)), (0, (1,)))),
+        step.model_copy(update=other),
+        step.model_copy(update={**other, "copies": 2}),
+        step.model_copy(update={**other, "threads": 7}),
+    ]
+    steps = [
+        kinds[kind].model_copy(update={"id": f"{number:04d}-x", "repeat": number})
+        for number, kind in enumerate(order)
+    ]
+    assert unlike_steps(steps) == [steps[order.index(kind)] for kind in dict.fromkeys(order)]
+    apart = [each.model_copy(update={"cpus": [*each.cpus]}) for each in steps]
+    assert unlike_steps(apart) == apart  # as read from a file: each has a list of its own
+    assert requested(2, *steps) == requested(2, *apart)
