@@ -10,12 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from itertools import chain, pairwise
 from pathlib import PurePosixPath
 from typing import Literal
-
-import yaml
 
 from proofmark.cases.reader.engine import read_output
 from proofmark.cases.reader.values import Printed, shorten
@@ -23,6 +20,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import InputError
 from proofmark.common.input_limits import MAX_IO500_SCORE, MAX_WAIT_S
 from proofmark.common.message import Message
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
 RESULTS = ("result.txt", "result_summary.txt")
@@ -98,8 +96,7 @@ class Submission:
 @cache
 def rules() -> Rules:
     """Return the content of ``data/io500.yml``."""
-    text = (files("proofmark.cases") / "data/io500.yml").read_text(encoding="utf-8")
-    return Rules.model_validate(yaml.load(text, Loader=yaml.CSafeLoader))
+    return shipped_data("proofmark.cases", "io500.yml", Rules)
 
 
 def phase_of(name: str) -> str | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Self
 
-import yaml
 from pydantic import model_validator
 
 from proofmark.cases.reader.spec_types import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
 Words = tuple[str, ...]
@@ -69,11 +68,7 @@ class FileSystemKind(StrictModel):
 @cache
 def kinds() -> Mapping[str, FileSystemKind]:
     """Return the known types of file systems."""
-    text = (files("proofmark.site") / "data/file_systems.yml").read_text(encoding="utf-8")
-    return {
-        name: FileSystemKind(**each)
-        for name, each in yaml.load(text, Loader=yaml.CSafeLoader).items()
-    }
+    return shipped_data("proofmark.site", "file_systems.yml", dict[str, FileSystemKind])
 
 
 def layout_axes(kind: str | None) -> tuple[str, ...]:

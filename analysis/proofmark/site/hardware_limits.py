@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-import yaml
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import AfterValidator, Field
 
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
 
@@ -198,30 +197,18 @@ ETHERNET = "Ethernet"
 """The link layer of an adapter with RoCE or iWARP, in sysfs."""
 _RATE = re.compile(r"(\d+(?:\.\d)?) Gb/sec \((\d{1,2})X(?: ([A-Z]+\d*))?\)", re.ASCII)
 _NUMBER = re.compile(r"(\d{1,6}(?:\.\d)?) Gb/sec\b", re.ASCII)
-Row = TypeVar("Row")
-
-
-def load_table(name: str, row: type[Row], room: str = "proofmark.site") -> tuple[Row, ...]:
-    """Return the rows of a file in the folder ``data`` of a room."""
-    rows = TypeAdapter(tuple[row, ...])  # type: ignore[valid-type]
-    return rows.validate_python(_data(name, room))
-
-
-def _data(name: str, room: str = "proofmark.site") -> object:
-    text = (files(room) / "data" / name).read_text(encoding="utf-8")
-    return yaml.load(text, Loader=yaml.CSafeLoader)
 
 
 @lru_cache(maxsize=1)
 def processors() -> tuple[ProcessorLimits, ...]:
     """Return the table of processors."""
-    return load_table("processors.yml", ProcessorLimits)
+    return shipped_data("proofmark.site", "processors.yml", tuple[ProcessorLimits, ...])
 
 
 @lru_cache(maxsize=1)
 def links() -> LinkTable:
     """Return the table of links."""
-    return LinkTable.model_validate(_data("links.yml"))
+    return shipped_data("proofmark.site", "links.yml", LinkTable)
 
 
 def lanes() -> tuple[LaneLimit, ...]:

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
-
-import yaml
 
 from proofmark.cases.vocabulary import Text
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.ceilings import SLINGSHOT
 from proofmark.site.hardware_limits import ETHERNET, shown_gbit
@@ -91,8 +89,7 @@ class Choice(StrictModel):
 
 @cache
 def _choices() -> tuple[Choice, ...]:
-    text = (files("proofmark.site") / "data" / "rails.yml").read_text(encoding="utf-8")
-    return tuple(Choice.model_validate(each) for each in yaml.load(text, Loader=yaml.CSafeLoader))
+    return shipped_data("proofmark.site", "rails.yml", tuple[Choice, ...])
 
 
 def variables_of_rail(name: str, mpi: str | None) -> dict[str, str] | None:

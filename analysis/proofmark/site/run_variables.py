@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from typing import Annotated
 
-import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from proofmark.cases.vocabulary import Text, Variable
 from proofmark.common.errors import closest
 from proofmark.common.message import NOTHING, Message, joined
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
 MPIS_OF_LAUNCHER = {"openmpi": ("openmpi",), "hydra": ("intel", "mpich", "mvapich")}
@@ -57,8 +56,7 @@ class _Table(StrictModel):
 
 @cache
 def _table() -> _Table:
-    text = (files("proofmark.site") / "data" / "run_variables.yml").read_text(encoding="utf-8")
-    return _Table.model_validate(yaml.load(text, Loader=yaml.CSafeLoader))
+    return shipped_data("proofmark.site", "run_variables.yml", _Table)
 
 
 def _value(given: object) -> object:

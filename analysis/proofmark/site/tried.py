@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Literal
 
 from proofmark.cases.vocabulary import Text
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.hardware_limits import load_table
 from proofmark.site.partition import Partition
 
 Key = Literal["scheduler", "launch.launcher", "firmware.back_end", "scratch.type"]
@@ -32,7 +32,7 @@ class Tried(StrictModel):
 @lru_cache(maxsize=1)
 def tried() -> tuple[Tried, ...]:
     """Return the table."""
-    return load_table("tried.yml", Tried)
+    return shipped_data("proofmark.site", "tried.yml", tuple[Tried, ...])
 
 
 def untried(partition: Partition) -> dict[str, str]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
-
-import yaml
 
 from proofmark.common.message import Message
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.program import Blas, Program
@@ -80,11 +78,7 @@ class BlasVariants(StrictModel):
 @lru_cache(maxsize=1)
 def families() -> dict[str, BlasFamily]:
     """Return the content of ``data/blas_kernels.yml``, by family."""
-    text = (files("proofmark.software") / "data" / "blas_kernels.yml").read_text(encoding="utf-8")
-    return {
-        name: BlasFamily.model_validate(entry)
-        for name, entry in yaml.load(text, Loader=yaml.CSafeLoader).items()
-    }
+    return shipped_data("proofmark.software", "blas_kernels.yml", dict[str, BlasFamily])
 
 
 def candidate_kernels(facts: NodeFacts) -> tuple[str, ...]:

@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from pathlib import Path, PurePath
-
-import yaml
-from pydantic import RootModel
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.files import read_bytes
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
 
@@ -71,15 +68,10 @@ class SystemPackage(StrictModel):
     instead: str = ""
 
 
-class _Table(RootModel[tuple[SystemPackage, ...]]):
-    """The content of ``data/system_packages.yml``."""
-
-
 @cache
 def system_packages() -> tuple[SystemPackage, ...]:
     """Return the packages that the kit knows."""
-    text = (files("proofmark.software") / "data/system_packages.yml").read_text(encoding="utf-8")
-    return _Table.model_validate(yaml.load(text, Loader=yaml.CSafeLoader)).root
+    return shipped_data("proofmark.software", "system_packages.yml", tuple[SystemPackage, ...])
 
 
 def package_with(error: FirstError) -> SystemPackage | None:

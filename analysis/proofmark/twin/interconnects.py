@@ -9,8 +9,8 @@ from archspec.cpu import TARGETS
 from pydantic import Field, model_validator
 
 from proofmark.cases.vocabulary import Text
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.hardware_limits import load_table
 
 Selector = Literal["impi", "mpich", "classic", "mvapich2", "ompi"]
 """How the algorithms of collectives are chosen: as the MPI library of this name does, which SimGrid
@@ -70,7 +70,7 @@ class Interconnect(StrictModel):
 @lru_cache(maxsize=1)
 def interconnects() -> tuple[Interconnect, ...]:
     """Return the table."""
-    return load_table("interconnects.yml", Interconnect, "proofmark.twin")
+    return shipped_data("proofmark.twin", "interconnects.yml", tuple[Interconnect, ...])
 
 
 def interconnect(architecture: str) -> Interconnect | None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from importlib.resources import files
-
-import yaml
 
 from proofmark.common.errors import bad_input
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.moments import Moment
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_stream
 
@@ -107,8 +105,7 @@ class _Meanings(StrictModel):
 
 @lru_cache(maxsize=1)
 def _meanings() -> _Meanings:
-    text = (files("proofmark.site.node") / "data" / "counters.yml").read_text(encoding="utf-8")
-    return _Meanings.model_validate(yaml.load(text, Loader=yaml.CSafeLoader))
+    return shipped_data("proofmark.site.node", "counters.yml", _Meanings)
 
 
 def meaning_of(name: str) -> Message:

@@ -7,11 +7,10 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from importlib.resources import files
 
-import yaml
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware_limits import shown_gbit
 from proofmark.site.node.facts import NodeFacts
@@ -45,10 +44,7 @@ class ErrorRule(StrictModel):
 @lru_cache(maxsize=1)
 def error_rules() -> tuple[ErrorRule, ...]:
     """Return the rules, in the order in which they are tried."""
-    text = (files("proofmark.site.node") / "data" / "error_rules.yml").read_text(encoding="utf-8")
-    return TypeAdapter(tuple[ErrorRule, ...]).validate_python(
-        yaml.load(text, Loader=yaml.CSafeLoader)
-    )
+    return shipped_data("proofmark.site.node", "error_rules.yml", tuple[ErrorRule, ...])
 
 
 @lru_cache(maxsize=4096)

@@ -6,12 +6,11 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
-import yaml
 from pydantic import Field
 
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 from proofmark.software.spack.lock_file import Spec
 
@@ -43,8 +42,7 @@ class Expected:
 
 def measured_times() -> dict[str, MeasuredTime]:
     """Return the measured times of the kit, by package."""
-    text = (files("proofmark.software") / "data/build_times.yml").read_text(encoding="utf-8")
-    return _Table.model_validate(yaml.load(text, Loader=yaml.CSafeLoader)).packages
+    return shipped_data("proofmark.software", "build_times.yml", _Table).packages
 
 
 def known_times(

@@ -12,12 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
-import yaml
-from pydantic import TypeAdapter
-
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
 MPICC = "bin/mpicc"
@@ -94,8 +91,7 @@ class Layouts(StrictModel):
 @cache
 def layouts() -> Layouts:
     """Return the known layouts."""
-    text = (files("proofmark.software") / "data/site_layouts.yml").read_text(encoding="utf-8")
-    return TypeAdapter(Layouts).validate_python(yaml.load(text, Loader=yaml.CSafeLoader))
+    return shipped_data("proofmark.software", "site_layouts.yml", Layouts)
 
 
 def find_mpis(

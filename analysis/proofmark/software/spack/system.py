@@ -8,13 +8,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
-import yaml
-from pydantic import TypeAdapter
-
 from proofmark.common.errors import bad_input
+from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
 OS_RELEASE = Path("/etc/os-release")
@@ -30,10 +27,7 @@ class Rebuild(StrictModel):
 
 @cache
 def _rebuilds() -> tuple[Rebuild, ...]:
-    text = (files("proofmark.software") / "data/rebuilds.yml").read_text(encoding="utf-8")
-    return TypeAdapter(tuple[Rebuild, ...]).validate_python(
-        yaml.load(text, Loader=yaml.CSafeLoader)
-    )
+    return shipped_data("proofmark.software", "rebuilds.yml", tuple[Rebuild, ...])
 
 
 @dataclass(frozen=True)
