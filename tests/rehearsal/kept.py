@@ -116,7 +116,7 @@ def instructions(enter: Path, limit: str, node: str) -> list[str]:
         "  or continue it: the same command without -e fresh=true",
         "Practise the gate: a node after a repair is drained; the gate measures and resumes it:",
         f"  scontrol update nodename={node} state=drain reason=repair",
-        f"  {gate} -e suite=rehearsal-short -e take_over=true -e accept_unjudged=true",
+        f"  {gate} -e suite=rehearsal-short -e take_over=true -e gate_accept_unjudged=true",
         "Remove it:",
         "  make rehearsal-end",
     ]

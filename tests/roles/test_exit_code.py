@@ -274,6 +274,11 @@ def test_a_setting_of_the_site_and_a_former_name_have_their_place(
     assert f"{mistake}".startswith(f"-e {name}: found {found}; accepted: {accepted}")
 
 
+def test_to_start_a_run_resumes_no_node_that_nothing_judged() -> None:
+    """The option of the gate has a value of its own, whatever `accept_unjudged` is."""
+    assert options()["gate_accept_unjudged"] is False
+
+
 @pytest.mark.parametrize("name", sorted(FORMER))
 def test_a_former_name_is_not_ignored_in_the_inventory(name: str) -> None:
     if name in options_of_roles():

@@ -180,7 +180,7 @@ def validated_s(kit: Kit, nodes: int) -> float:
     (folder / "group_vars/p.yml").write_text(yaml.safe_dump({"partition": LARGE}))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     site = ("-i", f"inventory/of-{nodes}")
-    # A real start: the CPU time of a fork of tests.forks is not that of a child of this process.
+    # This starts Ansible: a fork of tests.forks is no child, so that its CPU time is not known.
     played = kit.play("playbooks/validate.yml", *site, command=(sys.executable,))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert played.code == 0, played.output

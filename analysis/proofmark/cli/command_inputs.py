@@ -160,7 +160,7 @@ def _refuse_terms(options: Namespace, found: str) -> None:
     names = [f"stability_{name}" for name, value in given.items() if value is not None]
     if names:
         accepted = "the suite stability, which does not roll"
-        raise BadInput(*(InputError(name, "", f"{found}", accepted) for name in names))
+        raise BadInput(*(InputError(name, "", found, accepted) for name in names))
 
 
 def _repeats(text: str) -> int | AutoRepeats:

@@ -43,17 +43,18 @@ EXTRA_VARIABLES: Mapping[str, str] = {
     "bmc_user": "str",
     "bmc_password": "str",
     "provision_from": "str",
+    "gate_accept_unjudged": "bool",
     "gate_whole_partition": "bool",
     "gate_node_hours": "float",
 }
 """The documented extra variables of the playbooks, with the types of argument specs.
 
-They say what one call does. A setting of the site is an option of a role, in the inventory.
+They state what one call does. A setting of a site is an option of a role. It stands in the
+inventory.
 """
 FORMER: Mapping[str, str] = {
     "mode_take_over": "take_over",
     "gate_take_over": "take_over",
-    "gate_accept_unjudged": "accept_unjudged",
     "rolling_wait_s": "bench_run_wait_s",
 }
 """The names that replace former extra variables."""

@@ -27,7 +27,7 @@ from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 
 GO = 'until [ "${BINDING##*/unfinished-1/}" = binding ] || [ -e "$GO" ]; do sleep 0.02; done'
-"""Each execution but the first waits until the test lets it end."""
+"""The first execution ends at once. Each later one waits for the test."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def kit(tmp_path: Path) -> Kit:
 
 
 def staged(kit: Kit, program: str = "", **case: Any) -> Run:
-    """Return a run of one step, each execution of which is disturbed, in whatever is else there."""
+    """Return a run of one step. Each of its executions is disturbed, whatever else runs there."""
     kit.program(f"{DISTURB}\n{program}\n{OUTPUT}")
     kit.case(**{"launch": "threads", "sweep": {"size": 1}, **case})
     return kit.run()

@@ -34,7 +34,7 @@ POWER = item(
     **{**LIMIT, "metric": "node_power", "unit": "W", "at_least": None, "at_most": 1},
     text="the power",
 )
-"""An item that no output has a row for."""
+"""An item without a row in any output."""
 FLOOR = {**BOUND, "kind": "floor", "source": "a data sheet"}
 Rows = list[tuple[str, ...]]
 

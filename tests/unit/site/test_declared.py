@@ -207,7 +207,7 @@ VALID = ["nurion", "tachyon", *sorted(set(EXAMPLES.values()))]
     ],
 )
 def test_the_kits_sites_are_valid(inventory: str, suite: str | None) -> None:
-    """The site template is checked with all suites by its command below."""
+    """A test below checks the site template with all suites, by its command."""
     assert check(ROOT / "inventory" / inventory, suite=suite) == []
 
 
