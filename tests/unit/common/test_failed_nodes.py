@@ -48,14 +48,21 @@ def test_nodes_are_those_in_the_keys_of_input_errors() -> None:
     assert take_failed_nodes() == dict.fromkeys(("n1", "n2"), failure)
 
 
-@pytest.mark.parametrize(("program", "failed"), [("/bin/sh", False), ("/no/such/program", True)])
-def test_a_command_writes_its_failed_nodes(tmp_path: Path, program: str, failed: bool) -> None:
+@pytest.mark.parametrize(
+    ("program", "found"),
+    [
+        ("/bin/sh", ""),
+        ("/no/such/program", "no such program: "),
+        ("/etc/passwd", "not executable: "),
+    ],
+)
+def test_a_command_writes_its_failed_nodes(tmp_path: Path, program: str, found: str) -> None:
     run = make_kit(tmp_path / "kit").run(site=shipped_site("local", "local"))
     path = tmp_path / "failed.json"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
     option = f"--failed-nodes-fd={descriptor}"
     code = main([option, "stage", "check-programs", f"{run.folder}", f"--program={program}"])
-    assert code == (3 if failed else 0)
+    assert code == (3 if found else 0)
     written = json.loads(path.read_text())
-    assert bool(written) == failed
-    assert all(program in reason for reason in written.values())
+    assert bool(written) == bool(found)
+    assert all(f"{found}{program}" in reason for reason in written.values())
