@@ -106,10 +106,14 @@ def place(path: Path) -> str:
 
 def recipes(*words: str) -> str:
     """Return the commands that make would run for `words`, without running them."""
-    command = ["make", "--dry-run", "--always-make", "--no-print-directory", *words]
+    return made("--dry-run", "--always-make", *words)
+
+
+def made(*words: str) -> str:
+    """Return what make prints, with the variables of no make that runs this test."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(
-        command,
+        ["make", "--no-print-directory", *words],
         cwd=ROOT,
         check=True,
         capture_output=True,
@@ -416,8 +420,7 @@ def test_the_folders_of_make_may_have_blanks() -> None:
     for text in yaml.safe_load(settings.read_text(encoding="utf-8")).values():
         (name,) = re.findall(r"lookup\('ansible.builtin.env', '(\w+)'\)", text)
         # make hands the variables of its command line to the commands of a recipe.
-        command = ["make", f'--eval=shown: ; @printf %s "$${name}"', "shown", *given]
-        shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-        assert shown.stdout == folders[name]
+        shown = made(f'--eval=shown: ; @printf %s "$${name}"', "shown", *given)
+        assert shown == folders[name]
     words = shlex.split(recipes("bundle", "ARCH=knl", "OUT=/i j", *given), comments=True)
     assert {"--spack=/a b", "--sources=/e f", "--cache=/g h", "/i j"} <= set(words)
