@@ -84,7 +84,8 @@ class Fabric(StrictModel):
     Attributes:
         top: the distance of two nodes that share no switch of `levels`.
         rack: hosts of one rack, in the inventory's order.
-        rate: of one direction of the link of a node. The plan estimates run times with it.
+        rate: of one direction of the link of a node. The plan estimates run times with it, and
+            nothing is judged by it. A rate that judges is `rails.rate` of the node, and not here.
         routing: how a switch chooses the uplink of a message. With ``destination-modulo``, it is
             the uplink whose number, from 0, is the remainder of the division of the destination
             host's number, from 0 in the inventory's order, by `Level.uplinks`. This is D-mod-k

@@ -81,6 +81,7 @@ def test_each_new_name_is_a_key_of_a_node() -> None:
     assert all(f'"{key.rpartition(".")[2]}": {{' in facts for key in OF_NODE.values())
 
 
+@pytest.mark.fault("former-key")
 @pytest.mark.parametrize("place", [*OF_NODE, *OTHERS])
 def test_a_former_key_is_refused_with_its_line_and_the_new_one(inventory: Path, place: str) -> None:
     file = written(inventory, nested(place))

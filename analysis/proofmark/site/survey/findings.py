@@ -39,6 +39,7 @@ def parts_question(facts: NodeFacts, node: str) -> Found:
     """Return the question for the parts that were bought, with those of `node` as the answer."""
     found, row = parts_of(facts), processor(facts.cpu_model)
     text = f"node: does the offer state these parts? {node} has them. A node with less has a fault."
+    text += " If so, add these keys to those of node."
     memory: dict[str, Any] = {"bytes": found.memory_bytes}
     if found.dimms:
         size_of_each = min(found.dimm_bytes or (0,))
