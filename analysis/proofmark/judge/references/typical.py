@@ -76,7 +76,7 @@ class Setting:
 
     Attributes:
         nodes: the facts of each node, at least one.
-        rated: the hardware of each node as the inventory states it.
+        node: what the inventory states about each node.
         build: of the program.
         stated: the stated parts of each node; empty if nothing is stated.
     """
