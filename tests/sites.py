@@ -93,7 +93,7 @@ def of_origin(site: Site, origin: str) -> Site:
 
 def machines(site: Site) -> Machines:
     """Return the machines of `site`; a discovered one is like that of the site template."""
-    if site.partition.hardware != "discovered":
+    if site.partition.node.topology:
         return machines_of(site)[0]
     declared = machines_of(sites()["template/cluster"])[0](CURRENT)
     return replace(declared, symbols={**declared.symbols, "nodes": len(site.hosts)})

@@ -41,8 +41,7 @@ def lines(inventory: str, partition: str) -> dict[str, list[str]]:
     """Return each figure of a partition that stays unjudged, with its suites."""
     site = shipped_site(inventory, partition)
     machines, probe = machines_of(site)
-    hardware = site.partition.hardware
-    model = hardware if hardware == "discovered" else hardware.cpu_model
+    model = site.partition.node.cpu_model or "discovered"
     found: dict[str, list[str]] = {}
     for plan in plans(inventory, partition):
         for each in unjudged_of(plan, shipped_benchmarks(), site, machines, probe):

@@ -52,7 +52,6 @@ def p5(launch_settings: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
     """Plan suite p5 on four nodes, with the process counts and collectives of `sweep`."""
     benchmarks = shipped_benchmarks()
     partition = Partition(
-        hardware="discovered",
         environment="local",
         scheduler="none",
         provision_from="preinstalled",

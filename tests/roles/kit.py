@@ -23,7 +23,7 @@ from tests.processes import proc_files, running
 LONGEST_S = 900
 """The time limit of a play. The longest takes half a minute on a quiet machine."""
 DECLARED: dict[str, Any] = {
-    "hardware": {
+    "node": {
         "cpu_model": "a processor",
         "architecture": "x86_64",
         "topology": "pack:1 [numa(memory=4GiB)] l3:1(size=8MiB) core:2 pu:1",
@@ -33,7 +33,7 @@ DECLARED: dict[str, Any] = {
     "scheduler": "none",
     "scratch": {"path": "/tmp"},
 }
-"""The facts of a partition whose hardware is declared."""
+"""The facts of a partition whose topology is declared."""
 SHARED = [
     "analysis",
     "playbooks",
@@ -133,7 +133,6 @@ class Kit:
         path = self.folder / "inventory/local/group_vars/local/partition.yml"
         path.parent.mkdir(parents=True, exist_ok=True)
         usual = {
-            "hardware": "discovered",
             "environment": "local",
             "provision_from": "system",
             "scheduler": "none",

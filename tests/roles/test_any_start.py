@@ -32,8 +32,8 @@ def site(kit: Kit) -> Path:
     )
     source = Path(__file__).parents[1] / "data/hwloc/skl.xml"
     (facts / "node.xml").write_bytes(source.read_bytes())
-    hardware = {**DECLARED["hardware"], "topology": "node.xml"}
-    partition = {**DECLARED, "hardware": hardware, "origin": "emulated"}
+    node = {**DECLARED["node"], "topology": "node.xml"}
+    partition = {**DECLARED, "node": node, "origin": "emulated"}
     (facts / "partition.yml").write_text(yaml.safe_dump({"partition": partition}))
     return folder
 

@@ -95,7 +95,7 @@ class Site:
         case["suites"]["quick"] = {"scope": "each-node"}
         (made.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
         made.partition(
-            hardware=DECLARED["hardware"],
+            node=DECLARED["node"],
             scheduler="pbs",
             queue={"name": "workq", **queue},
             origin="emulated",

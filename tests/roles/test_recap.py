@@ -26,7 +26,7 @@ def with_nodes(kit: Kit, *closed: str) -> tuple[str, ...]:
     (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
     (kit.folder / "benchmarks/suites.yml").write_text("suites: {quick: {title: naps}}\n")
     firmware = {"back_end": "manual", "remote_shell": shell, "max_failures": 0}
-    kit.partition(hardware=DECLARED["hardware"], firmware=firmware)
+    kit.partition(node=DECLARED["node"], firmware=firmware)
     return "-l", "local"
 
 

@@ -30,7 +30,7 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
         kit: the checkout.
     """
     return {
-        "hardware.architecture": _architecture,
+        "node.architecture": _architecture,
         "environment": lambda site: check_environment(
             kit / "environments", site.partition.environment
         ),
@@ -47,9 +47,9 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
 
 
 def _architecture(site: Site) -> None:
-    hardware = site.partition.hardware
-    if hardware != "discovered" and hardware.architecture not in TARGETS:
-        found = f"{hardware.architecture!r}{nearest(hardware.architecture, TARGETS)}"
+    architecture = site.partition.node.architecture
+    if architecture and architecture not in TARGETS:
+        found = f"{architecture!r}{nearest(architecture, TARGETS)}"
         raise bad_input("", "", found, f"a name of archspec: {', '.join(sorted(TARGETS))}")
 
 

@@ -42,13 +42,13 @@ def site_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
 
 
 def _operating_system(site: Site) -> Iterator[InputError]:
-    hardware = site.partition.hardware
-    if hardware != "discovered" and hardware.operating_system != "linux":
+    system = site.partition.node.operating_system
+    if system != "linux":
         found = (
-            f"{hardware.operating_system!r}: the step runner reads /proc and needs setsid and "
+            f"{system!r}: the step runner reads /proc and needs setsid and "
             "taskset, so that steps run on Linux only; plans can be made"
         )
-        yield InputError("", "partition.hardware.operating_system", found, "linux")
+        yield InputError("", "partition.node.operating_system", found, "linux")
 
 
 def _launcher(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:

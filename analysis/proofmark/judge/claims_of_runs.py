@@ -53,13 +53,13 @@ def machine_of(run: Run) -> Machine | None:
     None if neither has it.
     """
     site, system = site_of(run), run.plan.system
-    hardware = site.partition.hardware
-    if hardware == "discovered":
+    node = site.partition.node
+    if not node.topology:
         return _published(system)
     # The mode of imported figures is not known. The cores are the same in each mode.
     mode = site.partition.current_mode if run.plan.imported else run.plan.current_mode
     try:
-        machine = declared(site, hardware, mode)
+        machine = declared(site, node, mode)
     except BadInput:
         # The topology is in a file of the inventory, which is missing on this machine.
         return _published(system)

@@ -13,7 +13,7 @@ from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.fleet.like_figures import Distance
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.links.paths import Paths
-from proofmark.judge.references.derived import NOTHING_RATED
+from proofmark.judge.references.derived import ANY_NODE
 from proofmark.judge.references.judgement import OfCase, ordered_references
 from proofmark.judge.references.typical import Build
 from proofmark.plan.plan import Plan
@@ -25,10 +25,9 @@ from proofmark.runs.predictions import Predictions
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import ContractItem
-from proofmark.site.installed_parts import NOTHING_DECLARED, Parts
+from proofmark.site.hardware import StatedNode
 from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.rated import Rated
 
 
 @dataclass(frozen=True)
@@ -98,10 +97,9 @@ class Evidence:
         probes: the reports of each node, by host.
         family_level: probability that any node is flagged as an outlier on a healthy machine.
         stopped: jobs that ended before their last step, each with the reason.
-        rated: the hardware of each node as the inventory states it.
+        node: what the inventory states about each node.
         judge_expected: whether expected values judge, and with which tolerance.
         builds: how the program of each case was built.
-        declared: the parts of each node as the inventory states them.
         hosts: the nodes of the partition.
         network: between these nodes.
         scratch: the scratch directory.
@@ -124,10 +122,9 @@ class Evidence:
     probes: Mapping[str, Node] = field(default_factory=dict)
     family_level: float = FAMILY_LEVEL
     stopped: Sequence[Message] = ()
-    rated: Rated = NOTHING_RATED
+    node: StatedNode = ANY_NODE
     judge_expected: JudgeExpected = JUDGE_EXPECTED
     builds: Mapping[str, Build] = field(default_factory=dict)
-    declared: Parts = NOTHING_DECLARED
     hosts: Sequence[str] = ()
     network: SiteNetwork = SiteNetwork()
     scratch: ScratchUse = ScratchUse()

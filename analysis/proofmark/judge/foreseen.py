@@ -121,13 +121,12 @@ def unjudged_of(
     """
     if plan.stability:
         plan = counted_plan(plan)
-    hardware = site.partition.hardware
     if site.partition.origin != "measured":
         return []
     facts = {
         group.mode: parse_probe(probe, "probe of this machine")
-        if hardware == "discovered"
-        else declared_node(site, hardware, machines(group.mode))
+        if not site.partition.node.topology
+        else declared_node(site, machines(group.mode))
         for group in plan.groups
     }
     outlook = _Outlook(plan, benchmarks, site, facts)
@@ -235,13 +234,12 @@ class _Outlook:
             return NOTHING if known else Message("not-measured", name=name)
         if reference.rule is None:
             return NOTHING
-        partition, count = self.site.partition, _nodes(figures.step)
-        declared = declared_parts(partition.parts, partition.rated)
+        node, count = self.site.partition.node, _nodes(figures.step)
         facts = {"node": self.facts[figures.mode]}
-        stated = nominal_parts(facts, statements(facts, declared, {}))
+        stated = nominal_parts(facts, statements(facts, declared_parts(node), {}))
         setting = Setting(
             [*facts.values()] * count,
-            partition.rated_hardware,
+            node,
             UNKNOWN_BUILD,
             [*stated.values()] * count,
         )

@@ -65,6 +65,7 @@ from proofmark.judge.stated_parts import (
 )
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import EMULATED
+from proofmark.site.installed_parts import declared_parts
 from proofmark.site.partition import PREDICTED
 
 Judgements = Mapping[int, Sequence[Judgement]]
@@ -87,7 +88,8 @@ def judge(evidence: Evidence) -> Verdict:
     figures, plan, benchmarks = evidence.figures, evidence.plan, evidence.benchmarks
     level, facts = evidence.family_level, evidence.facts
     accepted_of = evidence.baseline.parts() if evidence.baseline else {}
-    stated = statements(facts, evidence.declared, accepted_of)
+    declared = declared_parts(evidence.node)
+    stated = statements(facts, declared, accepted_of)
     nominal = nominal_parts(facts, stated)
     referred = judge_by_references(evidence, nominal)
     fleet = measure_fleet(
@@ -136,7 +138,7 @@ def judge(evidence: Evidence) -> Verdict:
                 *unread_parts(facts, stated),
             ),
             nominal=nominal,
-            basis=shown_basis(referred.rules(figures), nominal, evidence.rated),
+            basis=shown_basis(referred.rules(figures), nominal, evidence.node),
             rehearsed=len(fleet.alike) if origins == [EMULATED] else 0,
             over_time=changes,
             slowdowns=slowdowns(figures, benchmarks, plan),
@@ -159,7 +161,7 @@ def judge(evidence: Evidence) -> Verdict:
         ),
         _all_faults(
             part_faults(facts, stated),
-            rail_faults(facts, evidence.declared),
+            rail_faults(facts, declared),
             unlike_parts(figures, benchmarks),
             error_faults(evidence.probes),
             same_machines(facts, origins[0] if origins else ""),
@@ -246,7 +248,7 @@ def judge_by_references(
     comparison = Comparison(
         Figures(figures),
         evidence.facts,
-        evidence.rated,
+        evidence.node,
         evidence.builds,
         evidence.judge_expected.tolerance,
         stated or {},

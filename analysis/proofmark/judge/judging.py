@@ -39,7 +39,6 @@ from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
-from proofmark.site.installed_parts import declared_parts
 from proofmark.software.software import software_of
 
 MANY = 20_000
@@ -127,10 +126,9 @@ def evidence_of(run: Run) -> Evidence:
         probes=probes,
         family_level=partition.family_level,
         stopped=() if run.plan.stability else stopped_jobs(run),
-        rated=partition.rated_hardware,
+        node=partition.node,
         judge_expected=partition.expected,
         builds=builds(software, benchmarks),
-        declared=declared_parts(partition.parts, partition.rated),
         hosts=hosts,
         network=SiteNetwork(
             places={host: site.location(host) for host in site.hosts},

@@ -15,6 +15,7 @@ from proofmark.cases.reference import Rule
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.references.derived import Nominal
+from proofmark.site.hardware import StatedNode
 from proofmark.site.installed_parts import (
     By,
     Parts,
@@ -25,7 +26,6 @@ from proofmark.site.installed_parts import (
     without,
 )
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.rated import Rated
 
 Statements = Mapping[By, Parts]
 """The parts of one node by who states them."""
@@ -155,20 +155,20 @@ def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
 def shown_basis(
     rules: Iterable[tuple[Rule, Iterable[str]]],
     nominal: Mapping[str, Nominal],
-    rated: Rated,
+    node: StatedNode,
 ) -> Message:
     """Return which limits follow from the parts that nodes show, or `NOTHING`.
 
     Args:
         rules: the rules of the limits that judged figures, each with the nodes of the figures.
         nominal: the stated parts of each node.
-        rated: the values that the inventory states.
+        node: what the inventory states.
     """
     shown: dict[str, set[str]] = {}
     values = {
-        "memory_bandwidth": rated.dimms,
-        "link_bandwidth": rated.link_bytes_per_s,
-        "link_latency": rated.link_latency_s,
+        "memory_bandwidth": node.memory.channel_speed,
+        "link_bandwidth": node.rails.rate,
+        "link_latency": node.rails.latency_s,
     }
     for rule, hosts in rules:
         part = PART_OF[rule]

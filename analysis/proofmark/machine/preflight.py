@@ -28,8 +28,8 @@ from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining, scheduler
 from proofmark.plan.plan import Plan
 from proofmark.plan.resets import nodes_to_reset, resets_s
-from proofmark.site.declared_parts import PARTS, DeclaredParts
 from proofmark.site.firmware import Firmware
+from proofmark.site.hardware import StatedNode
 from proofmark.site.installed_parts import (
     Parts,
     declared_parts,
@@ -39,7 +39,6 @@ from proofmark.site.installed_parts import (
 )
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
-from proofmark.site.rated import Rated
 
 PROBE = (files("proofmark.site.node") / "probe.sh").read_text(encoding="utf-8")
 CLOCK_S = 2.0
@@ -164,10 +163,9 @@ def _programs(site: Site, needed: Mapping[str, Called]) -> list[Finding]:
 def _parts(site: Site) -> list[Finding]:
     """Compare the parts of every node that can be reached with those that were bought."""
     what = "parts: what was bought"
-    partition = site.partition
-    declared = declared_parts(partition.parts, partition.rated)
-    if declared == declared_parts(DeclaredParts(), Rated()):
-        return [Finding(what, "NOT_NEEDED", f"{PARTS} states none")]
+    declared = declared_parts(site.partition.node)
+    if declared == declared_parts(StatedNode()):
+        return [Finding(what, "NOT_NEEDED", "partition.node states none")]
     processes, _ = run_text(site, site.hosts, f"set -- facts\n{PROBE}")
     return _grouped(what, {node: _missing(declared, each) for node, each in processes.items()})
 

@@ -11,7 +11,6 @@ from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.plan.expansion import all_suites
 from proofmark.plan.selection import cases_of, selection_mistakes
 from proofmark.site.groups import COMPUTE
-from proofmark.site.hardware import Hardware
 from proofmark.site.inventory import Site, read_sites
 from proofmark.site.machines import machines_of
 
@@ -19,7 +18,7 @@ from proofmark.site.machines import machines_of
 def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputError]:
     """Return the mistakes in references that select no figure of their own system.
 
-    A system is a partition with declared hardware in one of the inventories. No node is probed.
+    A system is a partition with a stated topology in one of the inventories. No node is probed.
 
     Args:
         benchmarks: all cases and suites.
@@ -37,7 +36,7 @@ def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputErro
         if not sites:
             known = sorted({path.stem for path in inventories.glob(f"*/{VARIABLES}/*")} - {"all"})
             found = f"{system!r}, which no inventory declares{nearest(str(system), known)}"
-            accepted = f"a partition with declared hardware in {inventories.name}/"
+            accepted = f"a partition with node.topology in {inventories.name}/"
             mistakes += (
                 InputError(_file(benchmarks, case), f"references.{index}.system", found, accepted)
                 for case, index, _ in named
@@ -64,7 +63,7 @@ def _file(benchmarks: Benchmarks, case: str) -> str:
 
 
 def _sites(inventories: Path, system: str) -> list[Site]:
-    """Return the real partitions with the name `system` whose hardware the inventory declares.
+    """Return the real partitions with the name `system` whose topology the inventory states.
 
     Raises:
         BadInput: the facts of such a partition are wrong.
@@ -81,7 +80,7 @@ def _sites(inventories: Path, system: str) -> list[Site]:
             for site in sites
             if site.partition_name == system
             and site.partition.origin == "measured"
-            and isinstance(site.partition.hardware, Hardware)
+            and site.partition.node.topology
         )
     return found
 

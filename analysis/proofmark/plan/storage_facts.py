@@ -57,8 +57,8 @@ def rate_symbols(partition: Partition, machine: Mapping[str, Any]) -> dict[str, 
 def assumed_rates(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
     """Return the assumptions on rates by which the times of `cases` are estimated."""
     used = {name for case in cases for name in case.used_names()}
-    hardware, assumed = partition.hardware, {}
-    rated = hardware != "discovered" and hardware.clock_hz and hardware.flop_per_cycle
+    node, assumed = partition.node, {}
+    rated = node.topology and node.clock_hz and node.flop_per_cycle
     if HPL_RATE in used and CORE_FLOPS not in partition.facts:
         share = f"{LIKELY_SHARE:g} of the nominal peak"
         of_core = share if rated else f"{LIKELY_FLOPS / 1e9:g} GFlop/s"

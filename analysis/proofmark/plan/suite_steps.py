@@ -136,8 +136,7 @@ class SuiteSteps:
     def _sweep(self, name: str, case: Case, use: SuiteUse, mode: str) -> Sweep:
         machine = self._machine(mode)
         partition = self._site.partition
-        bought = partition.parts.rails
-        rails: Mapping[str, int | None] = (bought and bought.adapters) or machine.rails
+        rails: Mapping[str, int | None] = partition.node.rails.adapters or machine.rails
         layouts = self._layouts.setdefault(mode, Layouts(machine.topology, rails))
         symbols = {
             **DEFAULT_FACTS,

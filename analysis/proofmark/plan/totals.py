@@ -46,7 +46,7 @@ def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
 def assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
     """Return the facts that the plan assumes, by key, each with the reason."""
     partition = site.partition
-    facts = {} if partition.hardware == "discovered" else dict(partition.hardware.assumed)
+    facts = dict(partition.node.assumed)
     together = any(
         len(next(iter(step.instances().values()))) > 1
         for group in groups

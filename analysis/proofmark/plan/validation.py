@@ -185,9 +185,9 @@ def _duplicates(site: Site) -> Iterator[InputError]:
 def _machines(site: Site, *, whole: bool) -> tuple[dict[str, Machine], list[InputError]]:
     """Return the machine of the site in each mode, or the mistakes in their declarations.
 
-    A site that is not `whole` lacks wrong facts: its hardware is read only if it is declared.
+    A site that is not `whole` lacks wrong facts: its topology is read only if it is stated.
     """
-    if not whole and site.partition.hardware == "discovered":
+    if not whole and not site.partition.node.topology:
         return {}, []
     mistakes: list[InputError] = []
     of_modes: dict[str, Machine] = {}
@@ -267,8 +267,8 @@ def fact_mistakes(
 ) -> Iterator[InputError]:
     """Yield the mistakes in facts of the partition on which cases have a condition (`FactRule`).
 
-    Virtual nodes and twins measure no speed, so all facts are accepted. An inventory with
-    discovered hardware is used on different machines: there only the cases whose package is in
+    Virtual nodes and twins measure no speed, so all facts are accepted. An inventory
+    without a topology is used on different machines: there only the cases whose package is in
     `packages` count.
 
     Raises:
@@ -279,7 +279,7 @@ def fact_mistakes(
         return
     for name, case in benchmarks.cases.items():
         elsewhere = packages is not None and case.package not in packages
-        if partition.hardware == "discovered" and elsewhere:
+        if not partition.node.topology and elsewhere:
             continue
         for fact in case.facts.keys() & partition.facts.keys():
             yield from _broken_rule(f"{benchmarks.folder / name}.yml", case, fact, site, machine)

@@ -115,9 +115,7 @@ def _of_node(step: Step, partition: Partition, mode: str) -> Iterator[Requiremen
 
 def _declares_topology(partition: Partition, mode: str) -> bool:
     of_mode = partition.modes.get(mode)
-    hardware = partition.hardware
-    general = "" if isinstance(hardware, str) else hardware.topology
-    return bool(of_mode and (of_mode.topology or general))
+    return bool(of_mode and (of_mode.topology or partition.node.topology))
 
 
 def _of_files(step: Step) -> Iterator[Requirement]:

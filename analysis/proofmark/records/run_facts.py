@@ -14,8 +14,7 @@ from proofmark.runs.bmc_telemetry import read_looks
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run, reported_names
 from proofmark.site.adopted_site import IMPORTED
-from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
-from proofmark.site.declared_ceilings import declared_ceilings
+from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
 from proofmark.site.inventory import Site
 from proofmark.software.software import Software
 
@@ -61,7 +60,7 @@ class RunFacts:
         }
         self._with_ceilings = HostTable.of(self._ceilings)
         # The nodes of imported outputs were not probed.
-        self._others = declared_ceilings(self.partition) if run.plan.imported else UNIVERSAL
+        self._others = stated_ceilings(self.partition.node) if run.plan.imported else UNIVERSAL
 
     def ceilings(self, hosts: Sequence[str]) -> Ceilings:
         """Return the physical ceilings of `hosts` together."""

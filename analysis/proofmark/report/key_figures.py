@@ -216,7 +216,7 @@ def _share(key: str, record: Record, peak: Nominal) -> float | None:
 def nominal(run_data: RunData) -> Nominal:
     """Return the function that gives the hardware limit of a record in its unit."""
     facts = {each.hostname: each for each in run_data.facts}
-    rated = run_data.site.partition.rated_hardware
+    node = run_data.site.partition.node
     cases = run_data.benchmarks.cases
 
     def of(record: Record) -> float | None:
@@ -228,7 +228,7 @@ def nominal(run_data: RunData) -> Nominal:
             return None
         stated = [run_data.verdict.nominal.get(host, NOTHING_STATED) for host in hosts]
         nodes = [facts[host] for host in hosts]
-        limit = derive(rules[0], nodes, record.parameters, rated, stated)
+        limit = derive(rules[0], nodes, record.parameters, node, stated)
         times = None if isinstance(limit, str) else factor(limit.unit, record.unit)
         return limit.value * times if times and not isinstance(limit, str) else None
 

@@ -245,8 +245,7 @@ def write_inputs(folder: Path, inputs: RunInputs, baseline: Path | None = None) 
 def _keep_topologies(folder: Path, site: Site) -> None:
     partition = site.partition
     topologies = [mode.topology for mode in partition.modes.values()]
-    if partition.hardware != "discovered":
-        topologies.append(partition.hardware.topology)
+    topologies.append(partition.node.topology)
     for name in dict.fromkeys(filter(None, topologies)):
         if name.endswith(".xml") and (site.facts / name).is_file():
             target = folder / "group_vars" / site.partition_name / name

@@ -22,7 +22,6 @@ def site_of_hosts(hosts: Iterable[str]) -> Site:
         limit=IMPORTED,
         partition_name=IMPORTED,
         partition=Partition(
-            hardware="discovered",
             environment=IMPORTED,
             scheduler="none",
             provision_from=IMPORTED,

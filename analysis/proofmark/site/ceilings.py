@@ -8,10 +8,11 @@ universal ceiling.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ProcessorLimits, port_bound, processor
 from proofmark.site.node.facts import NodeFacts
 
@@ -37,6 +38,8 @@ L1_ACCESSES = 5
 LEAST_VECTOR_BYTES, OTHER_VECTOR_BYTES = 32, 64
 """Bytes of one access of x86 (string copies use them even without AVX), and of others."""
 
+LARGEST_LLC = 2.5 * 2**30
+"""Above the caches of the last level of any node (two processors with 1152 MiB)."""
 ACCELERATORS = frozenset(
     {"amdgpu", "habanalabs", "i915", "kfd", "mic", "nvidia", "nouveau", "ve_drv", "xe"}
 )
@@ -184,10 +187,14 @@ def _flops(
         per_cycle = facts.vector_bits // 64 * 2 * X86_FMA_UNITS
     else:
         per_cycle = OTHER_FLOP_PER_CYCLE
+    return _arithmetic(facts.cores_online, per_cycle, clock)
+
+
+def _arithmetic(cores: int, per_cycle: int, clock: Ceiling) -> tuple[Ceiling, Ceiling]:
+    """Return the arithmetic of one core and of all `cores`."""
     core = Ceiling(
         MARGIN * per_cycle * clock.value, f"{MARGIN} × {per_cycle} flop/cycle × {clock.source}"
     )
-    cores = facts.cores_online
     return core, Ceiling(cores * core.value, f"{cores} cores × {core.source}")
 
 
@@ -202,11 +209,16 @@ def _memory(facts: NodeFacts, table: ProcessorLimits | None) -> Ceiling | None:
     # A cpuset can hide a whole socket, whose memory can be used nevertheless.
     if len(facts.cpus) == facts.cpus_online:
         channels = min(channels, table.channels * facts.sockets)
-    value, source = channels * 8e6 * max(speeds), f"{channels} channels × 8 B × {max(speeds)} MT/s"
-    if table.fast_memory_bytes_per_s is not None:
-        value += table.fast_memory_bytes_per_s * facts.sockets
-        source = f"({source} + in the package {table.fast_memory_bytes_per_s / 1e9:g} GB/s)"
-    return Ceiling(MARGIN * value, f"{MARGIN} × {source}")
+    fast = (table.fast_memory_bytes_per_s or 0.0) * facts.sockets
+    return _modules(channels, max(speeds), fast)
+
+
+def _modules(channels: int, mt_per_s: int, fast: float) -> Ceiling:
+    """Return the ceiling of the memory; `fast` is the rate of that in the packages, byte/s."""
+    source = f"{channels} channels × 8 B × {mt_per_s} MT/s"
+    if fast:
+        source = f"({source} + in the package {fast / 1e9:g} GB/s)"
+    return Ceiling(MARGIN * (channels * 8e6 * mt_per_s + fast), f"{MARGIN} × {source}")
 
 
 def _link(facts: NodeFacts) -> Ceiling:
@@ -226,6 +238,46 @@ def _link(facts: NodeFacts) -> Ceiling:
     ethernet = sum(megabits * 1e6 / 8 for megabits in nics if megabits is not None)
     source = f"({len(active)} ports with {ports / 1e9:g} GB/s"
     source += f" + Ethernet {ethernet / 1e9:g} GB/s)" if ethernet else ")"
-    return Ceiling(
-        MARGIN * DIRECTIONS * (ports + ethernet), f"{MARGIN} × {DIRECTIONS} directions × {source}"
-    )
+    return _links(ports + ethernet, source)
+
+
+def _links(rate: float, source: str) -> Ceiling:
+    """Return the ceiling of links with the `rate` of one direction, byte/s."""
+    return Ceiling(MARGIN * DIRECTIONS * rate, f"{MARGIN} × {DIRECTIONS} directions × {source}")
+
+
+def stated_ceilings(node: StatedNode) -> Ceilings:
+    """Return the ceilings of a node that was not probed; those that nothing states are universal.
+
+    They are those of its parts, by the same sums as those of a probed node.
+    """
+    row, memory, rails = processor(node.cpu_model), node.memory, node.rails
+    changes: dict[str, Ceiling] = {}
+    if node.cores is not None:
+        changes["cores"] = Ceiling(node.cores, f"{node.cores} cores, stated")
+    hertz = (row and row.turbo_hz) or (node.clock_hz and LARGEST_TURBO * node.clock_hz)
+    if hertz and hertz < HIGHEST_HZ:
+        changes["clock"] = Ceiling(hertz, f"{hertz / 1e9:.3g} GHz, stated")
+    clock = Ceiling(hertz, f"{hertz / 1e9:.3g} GHz, stated") if hertz else None
+    if clock and node.cores and node.flop_per_cycle:
+        each = _arithmetic(node.cores, node.flop_per_cycle, clock)
+        changes["core_flops"], changes["flops"] = each
+    modules = memory.channels or memory.modules
+    if modules and memory.mt_per_s:
+        of_socket = (row and row.fast_memory_bytes_per_s) or 0.0
+        fast = memory.fast_bytes_per_s or of_socket * (node.sockets or 1)
+        changes["memory"] = _modules(modules, memory.mt_per_s, fast)
+        changes["llc_bytes"] = _caches(node, row)
+    if rails.bytes_per_s:
+        ports = rails.number or 1
+        source = f"{ports} ports with {rails.bytes_per_s / 1e9:g} GB/s, stated"
+        changes["link"] = _links(ports * rails.bytes_per_s, source)
+    return replace(UNIVERSAL, **changes)
+
+
+def _caches(node: StatedNode, row: ProcessorLimits | None) -> Ceiling:
+    if node.llc_bytes:
+        return Ceiling(node.llc_bytes, f"{node.llc_bytes} bytes, stated")
+    if row and row.l3_bytes and node.sockets:
+        return Ceiling(row.l3_bytes * node.sockets, f"{node.sockets} × {row.l3_bytes} bytes")
+    return Ceiling(LARGEST_LLC, "at most 2.5 GiB of caches")

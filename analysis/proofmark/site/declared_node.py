@@ -6,7 +6,6 @@ from typing import Any
 
 from archspec.cpu import TARGETS
 
-from proofmark.site.hardware import Hardware
 from proofmark.site.hardware_limits import processor
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
@@ -15,13 +14,14 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm, Port
 
 
-def declared_node(site: Site, hardware: Hardware, machine: Machine) -> NodeFacts:
-    """Return the facts of the hardware that a probe of a node of `site` should find.
+def declared_node(site: Site, machine: Machine) -> NodeFacts:
+    """Return the facts that a probe of a node of `site`, whose topology is stated, should find.
 
     Each channel of a processor of the table has a module of the fastest speed, and the port has the
     rate of the fabric. Facts about firmware, software and state are not set.
     """
-    row, target = processor(hardware.cpu_model), TARGETS.get(hardware.architecture)
+    stated = site.partition.node
+    row, target = processor(stated.cpu_model), TARGETS.get(stated.architecture)
     cores, sockets = machine.symbols["cores"], machine.symbols["sockets"]
     cpus = tuple(sorted(pu for core in machine.topology.cores for pu in core.pus))
     features = tuple(sorted(target.features)) if target else ()
@@ -35,9 +35,9 @@ def declared_node(site: Site, hardware: Hardware, machine: Machine) -> NodeFacts
         hostname=f"a node of {site.partition_name}",
         machine=target.family.name if target else "",
         virtual=None,
-        cpu_model=hardware.cpu_model,
+        cpu_model=stated.cpu_model,
         features=features,
-        architecture=hardware.architecture,
+        architecture=stated.architecture,
         vector_isa=isa,
         vector_bits=bits,
         sockets=sockets,

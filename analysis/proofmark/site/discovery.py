@@ -18,8 +18,9 @@ def discover(site: Site) -> tuple[Machine, str]:
         BadInput: the partition is not the local machine, or its topology cannot be read.
     """
     if site.connection != "local":
-        found = f"discovered, reached by {site.connection}"
-        raise bad_input(site.inventory, "partition.hardware", found, "hosts reached by local")
+        found = f"nothing, and hosts reached by {site.connection}"
+        accepted = "the topology of a node, or hosts reached by local"
+        raise bad_input(site.inventory, "partition.node.topology", found, accepted)
     probe = probe_here()
     return Machine.from_facts(parse_probe(probe, "probe of this machine"), len(site.hosts)), probe
 

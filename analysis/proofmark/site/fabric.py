@@ -4,37 +4,19 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import model_validator
 
 from proofmark.cases.vocabulary import Slug, Text
 from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import unfold
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.hardware import Count
-from proofmark.site.hardware_limits import KNOWN_RATES, link
+from proofmark.site.hardware import Count, Rate, bytes_per_s
 
 UNKNOWN_LINK = 1.25e8
 """The assumed rate of a link whose rate is not declared, in bytes/s: Ethernet of 1 Gb/s. The run
 times of steps between nodes are then estimated too long rather than too short."""
-
-
-def _known_rate(rate: float | str) -> float | str:
-    if isinstance(rate, str) and link(rate) is None:
-        raise ValueError(f"{rate!r} is not in the table of links; bytes/s, or {KNOWN_RATES}")
-    return rate
-
-
-Rate = Annotated[Annotated[float, Field(gt=0)] | Text, AfterValidator(_known_rate)]
-"""The rate of one direction of a link: the text that sysfs has for the port, if
-``site/data/links.yml`` has it (``100 Gb/sec (4X EDR)``), or bytes/s."""
-
-
-def bytes_per_s(rate: float | str | None) -> float | None:
-    """Return `rate`, a `Rate`, in bytes/s; None if it is None."""
-    row = link(rate) if isinstance(rate, str) else None
-    return row.bytes_per_s if row else rate if isinstance(rate, float) else None
 
 
 class Level(StrictModel):
@@ -102,7 +84,8 @@ class Fabric(StrictModel):
     Attributes:
         top: the distance of two nodes that share no switch of `levels`.
         rack: hosts of one rack, in the inventory's order.
-        rate: of one direction of the link of a node. The plan estimates run times with it.
+        rate: of one direction of the link of a node. The plan estimates run times with it, and
+            nothing is judged by it. A rate that judges is `rails.rate` of the node, and not here.
         routing: how a switch chooses the uplink of a message. With ``destination-modulo``, it is
             the uplink whose number, from 0, is the remainder of the division of the destination
             host's number, from 0 in the inventory's order, by `Level.uplinks`. This is D-mod-k

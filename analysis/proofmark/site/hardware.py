@@ -1,14 +1,15 @@
-"""The hardware and the firmware modes that an inventory declares for a partition."""
+"""What an inventory states about a node: its hardware, and the modes that its firmware sets."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from proofmark.cases.vocabulary import MemoryKind, Name, Slug, Text
-from proofmark.common.input_limits import MAX_COUNT
+from proofmark.cases.vocabulary import Name, Slug, Text
+from proofmark.common.input_limits import MAX_COUNT, MAX_CPUS
 from proofmark.common.strict_model import StrictModel
+from proofmark.site.hardware_limits import KNOWN_RATES, link, shown_gbit
 
 CURRENT = "current"
 """The only mode of a partition that declares none: the mode that its nodes are in."""
@@ -17,34 +18,175 @@ UNRECORDED = "not_recorded"
 Count = Annotated[int, Field(gt=0, le=MAX_COUNT)]
 
 
-class Hardware(StrictModel):
-    """The nodes of a partition on which no probe can run.
+NODE = "node"
+"""The key of `StatedNode` below ``partition``."""
+MEMORY, RAILS = "memory", "rails"
+"""The keys of `StatedMemory` and `StatedRails` below `NODE`."""
+JUDGES = ("sockets", "cores", "avx_hz", MEMORY, RAILS)
+"""The facts that only judge. Each needs its source."""
+Positive = Annotated[float, Field(gt=0)]
+RailName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+:[0-9]+$")]
+
+
+def _known_rate(rate: float | str) -> float | str:
+    if isinstance(rate, str) and link(rate) is None:
+        raise ValueError(f"{rate!r} is not in the table of links; bytes/s, or {KNOWN_RATES}")
+    return rate
+
+
+Rate = Annotated[Annotated[float, Field(gt=0)] | Text, AfterValidator(_known_rate)]
+"""The rate of one direction of a link: the text that sysfs has for the port, if
+``site/data/links.yml`` has it (``100 Gb/sec (4X EDR)``), or bytes/s."""
+
+
+def bytes_per_s(rate: float | str | None) -> float | None:
+    """Return `rate`, a `Rate`, in bytes/s; None if it is None."""
+    row = link(rate) if isinstance(rate, str) else None
+    return row.bytes_per_s if row else rate if isinstance(rate, float) else None
+
+
+class StatedMemory(StrictModel):
+    """The memory of one node.
 
     Attributes:
-        architecture: archspec's name of the microarchitecture.
-        clock_hz: nominal frequency; with `flop_per_cycle` it gives the nominal peak.
-        flop_per_cycle: of one core, in double precision.
+        bytes: the memory, if it does not follow from the modules. Programs can use the topology's
+            memory, or this if it is less. A node may show 5 % less, which firmware and kernel
+            reserve.
+        modules: the number of modules.
+        module_bytes: the size of each.
+        mt_per_s: the speed at which they must run, in MT/s.
+        channels: the filled channels of all sockets. With `mt_per_s` they replace what the probe
+            found, and give the bandwidth: channels × 8 bytes × MT/s.
+        fast_bytes_per_s: bandwidth of the memory in the package of the processors.
+    """
+
+    bytes: Count | None = None
+    modules: Count | None = None
+    module_bytes: Count | None = None
+    mt_per_s: Count | None = None
+    channels: Count | None = None
+    fast_bytes_per_s: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.module_bytes and not self.modules:
+            raise ValueError("module_bytes: only accepted with modules")
+        if self.module_bytes and self.bytes:
+            raise ValueError("bytes: not with module_bytes, from which the memory follows")
+        return self
+
+    @property
+    def all_bytes(self) -> int | None:
+        """The memory; None if nothing states it."""
+        if self.modules and self.module_bytes:
+            return self.modules * self.module_bytes
+        return self.bytes
+
+    @property
+    def least_modules(self) -> int | None:
+        """The number of modules: at least one in each filled channel; None if neither is stated."""
+        return self.modules or self.channels
+
+    @property
+    def channel_speed(self) -> tuple[int, int] | None:
+        """The filled channels and the MT/s of a module, if both are stated."""
+        return (self.channels, self.mt_per_s) if self.channels and self.mt_per_s else None
+
+
+class StatedRails(StrictModel):
+    """The ports of one node to the network of MPI.
+
+    Attributes:
+        count: the number of ports that must be active, if `adapters` does not name them.
+        rate: of one direction of each port. It replaces what the probe found.
+        latency_s: of a small message between two adapters.
+        adapters: the NUMA domain of each rail by its name (``mlx5_0:1``, ``hfi1_0:1``, ``cxi0:1``).
+            The suites measure each of them alone. Without it, the rails of the probed node count.
+    """
+
+    count: Count | None = None
+    rate: Rate | None = None
+    latency_s: Positive | None = None
+    adapters: dict[RailName, Annotated[int, Field(ge=0, le=MAX_CPUS)]] = {}
+
+    @model_validator(mode="after")
+    def _one_count(self) -> Self:
+        if self.count and self.adapters:
+            raise ValueError("count: not with adapters, which are the ports")
+        return self
+
+    @property
+    def number(self) -> int | None:
+        """The number of ports that must be active; None if it is not stated."""
+        return self.count or len(self.adapters) or None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """The data rate of one direction of a port; None if it is not stated."""
+        return bytes_per_s(self.rate)
+
+    @property
+    def gbit_per_s(self) -> float | None:
+        """The rate of a port as Linux prints it; None if it is not stated."""
+        if isinstance(self.rate, str):
+            return shown_gbit(self.rate)
+        return self.rate and self.rate * 8 / 1e9
+
+
+class StatedNode(StrictModel):
+    """What the site states about one node: what it is made of. A node with less has a fault.
+
+    With a topology, plans are made for this node, and none is probed before a run. Without one, the
+    node must be this machine, which is probed. A stated part is not compared with other nodes.
+
+    Attributes:
+        cpu_model: the processor; needed with `topology`.
+        architecture: archspec's name of the microarchitecture; needed with `topology`.
         topology: hwloc's synthetic notation, or the name of a file of hwloc's XML (``*.xml``) in
             the folder of the partition's variables. A mode may have another topology.
-        memory_bytes: memory for programs, if the topology has no memory or another size.
-        fast_memory: the kind of the memory without cores, if the topology does not name it.
-        llc_bytes: all caches of the last level, if the topology has no caches or another size.
         operating_system: of the nodes. Steps run on Linux; for others, plans can be made.
+        sockets: the number of processors that were bought.
+        cores: those of all processors together that were bought.
+        clock_hz: nominal frequency of a core; with `flop_per_cycle` it gives the nominal peak.
+        avx_hz: frequency that all cores sustain under the widest vector instructions.
+        flop_per_cycle: of one core, in double precision.
+        llc_bytes: all caches of the last level, if the topology has no caches or another size.
         sources: the source of each fact, by key.
         assumed: facts without a source, by key. The plan shows them.
     """
 
-    cpu_model: Text
-    architecture: Slug | Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
-    topology: Text
-    clock_hz: float | None = Field(default=None, gt=0)
-    flop_per_cycle: Count | None = None
-    memory_bytes: Count | None = None
-    fast_memory: MemoryKind | None = None
-    llc_bytes: Count | None = None
+    cpu_model: Text | Literal[""] = ""
+    architecture: Slug | Annotated[str, Field(pattern=r"^[a-z0-9_]*$")] = ""
+    topology: Text | Literal[""] = ""
     operating_system: Literal["linux", "aix"] = "linux"
+    sockets: Count | None = None
+    cores: Count | None = None
+    clock_hz: Positive | None = None
+    avx_hz: Positive | None = None
+    flop_per_cycle: Count | None = None
+    llc_bytes: Count | None = None
+    memory: StatedMemory = StatedMemory()
+    rails: StatedRails = StatedRails()
     sources: dict[str, Text] = {}
     assumed: dict[str, Text] = {}
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        for key in ("cpu_model", "architecture"):
+            if self.topology and not getattr(self, key):
+                raise ValueError(f"{key}: needed with topology")
+        return self
+
+    @model_validator(mode="after")
+    def _sourced(self) -> Self:
+        given = self.model_dump(include=set(JUDGES), exclude_defaults=True)
+        if lacking := [key for key in given if key not in self.sources | self.assumed]:
+            raise ValueError(f"sources: the document that states {', '.join(lacking)}")
+        return self
+
+    def source(self, key: str) -> str:
+        """Return what states the fact `key`."""
+        return self.sources.get(key) or self.assumed.get(key) or f"partition.{NODE}"
 
 
 def _setting(given: Any) -> Any:
@@ -63,23 +205,20 @@ class Mode(StrictModel):
     Attributes:
         settings: the state in the firmware's terms (``cluster: Quadrant``, ``memory: Flat``), or in
             abstract ones (``smt: off``, ``numa_per_socket: 4``; `proofmark.site.bmc_vendors`).
-        topology: of a node in this mode, if it is not that of `Hardware`.
-        memory_bytes: of a node in this mode, if it is not that of `Hardware`.
+        topology: of a node in this mode, if it is not that of `StatedNode`.
     """
 
     settings: dict[str, SettingValue] = {}
     topology: Text | None = None
-    memory_bytes: Count | None = None
 
 
-def _named(given: Any) -> Any:
+def _by_name(given: Any) -> Any:
     return {name: {} for name in given} if isinstance(given, list) else given
 
 
 Modes = Annotated[
     dict[Slug, Mode],
     Field(min_length=1),
-    BeforeValidator(_named, json_schema_input_type=dict[Slug, Mode] | list[Slug]),
+    BeforeValidator(_by_name, json_schema_input_type=dict[Slug, Mode] | list[Slug]),
 ]
 Facts = dict[Name, str | int | float]
-Discovered = Literal["discovered"]

@@ -12,11 +12,10 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from proofmark.common.message import Message
-from proofmark.site.declared_parts import DeclaredParts
+from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import port_bound, shown_gbit
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm
-from proofmark.site.rated import Rated
 
 By = Literal["declared", "accepted", "usual"]
 """Who states the parts: the inventory, an accepted run, or most nodes of the partition."""
@@ -77,10 +76,6 @@ class Parts:
         return max((*(self.rails or ()), *(self.ports or ())), default=UNKNOWN_RATE)
 
 
-NOTHING_DECLARED = Parts()
-"""The parts of a site that declares nothing."""
-
-
 def parts_of(facts: NodeFacts) -> Parts:
     """Return the parts that the probe of a node found."""
     active = [port for port in facts.ports if ACTIVE in (port.state or "").upper()]
@@ -118,25 +113,22 @@ def _sum(rates: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(rates) else None
 
 
-def declared_parts(parts: DeclaredParts, rated: Rated) -> Parts:
-    """Return the parts that the inventory states.
-
-    `rated` states at least one module for each channel, and the data rate of the ports.
-    """
-    dimms, rails = parts.dimms, parts.rails
-    count = dimms.count if dimms else rated.dimms.channels if rated.dimms else None
-    speed = (dimms and dimms.mt_per_s) or (rated.dimms.mt_per_s if rated.dimms else None)
+def declared_parts(node: StatedNode) -> Parts:
+    """Return the parts that the inventory states."""
+    memory, rails = node.memory, node.rails
+    size, number = memory.module_bytes, rails.number
     return Parts(
-        cores=parts.cores,
-        sockets=parts.sockets,
-        dimms=count,
-        dimm_bytes=(dimms.bytes,) * dimms.count if dimms and dimms.bytes else None,
-        dimm_mt_per_s=speed,
-        memory_bytes=parts.memory_bytes,
+        cores=node.cores,
+        sockets=node.sockets,
+        dimms=memory.least_modules,
+        dimm_bytes=(size,) * memory.modules if size and memory.modules else None,
+        dimm_mt_per_s=memory.mt_per_s,
+        memory_bytes=memory.all_bytes,
         reserved=RESERVED_MEMORY,
-        rails=(rails.gbit_per_s,) * rails.count if rails else None,
-        link_bytes_per_s=rated.link_bytes_per_s,
-        adapters=tuple(rails.adapters) or None if rails else None,
+        rails=(rails.gbit_per_s or UNKNOWN_RATE,) * number if number else None,
+        # The rate of each of so many ports is compared above.
+        link_bytes_per_s=None if number else rails.bytes_per_s,
+        adapters=tuple(rails.adapters) or None,
     )
 
 

@@ -26,10 +26,11 @@ from proofmark.site.contract_document import (
     with_sealed_limits,
 )
 from proofmark.site.firmware import SSH
+from proofmark.site.former_keys import with_sealed_node
 from proofmark.site.groups import ALIASES, PartitionGroup, read_groups, unread_group_vars
 from proofmark.site.partition import PREDICTED, Partition
 from proofmark.site.partition_facts import (
-    fact_mistake,
+    fact_mistakes,
     open_question,
     overridden,
     paths_of_user,
@@ -79,7 +80,7 @@ class Site(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _of_an_earlier_version(cls, given: Any) -> Any:
-        return with_sealed_limits(given)
+        return with_sealed_node(with_sealed_limits(given))
 
     @property
     def items(self) -> dict[str, ContractItem]:
@@ -302,7 +303,7 @@ def read_sites(
         try:
             own = with_tuned(group.partition, group.tuned)
         except ValidationError as error:
-            mistakes += (fact_mistake(file, item, TUNED) for item in error.errors())
+            mistakes += fact_mistakes(file, error, TUNED)
             continue
         raw = paths_of_user(overridden(own, overrides or {}))
         questions = dict(unanswered(raw))
@@ -312,7 +313,7 @@ def read_sites(
         try:
             partition = Partition.model_validate(raw)
         except ValidationError as error:
-            mistakes += (fact_mistake(file, item) for item in error.errors())
+            mistakes += fact_mistakes(file, error)
             if broken is not None and (right := without_wrong_facts(raw, error)):
                 broken.append(site_of(name, group, right))
             continue

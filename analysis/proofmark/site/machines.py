@@ -12,7 +12,8 @@ from proofmark.common.errors import bad_input
 from proofmark.common.expressions import ranks_inside
 from proofmark.common.files import is_regular
 from proofmark.site.discovery import discover
-from proofmark.site.hardware import Hardware
+from proofmark.site.hardware import StatedNode
+from proofmark.site.hardware_limits import processor
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Topology
@@ -36,9 +37,9 @@ def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
     Raises:
         BadInput: the node cannot be probed.
     """
-    hardware = site.partition.hardware
-    if hardware != "discovered":
-        return lru_cache(lambda mode: declared(site, hardware, mode)), ""
+    node = site.partition.node
+    if node.topology:
+        return lru_cache(lambda mode: declared(site, node, mode)), ""
     machine, probe = discover(site)
 
     @lru_cache
@@ -56,24 +57,31 @@ def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
     return of_mode, probe
 
 
-def declared(site: Site, hardware: Hardware, mode: str) -> Machine:
+def declared(site: Site, node: StatedNode, mode: str) -> Machine:
     """Return the machine that the inventory declares for `mode`. No node is probed.
 
     Raises:
         BadInput: the topology cannot be read.
     """
     of_mode = site.partition.modes[mode]
-    topology = _topology(site.facts, of_mode.topology or hardware.topology)
-    topology = topology.of_processor(hardware.cpu_model, hardware.fast_memory)
+    topology = _topology(site.facts, of_mode.topology or node.topology)
+    topology = topology.of_processor(node.cpu_model, in_package=_in_package(node))
     topology = replace(topology, source=f"a node of {site.partition_name} in mode {mode}")
     symbols = dict(Machine.from_topology(topology, len(site.hosts)).symbols)
-    memory = of_mode.memory_bytes or hardware.memory_bytes
-    symbols |= {"memory_bytes": memory} if memory else {}
-    symbols |= {"llc_bytes": hardware.llc_bytes} if hardware.llc_bytes else {}
-    if hardware.clock_hz and hardware.flop_per_cycle:
-        peak = symbols["cores"] * hardware.clock_hz * hardware.flop_per_cycle
+    if memory := node.memory.all_bytes:
+        # The memory of a mode can be less than what was bought, and that of a virtual node as well.
+        symbols["memory_bytes"] = min(memory, symbols.get("memory_bytes", memory))
+    symbols |= {"llc_bytes": node.llc_bytes} if node.llc_bytes else {}
+    if node.clock_hz and node.flop_per_cycle:
+        peak = symbols["cores"] * node.clock_hz * node.flop_per_cycle
         symbols |= {"rpeak_nominal": peak, "likely_flops": LIKELY_SHARE * peak}
     return _complete(Machine(symbols, topology, topology.unread))
+
+
+def _in_package(node: StatedNode) -> bool:
+    """Return whether the processors of a node have memory in their package."""
+    row = processor(node.cpu_model)
+    return bool(node.memory.fast_bytes_per_s or (row and row.fast_memory_bytes_per_s))
 
 
 def topology_of_mode(site: Site, mode: str) -> Topology:
@@ -82,11 +90,8 @@ def topology_of_mode(site: Site, mode: str) -> Topology:
     Raises:
         BadInput: no topology is declared for the mode, or it cannot be read.
     """
-    hardware = site.partition.hardware
-    topology = site.partition.modes[mode].topology
-    if topology is None and hardware != "discovered":
-        topology = hardware.topology
-    if topology is None:
+    topology = site.partition.modes[mode].topology or site.partition.node.topology
+    if not topology:
         accepted = "the topology that a node in this mode must have"
         raise bad_input(site.facts, f"partition.modes.{mode}.topology", "nothing", accepted)
     return _topology(site.facts, topology)

@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from archspec.cpu import TARGETS
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.cases.vocabulary import Slug, Variable
 from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.declared_parts import DeclaredParts
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
-from proofmark.site.hardware import CURRENT, Facts, Hardware, Mode, Modes
+from proofmark.site.hardware import (
+    CURRENT,
+    NODE,
+    RAILS,
+    Facts,
+    Mode,
+    Modes,
+    StatedNode,
+    bytes_per_s,
+)
 from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
-from proofmark.site.rated import Rated
 from proofmark.site.storage import FileSystem, Scratch
 
 PREDICTED = "predicted"
@@ -56,7 +63,7 @@ class Partition(StrictModel):
     """The facts of one partition: the variable ``partition`` of its group.
 
     Attributes:
-        hardware: declared values, or ``discovered``: the probe reads them on the machine.
+        node: what each node is made of. A node with less has a fault.
         environment: the Spack environment of the partition (a folder of ``environments/``).
         provision_from: ``system``, or the name of a provider.
         preinstalled: where the programs are, for the source of that name.
@@ -72,16 +79,11 @@ class Partition(StrictModel):
             an outlier.
         firmware: how modes are set. Without it no mode but the current one is entered.
         host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated.
-        rated: the hardware that the vendor states, for the limits that are derived from it.
         expected: ``off``, or ``tolerance``: the part by which a figure may be below the value that
             its hardware reaches elsewhere.
-        parts: the parts of each node that were bought. A node with less has a fault.
     """
 
-    hardware: Annotated[
-        Annotated[Literal["discovered"], Tag("discovered")] | Annotated[Hardware, Tag("declared")],
-        Discriminator(lambda given: "discovered" if isinstance(given, str) else "declared"),
-    ]
+    node: StatedNode = StatedNode()
     environment: EnvironmentName
     scheduler: Slug
     provision_from: Slug
@@ -100,9 +102,7 @@ class Partition(StrictModel):
     queue: Queue = Queue()
     launch: LaunchSettings = LaunchSettings()
     host_cpus: HostCpuMap | None = None
-    rated: Rated = Rated()
     expected: JudgeExpected = JUDGE_EXPECTED
-    parts: DeclaredParts = DeclaredParts()
 
     @model_validator(mode="before")
     @classmethod
@@ -110,6 +110,29 @@ class Partition(StrictModel):
         if isinstance(given, dict) and "current_mode" not in given:
             return {**given, "current_mode": next(iter(given.get("modes") or [CURRENT]))}
         return given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rate_of_the_node(cls, given: Any) -> Any:
+        """The rate of the link of a node need not be stated again for the fabric."""
+        if not isinstance(given, dict):
+            return given
+        rate: Any = given.get(NODE)
+        for key in (RAILS, "rate"):
+            rate = rate.get(key) if isinstance(rate, dict) else getattr(rate, key, None)
+        fabric = given.get("fabric", {})
+        if rate is not None and isinstance(fabric, Fabric) and fabric.rate is None:
+            fabric = fabric.model_copy(update={"rate": rate})
+        elif rate is not None and isinstance(fabric, dict) and fabric.get("rate") is None:
+            fabric = {**fabric, "rate": rate}
+        return {**given, "fabric": fabric}
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Self:
+        rate = self.node.rails.bytes_per_s
+        if rate and rate != bytes_per_s(self.fabric.rate):
+            raise ValueError("fabric.rate: another rate than node.rails.rate; state one of them")
+        return self
 
     @model_validator(mode="after")
     def _known_mode(self) -> Self:
@@ -137,20 +160,6 @@ class Partition(StrictModel):
         if self.host_cpus and self.origin != "emulated":
             raise ValueError("host_cpus: only where origin is emulated")
         return self
-
-    @property
-    def rated_hardware(self) -> Rated:
-        """`rated`, with the nominal clock and the flop per cycle of a declared `hardware`."""
-        rated, hardware = self.rated, self.hardware
-        if isinstance(hardware, str):
-            return rated
-        return rated.model_copy(
-            update={
-                "clock_hz": rated.clock_hz or hardware.clock_hz,
-                "flop_per_cycle": rated.flop_per_cycle or hardware.flop_per_cycle,
-                "source": rated.source or "partition.hardware",
-            }
-        )
 
     @property
     def scratches(self) -> dict[str, FileSystem]:

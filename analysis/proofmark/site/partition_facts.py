@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import InputError
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
+from proofmark.site.former_keys import replaced_by
 from proofmark.site.groups import PARTITION
 from proofmark.site.partition import PREDICTED, Partition
 from proofmark.site.storage import with_uid
@@ -33,7 +34,6 @@ def open_question(facts: Path, place: tuple[str | int, ...], text: str) -> Input
 
 
 _PLACEHOLDERS: Mapping[str, Any] = {
-    "hardware": "discovered",
     "environment": "local",
     "scheduler": "none",
     "provision_from": "system",
@@ -62,11 +62,22 @@ def variable_files(folder: Path) -> list[Path]:
     return [folder.with_suffix(".yml"), *sorted(folder.glob("*.yml"))]
 
 
-FORMER = {"limits": "partition.limits was replaced by items of contract.yml (docs/verdict.md)"}
-"""Former keys of a partition, each with what replaced it."""
+def fact_mistakes(
+    facts: Path, error: ValidationError, variable: str = PARTITION
+) -> Iterator[InputError]:
+    """Yield each mistake in the facts `variable` of a partition; a former key names the new one."""
+    for item in error.errors():
+        place = ".".join(map(str, item["loc"]))
+        former = item["type"] == "extra_forbidden" and variable == PARTITION
+        replaced = dict(replaced_by(place, item["input"])) if former else {}
+        for key, new in replaced.items():
+            file, _ = placed(variable_files(facts), [variable, *key.split(".")])
+            yield InputError(file or f"{facts}", f"{variable}.{key}", "a former key", new)
+        if not replaced:
+            yield _fact_mistake(facts, item, variable)
 
 
-def fact_mistake(facts: Path, item: ErrorDetails, variable: str = PARTITION) -> InputError:
+def _fact_mistake(facts: Path, item: ErrorDetails, variable: str) -> InputError:
     """Return an error of pydantic with the file and the line of the wrong key of `variable`."""
     key = ".".join([variable, *map(str, item["loc"])])
     file, existing = placed(variable_files(facts), [variable, *item["loc"]])
@@ -74,9 +85,6 @@ def fact_mistake(facts: Path, item: ErrorDetails, variable: str = PARTITION) -> 
         key = f"{existing}.{item['loc'][-1]}" if item["type"] == "missing" else existing
     file = file or f"{facts}"
     if item["type"] == "extra_forbidden":
-        if variable == PARTITION and len(item["loc"]) == 1 and item["loc"][0] in FORMER:
-            name = f"{item['loc'][0]}"
-            return InputError(str(file), key, "a former key", FORMER[name])
         words = accepted_keys(Partition if variable == PARTITION else Tuned, item["loc"])
         found = unknown_key(str(item["loc"][-1]), words)
         return InputError(str(file), key, found, f"one of {', '.join(words)}")

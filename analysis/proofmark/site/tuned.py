@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, TypeAdapter
 
 from proofmark.cases.vocabulary import Name, Slug
 from proofmark.common.strict_model import StrictModel
+from proofmark.site.hardware import NODE
 from proofmark.site.literals import is_template
 
 TUNED = "partition_tuned"
@@ -56,7 +57,7 @@ TUNED_OF_CASES = TypeAdapter(dict[Slug, Tuned])
 def with_tuned(raw: Any, tuned: Any) -> Any:
     """Return the variable ``partition`` with the facts of `tuned`, and their sources.
 
-    A fact of the hardware that was assumed is no longer one.
+    A fact that was assumed is no longer one.
 
     Args:
         raw: the variable ``partition``.
@@ -74,15 +75,15 @@ def with_tuned(raw: Any, tuned: Any) -> Any:
     sources = {name: each.source for each in accepted.values() for name in each.facts}
     known = raw.get("facts", {})
     merged = {**raw, "facts": {**known, **facts} if isinstance(known, Mapping) else known}
-    hardware = raw.get("hardware")
-    if isinstance(hardware, Mapping):
-        merged["hardware"] = {**hardware, **_sources(hardware, sources)}
+    node = raw.get(NODE)
+    if isinstance(node, Mapping):
+        merged[NODE] = {**node, **_sources(node, sources)}
     return merged
 
 
-def _sources(hardware: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keys ``assumed`` and ``sources`` of `hardware` after `sources` are known."""
-    known, assumed = hardware.get("sources", {}), hardware.get("assumed", {})
+def _sources(node: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keys ``assumed`` and ``sources`` of `node` after `sources` are known."""
+    known, assumed = node.get("sources", {}), node.get("assumed", {})
     if not isinstance(known, Mapping) or not isinstance(assumed, Mapping):
         return {}
     names = {name for fact in sources for name in (fact, f"facts.{fact}")}

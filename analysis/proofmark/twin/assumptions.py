@@ -38,8 +38,7 @@ def of_network(site: Site, fit: Fit | None = None) -> Iterator[Assumption]:
     """Yield the assumptions about the network; `fit` has the fitted figures."""
     fabric = site.partition.fabric
     link_rate, between_s = link_of_node(fabric, fit)
-    hardware = site.partition.hardware
-    guess = "" if isinstance(hardware, str) else hardware.assumed.get("fabric", "")
+    guess = site.partition.node.assumed.get("fabric", "")
     why = joined(map(_source, filter(None, (fabric.source, guess))))
     sourced = fabric.rate is not None and not guess
     if fit and fit.link_bytes_per_s:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from proofmark.site.fabric import Fabric, Level, bytes_per_s
+from proofmark.site.fabric import Fabric, Level
+from proofmark.site.hardware import bytes_per_s
 from proofmark.site.hardware_limits import link as port_of_rate
 from proofmark.site.inventory import Site
 from proofmark.twin.graph import Edge, Graph, Link

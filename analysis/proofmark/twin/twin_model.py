@@ -75,12 +75,12 @@ def interconnect_of(site: Site, discovered: str = "") -> Interconnect:
     Raises:
         BadInput: the table of interconnects lacks the processor of the partition and its ancestors.
     """
-    hardware = site.partition.hardware
-    architecture = discovered if isinstance(hardware, str) else hardware.architecture
+    node = site.partition.node
+    architecture = node.architecture if node.topology else discovered
     known = interconnect(architecture)
     if known is None:
         accepted = ", ".join(row.architecture for row in interconnects())
         found = f"{architecture or 'discovered'}, which is not in twin/data/interconnects.yml"
         accepted = f"a processor that has one of these as an ancestor in archspec: {accepted}"
-        raise bad_input(site.facts, "partition.hardware.architecture", found, accepted)
+        raise bad_input(site.facts, "partition.node.architecture", found, accepted)
     return known

@@ -173,20 +173,20 @@ class TestSlurmAndLustre:
             "topology": f"lstopo --of xml on {NODE}",
             "clock_hz": f"cpufreq, for {NODE}",
         }
-        hardware = facts.pop("hardware")
-        assert isinstance(hardware, dict)
-        table = hardware["sources"].pop("flop_per_cycle")
-        sources["memory_bytes"] = f"/proc/meminfo and the control groups of {NODE}"
+        node = facts.pop("node")
+        assert isinstance(node, dict)
+        table = node["sources"].pop("flop_per_cycle")
+        sources["memory"] = f"/proc/meminfo and the control groups of {NODE}"
         sources["llc_bytes"] = f"/sys/devices/system/cpu of {NODE}"
         assert table.startswith("the table of processors: ")
-        assert hardware == {
+        assert node == {
             "cpu_model": "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz",
             "architecture": "skylake_avx512",
             "topology": f"{NODE}.xml",
             "clock_hz": 2.4e9,
             "flop_per_cycle": 32,
             # The recorded topology has no sizes.
-            "memory_bytes": 196000000 * 1024,
+            "memory": {"bytes": 196000000 * 1024},
             "llc_bytes": 2 * 28160 * 1024,
             "sources": sources,
             "assumed": {
@@ -342,9 +342,9 @@ class TestSlurmAndLustre:
         probe = re.sub(r"(node[01] meminfo:) +\d+ kB", rf"\1 {usable * 10**6 // 2} kB", probe)
         reads(node_that_reports(probe, TOOLS))
         _, printed, _ = called("init", inventory, "--from-node", NODE)
-        hardware = partition(inventory)["hardware"]
-        assert isinstance(hardware, dict) and "memory_bytes" not in hardware
-        question = "hardware.memory_bytes: which memory do programs have?"
+        node = partition(inventory)["node"]
+        assert isinstance(node, dict) and "memory" not in node
+        question = "node.memory.bytes: which memory do programs have?"
         written = (inventory / "group_vars/normal/partition.yml").read_text(encoding="utf-8")
         assert (question in printed) == (f"# QUESTION: {question}" in written) == asked
         assert ("a virtual machine (kvm)" in printed) == asked
@@ -394,13 +394,11 @@ class TestSlurmAndLustre:
         synthetic = "pack:2 [numa(memory=48GiB)] l3:1(size=27MiB) l2:20(size=1MiB) core:1 pu:2"
         text = facts.read_text().replace(f"topology: {NODE}.xml", f"topology: '{synthetic}'")
         text = text.replace("clock_hz: 2400000000.0", "clock_hz: 2.1e+9")
-        facts.write_text(text.replace(f"memory_bytes: {196000000 * 1024}", "memory_bytes: 1000"))
+        facts.write_text(text.replace(f" bytes: {196000000 * 1024}", " bytes: 1000"))
         code, printed, _ = called("init", "--diff", inventory, "--from-node", NODE)
         assert code == 1
-        keys = re.findall(
-            r"partition\.yml:\d+: partition\.hardware\.([a-z_: ]+): declared", printed
-        )
-        assert {"clock_hz", "topology: threads_per_core", "memory_bytes"} <= set(keys)
+        keys = re.findall(r"partition\.yml:\d+: partition\.node\.([a-z_:. ]+): declared", printed)
+        assert {"clock_hz", "topology: threads_per_core", "memory.bytes"} <= set(keys)
 
     def test_another_queue_with_all_the_nodes_is_no_difference(
         self, inventory: Path, called: Called, slurm: UseSlurm
@@ -462,7 +460,7 @@ def test_a_node_that_is_not_reached_leaves_questions_that_validate_prints(
     code, printed, said = called("check", "-i", inventory)
     assert (code, printed) == (3, "")
     file = f"{inventory}/group_vars/normal/partition.yml"
-    keys = ("hardware.cpu_model", "hardware.architecture", "hardware.topology")
+    keys = ("node.cpu_model", "node.architecture", "node.topology")
     for key in (*keys, "environment", "provision_from", "scratch.path"):
         assert re.search(
             rf"^proofmark: {file}:\d+: partition\.{key}: found the question: .+; accepted: the",
@@ -539,7 +537,7 @@ def test_a_processor_without_a_name_is_a_question(
     slurm()
     reads(node_that_reports(re.sub(r"\| model name\t?: .*\n", "", SKL)))
     called("init", inventory, "--from-node", NODE)
-    with pytest.raises(BadInput, match=r"hardware\.cpu_model: found the question: Which processor"):
+    with pytest.raises(BadInput, match=r"node\.cpu_model: found the question: Which processor"):
         load_sites(inventory, "normal")
 
 
@@ -851,7 +849,7 @@ def test_ansible_evaluates_no_text_of_a_node(
     called("init", inventory, "--from-node", NODE)
     code, _, said = called("check", "-i", inventory)
     assert code == 3
-    assert "partition.hardware.cpu_model: found the question: hardware.cpu_model?" in said
+    assert "partition.node.cpu_model: found the question: node.cpu_model?" in said
     assert not file.exists()
 
 

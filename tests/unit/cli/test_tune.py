@@ -27,7 +27,7 @@ from proofmark.site.partition import Partition
 
 PROGRAM = 'echo "size $1"; echo "rate $(($1 * 100))"; echo END'
 FACTS = {"block": "{size}", "double": "{2 * size}"}
-HARDWARE = {
+NODE = {
     "cpu_model": "a processor",
     "architecture": "k10",
     "topology": "pack:1 [numa] core:2 pu:1",
@@ -43,7 +43,7 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
     made.case(sweep={"size": [1, 3, 2]}, suites={"quick": {"search": search}})
     made.program(PROGRAM)
     partition = {
-        "hardware": HARDWARE,
+        "node": NODE,
         "environment": "local",
         "scheduler": "none",
         "provision_from": "preinstalled",
@@ -97,10 +97,9 @@ def test_the_best_values_become_facts_with_their_source(
     assert accept(kit, run) == 0
     partition = partition_of(kit)
     assert partition.facts == {"block": 3, "double": 6, "other": 8}
-    assert partition.hardware != "discovered"
-    assert partition.hardware.assumed == {"clock": "of a manual"}
-    assert f"run {run.id}, " in partition.hardware.sources["block"]
-    assert "rate 300 MB/s" in partition.hardware.sources["block"]
+    assert partition.node.assumed == {"clock": "of a manual"}
+    assert f"run {run.id}, " in partition.node.sources["block"]
+    assert "rate 300 MB/s" in partition.node.sources["block"]
     before = file_of(kit).read_text()
     assert accept(kit, run, "--diff") == 0
     assert file_of(kit).read_text() == before

@@ -125,7 +125,7 @@ def test_a_plug_in_of_another_user_is_not_loaded(shared: Path, top: Path, place:
         "{ansible_connection: local}}}}}}}\n"
     )
     (site / "group_vars/local/partition.yml").write_text(
-        "partition: {hardware: discovered, environment: local, provision_from: system, "
+        "partition: {environment: local, provision_from: system, "
         "scheduler: none, scratch: {path: /scratch}}\n"
     )
     with private_home(NOBODY, NOBODY) as home:

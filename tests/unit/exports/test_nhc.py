@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.nhc_conf import FUNCTIONS, Line, matches, read_conf
+from tests.fixtures.stated import sourced
 from tests.folders import PROBES
 
 from proofmark.cli.main import main
@@ -64,7 +65,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> str:
     probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
     total = next(line for line in probe.splitlines() if line.startswith("| MemTotal"))
     less = {"n03": {total: "| MemTotal: 100000000 kB"}}
-    partition = {"parts": {"memory_bytes": 100_000_000 << 10, "source": "annex 1"}}
+    partition = {"node": sourced(memory={"bytes": 100_000_000 << 10})}
     run = fleet_run(folder, rates | {"n07": 50.0}, changes=less, partition=partition)
     return exported(run, folder / "out")
 

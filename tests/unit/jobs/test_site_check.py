@@ -17,10 +17,10 @@ from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.site_check import job_mistakes
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.site.execution import LaunchSettings, Queue
-from proofmark.site.hardware import Hardware
+from proofmark.site.hardware import StatedNode
 from proofmark.site.inventory import Site
 
-HARDWARE = {
+NODE = {
     "cpu_model": "x",
     "architecture": "ppc64",
     "topology": "pack:2 [numa(memory=4GiB)] core:2 pu:2",
@@ -38,7 +38,7 @@ def site(kit: Kit, nodes: int = 2, **changes: Any) -> Site:
     """Return a declared site of LoadLeveler with POE; `changes` are those of its partition."""
     made = kit.site(hosts=[f"n{number:05d}" for number in range(1, nodes + 1)])
     partition: dict[str, Any] = {
-        "hardware": Hardware(**HARDWARE),
+        "node": StatedNode(**NODE),
         "scheduler": "loadleveler",
         "provision_from": "preinstalled",
         "launch": LaunchSettings(launcher="poe"),
@@ -124,9 +124,9 @@ def test_scripts_are_not_written_if_ranks_have_no_launcher(kit: Kit) -> None:
 
 @pytest.mark.fault("operating-system-not-linux")
 def test_aix_is_refused_with_the_reason(kit: Kit) -> None:
-    hardware = Hardware(**HARDWARE, operating_system="aix")
-    (mistake,) = mistakes(kit, site(kit, hardware=hardware))
-    assert "hardware.operating_system: found 'aix': the step runner reads /proc" in mistake
+    node = StatedNode(**NODE, operating_system="aix")
+    (mistake,) = mistakes(kit, site(kit, node=node))
+    assert "node.operating_system: found 'aix': the step runner reads /proc" in mistake
     assert mistake.endswith("plans can be made; accepted: linux")
 
 

@@ -17,6 +17,7 @@ from tests.fixtures.finished import as_host
 from tests.fixtures.kit import item, make_kit
 from tests.fixtures.messages import said
 from tests.fixtures.shipped import shipped_benchmarks
+from tests.fixtures.stated import stated_node
 from tests.folders import PROBES, ROOT
 
 from proofmark.cases.suite import Benchmarks
@@ -30,17 +31,16 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.records.columns import Record, Records
 from proofmark.site.contract_document import ContractItem
+from proofmark.site.hardware import StatedNode
 from proofmark.site.inventory import Site, read_sites
 from proofmark.site.machines import machines_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.partition import Partition
-from proofmark.site.rated import Rated, RatedDimms
 
 KERNELS = ("copy", "scale", "add", "triad")
 SPREAD = (1.0, 1.01, 0.99, 1.005, 0.995)
 """Factors of the rates of consecutive nodes."""
 STREAM = {"memory": "ddr", "threads": 40, "array": 64000000, "working_set": "memory"}
-DIMMS = Rated(dimms=RatedDimms(channels=12, mt_per_s=2666), source="the offer")
+DIMMS = stated_node(memory={"channels": 12, "mt_per_s": 2666})
 
 
 @cache
@@ -157,11 +157,11 @@ def judged(
     facts: NodeFacts | None = None,
     limits: Sequence[ContractItem] = (),
     suite: str = "node",
-    rated: Rated | None = None,
+    node: StatedNode | None = None,
     plan: Plan | None = None,
 ) -> Verdict:
     """Return the verdict on `records` by `expecting`; steps without one count as measured."""
-    return measured(judge(evidence(records, facts, limits, suite, rated, plan)))
+    return measured(judge(evidence(records, facts, limits, suite, node, plan)))
 
 
 def by_floors(records: Sequence[Record], suite: str = "node") -> Verdict:
@@ -180,13 +180,13 @@ def evidence(
     facts: NodeFacts | None = None,
     limits: Sequence[ContractItem] = (),
     suite: str = "node",
-    rated: Rated | None = None,
+    node: StatedNode | None = None,
     plan: Plan | None = None,
 ) -> Evidence:
     known = facts or healthy()
     nodes = {host: as_host(known, host) for host in site().hosts}
     planned, read = plan or plan_of(suite), Records.of(records)
-    return Evidence("r", planned, read, expecting(), limits, nodes, rated=rated or Rated())
+    return Evidence("r", planned, read, expecting(), limits, nodes, node=node or StatedNode())
 
 
 def limit(**changes: Any) -> ContractItem:
@@ -236,21 +236,27 @@ class TestPeers:
     def test_without_the_modules_the_run_is_unjudged_and_the_key_is_named(self) -> None:
         verdict = judged([*stream(20e3), *hpl()], unprobed())
         assert (words(verdict), verdict.exit_code()) == ({"UNJUDGED": 528, "PASS": 132}, 4)
-        assert verdict.missing_keys == ("partition.rated.dimms",)
+        assert verdict.missing_keys == ("partition.node.memory.mt_per_s",)
         assert len(verdict.unmet) == 4
         assert verdict.unmet[3].startswith(
             "stream triad on Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz, 2 × 20 cores; memory ddr: "
             "the speed of any memory module of skl0001 is not known; the key "
-            "partition.rated.dimms enables this judgement; like its peers: 1 × the median of 132"
+            "partition.node.memory.mt_per_s enables this judgement; like its peers: 1 × the median "
+            "of 132"
         )
         lines = ending(verdict, "report.html", "runs/r")
         assert lines[0].startswith("UNJUDGED: ")
         assert lines[1].startswith("worst: not judged: stream copy on ")
-        assert "next: Add partition.rated.dimms to the facts of the partition" in lines[2]
+        assert "next: Add partition.node.memory.mt_per_s to the facts of the partition" in lines[2]
 
     def test_with_the_named_key_the_run_is_judged(self) -> None:
-        assert judged(stream(20e3), unprobed(), rated=DIMMS).exit_code() == 1
-        assert judged([*stream(180e3), *hpl()], unprobed(), rated=DIMMS).exit_code() == 0
+        assert judged(stream(20e3), unprobed(), node=DIMMS).exit_code() == 1
+        healthy_run = judged([*stream(180e3), *hpl()], unprobed(), node=DIMMS)
+        assert words(healthy_run) == {"PASS": 528 + 132}
+        # The modules that are stated were not found out on any node.
+        unread = [line.partition("was not found out: ")[2] for line in healthy_run.unmet]
+        assert unread == ["memory modules", "speed of the memory modules"]
+        assert healthy_run.exit_code() == 4
 
     @pytest.mark.fault("uniformly-slow-links")
     def test_links_that_are_slow_everywhere_fail(self) -> None:
@@ -268,10 +274,10 @@ class TestPeers:
     def test_without_a_port_the_run_is_unjudged_and_the_key_is_named(self) -> None:
         verdict = judged([*osu_bw(1000), *hpl()], unprobed())
         assert (words(verdict), verdict.exit_code()) == ({"UNJUDGED": 66, "PASS": 132}, 4)
-        assert verdict.missing_keys == ("partition.rated.link_bytes_per_s",)
-        stated = Rated(link_bytes_per_s=12.5e9, source="the offer")
-        assert judged([*osu_bw(1000), *hpl()], unprobed(), rated=stated).exit_code() == 1
-        assert judged([*osu_bw(11e3), *hpl()], unprobed(), rated=stated).exit_code() == 0
+        assert verdict.missing_keys == ("partition.node.rails.rate",)
+        stated = stated_node(rails={"rate": 12.5e9})
+        assert judged([*osu_bw(1000), *hpl()], unprobed(), node=stated).exit_code() == 1
+        assert judged([*osu_bw(11e3), *hpl()], unprobed(), node=stated).exit_code() == 0
 
     def test_an_outlier_still_fails(self) -> None:
         slow, *others = stream(100e3, ["triad"])
@@ -333,7 +339,7 @@ class TestLimits:
         facts = healthy().model_copy(update={"base_hz": None})
         verdict = judged(self.everything(), facts, limits=[impossible])
         assert (words(verdict), verdict.exit_code()) == ({"PASS": 660}, 4)
-        assert verdict.missing_keys == ("partition.rated.clock_hz",)
+        assert verdict.missing_keys == ("partition.node.clock_hz",)
         (check,) = verdict.contract
         assert (check.compared, len(check.not_evaluated)) == (0, 1)
         assert check.not_evaluated[0].endswith("enables this judgement: skl[0001-0132]")
@@ -460,7 +466,7 @@ class TestRequired:
             "; memory mcdram: the in-package memory of Intel(R) Xeon(R) Gold 6148"
             in verdict.unmet[0]
         )
-        assert verdict.missing_keys == ("partition.rated.fast_memory_bytes_per_s",)
+        assert verdict.missing_keys == ("partition.node.memory.fast_bytes_per_s",)
         modes = [*stream(180e3), *stream(180e3, ["copy"], mode="flat")]
         named = [line.partition(":")[0] for line in judged([*modes, *hpl()]).unmet]
         assert [name.partition(" on ")[0] for name in named] == [
@@ -604,24 +610,9 @@ def test_the_exit_code_of_unmet_requirements() -> None:
     assert exit_code({}, covered, ["x"], enough=True) == 4
 
 
-def test_the_declared_clock_and_units_are_rated() -> None:
-    partition = site().partition
-    assert isinstance(partition, Partition)
-    rated = partition.rated_hardware
-    assert (rated.clock_hz, rated.flop_per_cycle, rated.avx_hz) == (2.4e9, 32, None)
-    stated = partition.model_copy(
-        update={"rated": Rated(clock_hz=2e9, flop_per_cycle=16, source="the offer")}
-    ).rated_hardware
-    assert (stated.clock_hz, stated.flop_per_cycle, stated.source) == (2e9, 16, "the offer")
-    unstated = partition.model_copy(update={"rated": Rated()}).rated_hardware
-    assert unstated.source == "partition.hardware"
-    discovered = partition.model_copy(update={"hardware": "discovered"})
-    assert discovered.rated_hardware == partition.rated
-
-
 def test_values_without_a_source_are_refused() -> None:
-    with pytest.raises(ValueError, match="source: the document that states avx_hz"):
-        Rated(avx_hz=1e9, source=" ")
+    with pytest.raises(ValueError, match="sources: the document that states avx_hz"):
+        StatedNode(avx_hz=1e9)
 
 
 @pytest.mark.parametrize(

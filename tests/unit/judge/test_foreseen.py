@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.fixtures.kit import LIMIT, Kit, contract_of, item, make_kit
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
+from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 from tests.sites import LARGE
 from tests.unjudged_page import BEGIN, DECLARED, PAGE, lines, name_of, page, plans
@@ -21,7 +22,6 @@ from proofmark.site.contract_document import ContractItem
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
-from proofmark.site.rated import Rated
 
 PROBE = (PROBES / "live-kvm-zen3.txt").read_text(encoding="utf-8")
 """The probe that the nodes of a kit print: a virtual machine."""
@@ -31,7 +31,7 @@ BY_RULE = {key: value for key, value in LIMIT.items() if key not in ("value", "u
     "rule": "memory_bandwidth",
     "at_least": 1e-9,
 }
-DIMMS = {"dimms": {"channels": 8, "mt_per_s": 3200}, "source": "a table"}
+DIMMS = {"memory": {"channels": 8, "mt_per_s": 3200}}
 
 
 def limit(**values: Any) -> ContractItem:
@@ -67,11 +67,11 @@ def test_what_is_foreseen_is_what_the_verdict_says_later(
     kit.case(references=references)
     kit.suites(quick={"title": "Quick", "sanity": sanity, "required_metrics": REQUIRED})
     site = kit.site([item(**{**each, "case": "fake"}) for each in limits])
-    rated = {"rated": Rated.model_validate(facts)}
-    site = site.model_copy(update={"partition": site.partition.model_copy(update=rated)})
+    stated = {"node": stated_node(**facts)}
+    site = site.model_copy(update={"partition": site.partition.model_copy(update=stated)})
     found = [each for each in foreseen(kit, site) if each.kind == "required"]
     assert [each.reason.code for each in found] == ([code] if code else [])
-    key = "partition.rated.dimms" if code == "fact-hidden" else ITEMS
+    key = "partition.node.memory.channels" if code == "fact-hidden" else ITEMS
     assert all(each.key == key for each in found)
     run = kit.run(site=site)
     execute(run, "none", lambda line: None)
@@ -120,8 +120,8 @@ def test_a_limit_that_can_never_be_computed_is_known_before_the_run(rule: str) -
     of_contract = limit(
         case="hpl", metric="rmax", value=None, unit=None, rule=rule, where={"placement": "fitted"}
     )
-    for rated in ({}, {"avx_hz": 2.0e9}):
-        changes = {"rated": site.partition.rated.model_copy(update=rated)}
+    for stated in ({}, {"avx_hz": 2.0e9}):
+        changes = {"node": site.partition.node.model_copy(update=stated)}
         partition = site.partition.model_copy(update=changes)
         contract = contract_of([of_contract])
         known = site.model_copy(update={"partition": partition, "contract": contract})
@@ -129,8 +129,8 @@ def test_a_limit_that_can_never_be_computed_is_known_before_the_run(rule: str) -
         plan = make_plan(shipped_benchmarks(), "node", known, machines, digest=False)
         found = unjudged_of(plan, shipped_benchmarks(), known, machines)
         limits = [each for each in found if each.kind == "limit"]
-        open_ = rule == "rpeak_avx" and not rated
-        assert [each.key for each in limits] == (["partition.rated.avx_hz"] if open_ else [])
+        open_ = rule == "rpeak_avx" and not stated
+        assert [each.key for each in limits] == (["partition.node.avx_hz"] if open_ else [])
         assert all("AVX frequency of AMD EPYC 9654" in each.message for each in limits)
 
 

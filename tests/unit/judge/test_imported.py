@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.fixtures.kit import contract_of, item
 from tests.fixtures.shipped import shipped_benchmarks
+from tests.fixtures.stated import stated_node
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.suite import Benchmarks
@@ -25,11 +26,8 @@ from proofmark.runs.adoption import adopt_folder
 from proofmark.runs.adoption_request import Request
 from proofmark.runs.run import open_run
 from proofmark.site.adopted_site import site_of_hosts
-from proofmark.site.ceilings import UNIVERSAL
-from proofmark.site.declared_ceilings import declared_ceilings
-from proofmark.site.declared_parts import DeclaredParts
-from proofmark.site.hardware import Hardware
-from proofmark.site.rated import Rated
+from proofmark.site.ceilings import UNIVERSAL, stated_ceilings
+from proofmark.site.hardware import StatedNode
 
 SAMPLES = BENCHMARKS / "samples"
 OUTPUTS = {
@@ -196,26 +194,18 @@ def test_imported_figures_have_the_bounds_of_the_declared_hardware(
     benchmarks: Benchmarks, tmp_path: Path, cores: int, invalid: bool
 ) -> None:
     """The sample has about 40 GFlop/s. One core of 2 GHz has 4 flop per cycle here."""
-    rated = Rated(clock_hz=2e9, flop_per_cycle=4, source="the offer")
-    parts = DeclaredParts(cores=cores, source="the offer")
-    verdict = judged(benchmarks, tmp_path, nodes={"hpl": ("n1",)}, rated=rated, parts=parts)
+    node = stated_node(clock_hz=2e9, flop_per_cycle=4, cores=cores)
+    verdict = judged(benchmarks, tmp_path, nodes={"hpl": ("n1",)}, node=node)
     reasons = {result.reason.main_code for result in verdict.of("INVALID")}
     assert reasons == ({"above-bound", "below-bound"} if invalid else set())
 
 
 def test_the_ceilings_of_declared_hardware() -> None:
-    site = site_of_hosts(["n1"])
-    assert declared_ceilings(site.partition) == UNIVERSAL
-    parts = {
-        "dimms": {"count": 12, "mt_per_s": 2666},
-        "rails": {"count": 2, "gbit_per_s": 100},
-        "source": "the offer",
-    }
-    partition = site.partition.model_copy(update={"parts": DeclaredParts.model_validate(parts)})
-    found = declared_ceilings(partition)
+    assert stated_ceilings(StatedNode()) == UNIVERSAL
+    memory = {"modules": 12, "mt_per_s": 2666}
+    node = stated_node(memory=memory, rails={"count": 2, "rate": 12.5e9}, llc_bytes=2**20)
+    found = stated_ceilings(node)
     assert found.memory.value == pytest.approx(1.5 * 12 * 8 * 2666e6)
     assert found.link.value == pytest.approx(1.5 * 2 * 25e9)
     assert found.cores == UNIVERSAL.cores and found.flops == UNIVERSAL.flops
-    hardware = {"cpu_model": "X", "architecture": "zen4", "topology": "pu:1", "llc_bytes": 2**20}
-    partition = partition.model_copy(update={"hardware": Hardware.model_validate(hardware)})
-    assert declared_ceilings(partition).llc_bytes.value == 2**20
+    assert found.llc_bytes.value == 2**20

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from tests.fixtures.finished import as_host
+from tests.fixtures.stated import stated_node
 from tests.unit.judge.test_accepting import evidence, measured
 from tests.unit.judge.test_stated_parts import facts
 
@@ -21,12 +22,11 @@ from proofmark.judge.judges import judge
 from proofmark.judge.references.derived import Derived, Nominal, derive
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Record
-from proofmark.site.declared_parts import DeclaredParts
+from proofmark.site.hardware import StatedNode
 from proofmark.site.installed_parts import Parts, declared_parts
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Nic, Port
 from proofmark.site.rails import rails_of
-from proofmark.site.rated import Rated
 from proofmark.site.survey.entries import Question
 from proofmark.site.survey.findings import parts_question
 
@@ -167,15 +167,11 @@ WHOLE = [port(number) for number in range(4)]
 DOWN = [port(0), *(port(number, "1: DOWN") for number in range(1, 4))]
 MISSING = WHOLE[:3]
 SLOW = [*WHOLE[:3], port(3, rate="100 Gb/sec (4X EDR)")]
+HDR = "200 Gb/sec (4X HDR)"
 BOUGHT: dict[str, Any] = {
-    "rails": {
-        "count": 4,
-        "gbit_per_s": 200,
-        "adapters": {f"mlx5_{number}:1": 2 * number for number in range(4)},
-    },
-    "source": "the offer",
+    "rails": {"rate": HDR, "adapters": {f"mlx5_{number}:1": 2 * number for number in range(4)}}
 }
-COUNTED = {"rails": {"count": 4, "gbit_per_s": 200}, "source": "the offer"}
+COUNTED = {"rails": {"count": 4, "rate": HDR}}
 THREE_DOWN = "; ".join(
     f"rail mlx5_{number}:1 (NUMA domain {2 * number}) is down: 1: DOWN" for number in (1, 2, 3)
 )
@@ -207,8 +203,7 @@ def test_a_rail_that_is_missing_down_or_slow_is_named(
     given = {"skl0001": ports} | dict.fromkeys(HOSTS[1 : 1 + others], WHOLE)
     nodes = {host: as_host(facts(ports=tuple(each)), host) for host, each in given.items()}
     records = stream(["numa-0", "numa-1"], {}, list(nodes))
-    declared = declared_parts(DeclaredParts.model_validate(parts), Rated()) if parts else Parts()
-    verdict = measured(judge(replace(evidence(records), facts=nodes, declared=declared)))
+    verdict = measured(judge(replace(evidence(records), facts=nodes, node=stated_node(**parts))))
     found = faults(verdict)
     assert list(found) == (["skl0001"] if reason else [])
     assert reason in found.get("skl0001", "")
@@ -259,13 +254,13 @@ def test_slingshot_and_omni_path_are_rails_and_roce_beside_them_is_none() -> Non
 def test_one_of_four_rails_on_all_nodes_is_a_fault_unless_it_is_declared() -> None:
     given = {host: as_host(facts(ports=tuple(DOWN)), host) for host in HOSTS}
     assert rail_faults(given, Parts()).keys() == {*HOSTS}
-    one = {"rails": {"count": 1, "gbit_per_s": 200}, "source": "the offer"}
-    assert not rail_faults(given, declared_parts(DeclaredParts.model_validate(one), Rated()))
+    one = stated_node(rails={"count": 1, "rate": HDR})
+    assert not rail_faults(given, declared_parts(one))
 
 
 def test_init_proposes_the_rails_with_their_domains() -> None:
     (question,) = parts_question(facts(ports=tuple(WHOLE)), "n1").values()
     assert isinstance(question, Question)
-    given = yaml.safe_load("\n".join(question.answer))["parts"]
-    assert given["rails"] == {**BOUGHT["rails"], "gbit_per_s": 200.0}
-    assert DeclaredParts.model_validate(given).rails
+    given = yaml.safe_load("\n".join(question.answer))["node"]
+    assert given["rails"] == BOUGHT["rails"]
+    assert StatedNode.model_validate(given).rails.number == 4

@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
 from proofmark.cases.reference import Rule
 from proofmark.judge.references.derived import Derived, derive, flop_per_cycle, peak
+from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ProcessorLimits, lanes
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.rated import Rated, RatedDimms
 
-STATED = Rated(
-    dimms=RatedDimms(channels=8, mt_per_s=3200),
-    fast_memory_bytes_per_s=400e9,
-    link_bytes_per_s=25e9,
-    link_latency_s=2e-6,
-    clock_hz=2e9,
-    avx_hz=1.5e9,
-    flop_per_cycle=16,
-    source="the offer",
+STATED = StatedNode.model_validate(
+    {
+        "memory": {"channels": 8, "mt_per_s": 3200, "fast_bytes_per_s": 400e9},
+        "rails": {"rate": 25e9, "latency_s": 2e-6},
+        "clock_hz": 2e9,
+        "avx_hz": 1.5e9,
+        "flop_per_cycle": 16,
+        "sources": dict.fromkeys(("memory", "rails", "avx_hz", "flop_per_cycle"), "the offer"),
+    }
 )
 EDR = "100 Gb/sec (4X EDR)"
 
@@ -32,15 +33,17 @@ def facts(name: str = "skl-2x6148", **changes: Any) -> NodeFacts:
 
 
 def limit(
-    rule: Rule, *nodes: NodeFacts, memory: str = "ddr", rated: Rated | None = None
+    rule: Rule, *nodes: NodeFacts, memory: str = "ddr", stated: StatedNode | None = None
 ) -> Derived:
-    found = derive(rule, nodes, {"memory": memory}, rated or Rated())
+    found = derive(rule, nodes, {"memory": memory}, stated or StatedNode())
     assert isinstance(found, Derived), found
     return found
 
 
-def reason(rule: Rule, *nodes: NodeFacts, memory: str = "ddr", rated: Rated | None = None) -> str:
-    found = derive(rule, nodes, {"memory": memory}, rated or Rated())
+def reason(
+    rule: Rule, *nodes: NodeFacts, memory: str = "ddr", stated: StatedNode | None = None
+) -> str:
+    found = derive(rule, nodes, {"memory": memory}, stated or StatedNode())
     assert isinstance(found, str), found
     return found
 
@@ -60,7 +63,7 @@ CASES: list[tuple[Rule, str, float, str]] = [
 def test_a_stated_value_replaces_that_of_the_probe(
     rule: Rule, memory: str, value: float, unit: str, virtual: str | None
 ) -> None:
-    found = limit(rule, facts(virtual=virtual), memory=memory, rated=STATED)
+    found = limit(rule, facts(virtual=virtual), memory=memory, stated=STATED)
     assert found.value == pytest.approx(value)
     assert found.unit == unit
     assert found.source.endswith("the offer")
@@ -70,7 +73,7 @@ def test_a_stated_value_replaces_that_of_the_probe(
 def test_the_values_of_several_nodes_add_up_but_those_of_links_do_not(
     rule: Rule, memory: str, value: float, unit: str
 ) -> None:
-    found = limit(rule, facts(), facts(), facts(), memory=memory, rated=STATED)
+    found = limit(rule, facts(), facts(), facts(), memory=memory, stated=STATED)
     times = 1 if rule.startswith("link") else 3
     assert found.value == pytest.approx(times * value)
     assert found.unit == unit
@@ -98,14 +101,19 @@ def test_the_best_of_several_ports_counts() -> None:
 
 
 UNKNOWN: list[tuple[Rule, dict[str, Any], str, str]] = [
-    ("link_bandwidth", {"ports": ()}, "the link of skl-test (no active port)", "link_bytes_per_s"),
-    ("link_latency", {"ports": ()}, "the link of skl-test (no active port)", "link_latency_s"),
-    ("memory_bandwidth", {"dimms": ()}, "the speed of any memory module of skl-test", "dimms"),
+    ("link_bandwidth", {"ports": ()}, "the link of skl-test (no active port)", "rails.rate"),
+    ("link_latency", {"ports": ()}, "the link of skl-test (no active port)", "rails.latency_s"),
+    (
+        "memory_bandwidth",
+        {"dimms": ()},
+        "the speed of any memory module of skl-test",
+        "memory.mt_per_s",
+    ),
     (
         "memory_bandwidth",
         {"cpu_model": "Xeon of tomorrow"},
         "the number of memory channels of Xeon of tomorrow",
-        "dimms",
+        "memory.channels",
     ),
     ("rpeak_nominal", {"base_hz": None}, "the nominal frequency of", "clock_hz"),
     ("rpeak_avx", {"cpu_model": "X", "vector_isa": "AVX2"}, "the AVX frequency of X", "avx_hz"),
@@ -131,9 +139,13 @@ def test_a_missing_fact_is_named_with_the_key_that_replaces_it(
     node = facts(hostname="skl-test", **changes)
     found = reason(rule, node)
     assert found.startswith(what)
-    assert found.endswith(f" is not known; the key partition.rated.{key} enables this judgement")
-    given = Rated.model_validate({key: getattr(STATED, key), "source": "the offer"})
-    assert limit(rule, node, rated=given).value > 0
+    assert found.endswith(f" is not known; the key partition.node.{key} enables this judgement")
+    section, _, name = key.rpartition(".")
+    value = getattr(getattr(STATED, section) if section else STATED, name)
+    # The speed of the modules is the other half of the bandwidth.
+    both = {"mt_per_s": 3200} if name == "channels" else {}
+    given = stated_node(**({section: {name: value, **both}} if section else {name: value}))
+    assert limit(rule, node, stated=given).value > 0
     assert reason(rule, facts(), node) == found
 
 
@@ -168,16 +180,16 @@ def test_a_port_of_ethernet_has_no_latency_of_infiniband() -> None:
 @pytest.mark.parametrize("rule", ["rpeak_nominal", "rpeak_avx", "memory_bandwidth"])
 def test_a_virtual_node_hides_its_hardware(rule: Rule) -> None:
     found = reason(rule, facts(hostname="v1", virtual="kvm"))
-    assert " is not known (v1 is virtual: kvm); the key partition.rated." in found
+    assert " is not known (v1 is virtual: kvm); the key partition.node." in found
     assert limit("link_bandwidth", facts(virtual="kvm")).value == 12.5
 
 
 def test_a_virtual_node_with_a_stated_clock_has_unknown_units() -> None:
-    rated = Rated(clock_hz=2e9, source="the offer")
+    stated = StatedNode(clock_hz=2e9)
     virtual = facts(virtual="kvm", cpu_model="X", vector_isa="AVX2")
-    assert "number of vector units" in reason("rpeak_nominal", virtual, rated=rated)
+    assert "number of vector units" in reason("rpeak_nominal", virtual, stated=stated)
     known = facts(cpu_model="X", vector_isa="AVX2", vector_bits=256)
-    found = limit("rpeak_nominal", known, rated=rated)
+    found = limit("rpeak_nominal", known, stated=stated)
     assert found.value == 40 * 16 * 2
     assert found.source == "40 cores × 16 flop/cycle × 2 GHz; two units of AVX2"
 
@@ -185,7 +197,7 @@ def test_a_virtual_node_with_a_stated_clock_has_unknown_units() -> None:
 def test_mcdram_of_a_processor_without_it_is_unknown() -> None:
     found = reason("memory_bandwidth", facts(), memory="mcdram")
     assert found.startswith("the in-package memory of Intel(R) Xeon(R) Gold 6148")
-    assert "partition.rated.fast_memory_bytes_per_s" in found
+    assert "partition.node.memory.fast_bytes_per_s" in found
     assert "in-package memory of X" in reason(
         "memory_bandwidth", facts(cpu_model="X"), memory="mcdram"
     )
@@ -200,7 +212,7 @@ def test_mcdram_of_a_processor_without_it_is_unknown() -> None:
     "changes", [{"cpus": tuple(range(4))}, {"cpu_quota": 2.0}], ids=["cpuset", "quota"]
 )
 def test_a_part_of_the_processors_cannot_saturate_the_memory(changes: dict[str, Any]) -> None:
-    found = reason("memory_bandwidth", facts(hostname="n1", **changes), rated=STATED)
+    found = reason("memory_bandwidth", facts(hostname="n1", **changes), stated=STATED)
     assert found == "n1: the run may use only a part of the processors of the node"
 
 

@@ -12,6 +12,7 @@ import yaml
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
+from tests.fixtures.stated import sourced, stated_node
 from tests.folders import PROBES
 
 from proofmark.judge.baseline.changes import accepted_parts, capacity_of
@@ -20,17 +21,15 @@ from proofmark.judge.gate.gate_evidence import evidence_of
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import Baseline, NodeState
-from proofmark.site.declared_parts import DeclaredParts
+from proofmark.site.hardware import StatedNode
 from proofmark.site.installed_parts import declared_parts, missing_parts, parts_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.rated import Rated
 from proofmark.site.survey.entries import Question
 from proofmark.site.survey.findings import parts_question
 
 PROBE = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
-SOURCE = {"source": "the offer"}
-DIMMS = {"dimms": {"count": 12, "bytes": 2**34, "mt_per_s": 2666}, **SOURCE}
-EDR = {"rails": {"count": 1, "gbit_per_s": 100}, **SOURCE}
+DIMMS = {"memory": {"modules": 12, "module_bytes": 2**34, "mt_per_s": 2666}}
+EDR = {"rails": {"count": 1, "rate": "100 Gb/sec (4X EDR)"}}
 NODES = [f"n{number}" for number in range(8)]
 
 
@@ -59,7 +58,6 @@ def judged(
     rule: str = "memory_bandwidth",
     rate: float = 105,
     hosts: list[str] = NODES,
-    rated: Mapping[str, Any] | None = None,
 ) -> tuple[Run, Verdict]:
     """Return a run in which each node measured `rate` in GB/s, and its verdict."""
     limit = {"case": "fake", "metric": "rate", "rule": rule, "at_least": 0.5, "source": "s"}
@@ -68,7 +66,7 @@ def judged(
         {host: [1000 * rate, 1001 * rate] for host in hosts},
         # One module of this probe runs at 2400 MT/s.
         changes={host: {SLOWEST: FULL, **changes.get(host, {})} for host in hosts},
-        partition={"parts": dict(parts or {}), "rated": dict(rated or {})},
+        partition={"node": sourced(**(parts or {}))},
         items=[item(**limit)],
     )
     return run, written_verdict(run)
@@ -97,10 +95,10 @@ def on_all(changes: Mapping[str, str], hosts: list[str] = NODES) -> dict[str, Ma
         ),
         (SLOW_PORT, EDR, "Gb/s of the ports: 1 × 10, accepted 1 × 100"),
         (NO_PORT, EDR, "active ports of the network: 0, accepted 1"),
-        ({}, {"rails": {"count": 4, "gbit_per_s": 100}, **SOURCE}, "network: 1, accepted 4"),
-        ({}, {"cores": 48, **SOURCE}, "cores: 40, accepted 48"),
-        ({}, {"sockets": 4, **SOURCE}, "sockets: 2, accepted 4"),
-        ({}, {"memory_bytes": 2**38, **SOURCE}, "memory: 186.9 GiB, accepted 256.0 GiB"),
+        ({}, {"rails": {"count": 4, "rate": 12.5e9}}, "network: 1, accepted 4"),
+        ({}, {"cores": 48}, "cores: 40, accepted 48"),
+        ({}, {"sockets": 4}, "sockets: 2, accepted 4"),
+        ({}, {"memory": {"bytes": 2**38}}, "memory: 186.9 GiB, accepted 256.0 GiB"),
     ],
 )
 def test_a_node_with_less_than_declared_is_a_fault_by_name(
@@ -123,7 +121,7 @@ def test_a_node_with_less_than_declared_is_a_fault_by_name(
 @pytest.mark.fault("parts-missing")
 def test_sound_nodes_are_no_fault(tmp_path: Path) -> None:
     """The control."""
-    parts = {**DIMMS, **EDR, "cores": 40, "sockets": 2, "memory_bytes": 12 * 2**34}
+    parts = {**DIMMS, **EDR, "cores": 40, "sockets": 2}
     _, verdict = judged(tmp_path, {}, parts=parts, rate=130)
     assert (named(verdict), verdict.unmet, verdict.exit_code()) == ({}, (), 0)
     assert not verdict.basis
@@ -142,11 +140,9 @@ def test_limits_follow_from_the_declared_parts(tmp_path: Path) -> None:
     assert verdict.head()["basis_code"] == "parts-shown"
 
 
-@pytest.mark.parametrize(
-    "stated", [{"parts": EDR}, {"rated": {"link_bytes_per_s": 12.5e9, **SOURCE}}]
-)
+@pytest.mark.parametrize("stated", [EDR, {"rails": {"rate": 12.5e9}}])
 def test_a_port_that_is_slow_on_all_nodes_fails(tmp_path: Path, stated: dict[str, Any]) -> None:
-    _, verdict = judged(tmp_path, on_all(SLOW_PORT), rule="link_bandwidth", rate=0.9, **stated)
+    _, verdict = judged(tmp_path, on_all(SLOW_PORT), rule="link_bandwidth", rate=0.9, parts=stated)
     assert verdict.counts["FAIL"] == len(NODES) and named(verdict).keys() == set(NODES)
     assert "12500 MB/s" in next(iter(verdict.of("FAIL"))).reason
 
@@ -180,7 +176,7 @@ def test_the_limit_of_a_node_follows_from_its_peers(tmp_path: Path) -> None:
 
 def test_declared_parts_replace_those_of_most_nodes(tmp_path: Path) -> None:
     """A site with two sizes of nodes declares the smaller one."""
-    least = {"dimms": {"count": 6}, **SOURCE}
+    least = {"memory": {"modules": 6}}
     memory = {"MemTotal:       196000000": "MemTotal:       98000000"}
     _, verdict = judged(tmp_path, {"n3": {**HALF, **memory}}, parts=least, rate=130)
     assert named(verdict) == {}
@@ -248,9 +244,7 @@ def test_ports_of_roce_are_counted_once() -> None:
     (port,) = facts().ports
     (nic,) = facts().nics
     two = facts(ports=(port,) * 2, nics=(nic,) * 2)
-    four = declared_parts(
-        DeclaredParts.model_validate({"rails": {"count": 4, "gbit_per_s": 100}, **SOURCE}), Rated()
-    )
+    four = declared_parts(stated_node(rails={"count": 4, "rate": 12.5e9}))
     assert missing_parts(four, parts_of(two)).keys() == {"rails"}
     slingshot = facts(ports=(), nics=(nic,) * 4)
     assert missing_parts(four, parts_of(slingshot)) == {}
@@ -265,11 +259,11 @@ def test_init_proposes_the_parts_that_it_found() -> None:
     node = facts()
     (question,) = parts_question(node, "n1").values()
     assert isinstance(question, Question)
-    given = yaml.safe_load("\n".join(question.answer))["parts"]
-    assert given["dimms"] == {"count": 12, "bytes": 2**34, "mt_per_s": 2400}
-    assert given["rails"] == {"count": 1, "gbit_per_s": 100.0}
-    declared = declared_parts(DeclaredParts.model_validate(given), Rated())
+    given = yaml.safe_load("\n".join(question.answer))["node"]
+    assert given["memory"] == {"modules": 12, "module_bytes": 2**34, "mt_per_s": 2400}
+    assert given["rails"] == {"count": 1, "rate": "100 Gb/sec (4X EDR)"}
+    declared = declared_parts(StatedNode.model_validate(given))
     assert missing_parts(declared, parts_of(node)) == {}
     assert missing_parts(declared, parts_of(facts(dimms=node.dimms[:11]))).keys() == {"dimms"}
     (hidden,) = parts_question(facts(virtual="kvm"), "n1").values()
-    assert isinstance(hidden, Question) and "  memory_bytes: " in "\n".join(hidden.answer)
+    assert isinstance(hidden, Question) and "    bytes: " in "\n".join(hidden.answer)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.report_run import software
+from tests.fixtures.stated import stated_node
 from tests.folders import ROOT
 from tests.unit.judge.test_references import facts, figures
 from tests.unit.judge.test_verdict import record
@@ -27,10 +28,10 @@ from proofmark.judge.references.typical import (
     builds,
     typical_value,
 )
+from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import Conditions, Typical, link, processor, processors
 from proofmark.site.judge_expected import JudgeExpected
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.rated import Rated
 from proofmark.software.software import Package, Software
 
 RATIO, TOLERANCE = 0.8, 0.04
@@ -107,8 +108,8 @@ class TestValue:
         assert isinstance(found, Message) and "fact-unknown" in found.codes()
 
     def test_the_rated_hardware_replaces_that_of_the_probe(self, node: NodeFacts) -> None:
-        rated = Rated(clock_hz=1e9, flop_per_cycle=16, source="the data sheet")
-        found = typical_value("typical_hpl", Setting([node], rated, TUNED), ALL_CORES)
+        stated = StatedNode(clock_hz=1e9, flop_per_cycle=16)
+        found = typical_value("typical_hpl", Setting([node], stated, TUNED), ALL_CORES)
         assert isinstance(found, TypicalValue)
         assert found.value == pytest.approx(RATIO * 40 * 16)
 
@@ -158,13 +159,9 @@ class TestConditions:
         expected: tuple[str, ...],
     ) -> None:
         guest = node.model_copy(update={"virtual": virtual})
-        rated = Rated(
-            clock_hz=2.4e9,
-            flop_per_cycle=32,
-            dimms={"channels": 12, "mt_per_s": 2666},
-            source="the data sheet",
-        )
-        found = typical_value(rule, Setting([guest], rated, TUNED), ALL_CORES)
+        memory = {"channels": 12, "mt_per_s": 2666}
+        stated = stated_node(clock_hz=2.4e9, flop_per_cycle=32, memory=memory)
+        found = typical_value(rule, Setting([guest], stated, TUNED), ALL_CORES)
         assert isinstance(found, TypicalValue)
         assert tuple(each.code for each in found.unheld) == expected
 

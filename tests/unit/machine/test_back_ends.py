@@ -73,7 +73,6 @@ def test_an_unknown_back_end_is_named() -> None:
 
 def test_a_mode_without_firmware_attributes_is_refused() -> None:
     facts: dict[str, Any] = {
-        "hardware": "discovered",
         "environment": "local",
         "provision_from": "system",
         "scheduler": "none",

@@ -254,7 +254,6 @@ def inventory(folder: Path, server: Sshd, hosts: Mapping[str, Mapping[str, Any]]
         "ansible_ssh_private_key_file": f"{server.folder}/key",
         "ansible_ssh_common_args": f"{known} -o IdentitiesOnly=yes",
         "partition": {
-            "hardware": "discovered",
             "environment": "local",
             "provision_from": "system",
             "scheduler": "none",

@@ -11,6 +11,7 @@ import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.emulators.bmc.vendor_server import VendorEmulator
 from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
 from proofmark.machine import preflight as checks
@@ -21,8 +22,8 @@ from proofmark.machine.preflight import preflight
 from proofmark.machine.programs import Called
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.plan import Plan
-from proofmark.site.declared_parts import DeclaredParts
 from proofmark.site.firmware import Firmware
+from proofmark.site.hardware import StatedNode
 from proofmark.site.inventory import Site
 
 CREDENTIALS = Credentials(USER, PASSWORD)
@@ -206,8 +207,8 @@ def test_the_parts_of_the_nodes_are_those_that_were_bought(
 ) -> None:
     """The nodes print the probe of a real machine with 12 modules."""
     probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
-    given = {"dimms": {"count": count}, "source": "the offer"} if count else {}
-    site = with_partition(kit.site(hosts=("n1", "n2")), parts=DeclaredParts.model_validate(given))
+    node = stated_node(memory={"modules": count}) if count else StatedNode()
+    site = with_partition(kit.site(hosts=("n1", "n2")), node=node)
     silent = "=== dimms\n! dimms: needs root\n=== more\n"
     for text, expected in (
         (probe, outcome),

@@ -31,7 +31,7 @@ def step_on(kit: Kit, notation: str, memory: str = "ddr") -> Step:
         sweep={"size": 1, "ranks": 2, "memory": memory},
         let={"whole": "{bound_bytes}"},
     )
-    topology = Topology.from_lstopo(notation).of_processor("", "mcdram")
+    topology = Topology.from_lstopo(notation).of_processor("Xeon Phi")
     seen = Machine({"cores": 4, "nodes": 1}, topology)
     (step,) = make_plan(kit.benchmarks(), "quick", kit.site(), seen).steps()
     return step

@@ -15,8 +15,8 @@ from proofmark.judge.references.judgement import applies
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.records.columns import Record
-from proofmark.site.declared_parts import DeclaredParts
 from proofmark.site.execution import LaunchSettings
+from proofmark.site.hardware import StatedRails
 from proofmark.site.machine import Machine
 from proofmark.site.rails import variables_of_rail
 from proofmark.software.software import Software
@@ -27,9 +27,10 @@ RAILS = {"mlx5_0:1": 0, "mlx5_1:1": 2, "mlx5_2:1": 4, "mlx5_3:1": 6}
 def plan_of(name: str, suite: str = "node", rails: Mapping[str, int] | None = None) -> Plan:
     site = sites()[name]
     if rails:
-        count = {"count": len(rails), "gbit_per_s": 200, "adapters": dict(rails)}
-        parts = DeclaredParts.model_validate({"rails": count, "source": "the offer"})
-        partition = site.partition.model_copy(update={"parts": parts})
+        node = site.partition.node.model_copy(
+            update={"rails": StatedRails(rate="200 Gb/sec (4X HDR)", adapters=dict(rails))}
+        )
+        partition = site.partition.model_copy(update={"node": node})
         site = site.model_copy(update={"partition": partition})
     return make_plan(benchmarks(), suite, site, machines(site))
 

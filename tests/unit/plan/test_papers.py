@@ -14,7 +14,6 @@ from tests.folders import ROOT
 
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
-from proofmark.site.hardware import Hardware
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.machines import declared, machines_of
@@ -218,9 +217,7 @@ def test_the_nominal_peaks_are_those_of_the_paper() -> None:
     """P1.rpeak, equations 1 and 2."""
     for partition, gflops in {"knl": 3046.4, "skl": 3072.0}.items():
         chosen = site("nurion", partition)
-        hardware = chosen.partition.hardware
-        assert isinstance(hardware, Hardware)
-        machine = declared(chosen, hardware, chosen.partition.current_mode)
+        machine = declared(chosen, chosen.partition.node, chosen.partition.current_mode)
         assert machine.symbols["rpeak_nominal"] == pytest.approx(gflops * 1e9)
 
 
@@ -260,12 +257,11 @@ def test_a_xeon_max_repeats_the_experiments_of_the_papers(
 ) -> None:
     """In Flat mode STREAM and IOR use the memory of the package, too. No case names it."""
     chosen = site("example-xeon", "xeon")
-    assert isinstance(chosen.partition.hardware, Hardware)
-    changes = {"cpu_model": "Intel Xeon CPU Max 9480", "topology": notation, "fast_memory": "hbm"}
-    hardware = chosen.partition.hardware.model_copy(update=changes)
-    partition = chosen.partition.model_copy(update={"hardware": hardware})
+    changes = {"cpu_model": "Intel(R) Xeon(R) CPU Max 9480", "topology": notation}
+    node = chosen.partition.node.model_copy(update=changes)
+    partition = chosen.partition.model_copy(update={"node": node})
     of_max = chosen.model_copy(update={"partition": partition})
-    machine = declared(of_max, hardware, partition.current_mode)
+    machine = declared(of_max, node, partition.current_mode)
     made = make_plan(shipped_benchmarks(), suite, of_max, machine)
     for case in {"p1": ("stream", "ior"), "p2": ("stream",)}[suite]:
         steps = [step for step in made.steps() if step.case == case]

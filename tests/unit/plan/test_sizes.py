@@ -35,12 +35,11 @@ def plan(
     """Return the plan of a suite on one node of the example with `cores` cores."""
     site = shipped_site("example-epyc", "epyc")
     partition = site.partition
-    assert partition.hardware != "discovered"
-    hardware = partition.hardware.model_copy(update={"topology": NODES[cores]})
+    node = partition.node.model_copy(update={"topology": NODES[cores]})
     mode = partition.modes[partition.current_mode].model_copy(update={"topology": None})
     partition = partition.model_copy(
         update={
-            "hardware": hardware,
+            "node": node,
             "provision_from": origin,
             "modes": {partition.current_mode: mode},
             "scratch": partition.scratch.model_copy(update=scratch),

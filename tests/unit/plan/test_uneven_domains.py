@@ -19,7 +19,6 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.placement import PlacementRequest, place
 from proofmark.plan.plan import Plan
 from proofmark.plan.totals import idle_cores
-from proofmark.site.hardware import Hardware
 from proofmark.site.machines import declared
 from proofmark.site.node import hwloc
 from proofmark.site.node.topology import Core, NumaDomain, Topology
@@ -78,12 +77,11 @@ def hpl(tmp_path: Path) -> Plans:
         topology = tmp_path / "node.xml"
         topology.write_text(xml, encoding="utf-8")
         chosen = site("nurion", "skl")
-        assert isinstance(chosen.partition.hardware, Hardware)
-        hardware = chosen.partition.hardware.model_copy(update={"topology": str(topology)})
+        node = chosen.partition.node.model_copy(update={"topology": str(topology)})
         facts = {**chosen.partition.facts, "threaded_blas": threaded_blas}
-        partition = chosen.partition.model_copy(update={"facts": facts, "hardware": hardware})
+        partition = chosen.partition.model_copy(update={"facts": facts, "node": node})
         one = chosen.model_copy(update={"hosts": chosen.hosts[:1], "partition": partition})
-        machine = declared(one, hardware, partition.current_mode)
+        machine = declared(one, node, partition.current_mode)
         made = make_plan(shipped_benchmarks(), "node", one, machine)
         return made, list(idle_cores(made, lambda _: machine))
 
@@ -172,8 +170,7 @@ def test_a_case_that_cannot_use_all_cores_says_so() -> None:
     """NPB BT needs a square number of ranks: 36 of the 40 cores."""
     chosen = site("nurion", "skl")
     one = chosen.model_copy(update={"hosts": chosen.hosts[:1]})
-    assert isinstance(one.partition.hardware, Hardware)
-    machine = declared(one, one.partition.hardware, one.partition.current_mode)
+    machine = declared(one, one.partition.node, one.partition.current_mode)
     made = make_plan(shipped_benchmarks(), "full", one, machine)
     (line,) = idle_cores(made, lambda _: machine)
     assert line.startswith("npb-btio, ") and "36 of 40 cores of a node" in line

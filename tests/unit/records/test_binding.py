@@ -304,7 +304,6 @@ def test_a_binding_without_a_memory_policy_is_read() -> None:
 
 def test_host_cpus_are_for_virtual_nodes_only() -> None:
     facts: dict[str, Any] = {
-        "hardware": "discovered",
         "environment": "local",
         "scheduler": "none",
         "provision_from": "system",

@@ -374,7 +374,6 @@ class TestReport:
 
 def partition_with(*systems: FileSystem) -> Partition:
     return Partition(
-        hardware="discovered",
         environment="local",
         scheduler="none",
         provision_from="system",

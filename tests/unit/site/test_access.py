@@ -19,7 +19,6 @@ from proofmark.site.ansible_access import AnsibleAccess
 from proofmark.site.inventory import Site, load_site
 
 FACTS = {
-    "hardware": "discovered",
     "environment": "local",
     "provision_from": "system",
     "scheduler": "none",

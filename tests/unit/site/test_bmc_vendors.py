@@ -17,7 +17,6 @@ from proofmark.site.firmware import Firmware, abstract, wanted
 from proofmark.site.partition import Partition
 
 FACTS: dict[str, Any] = {
-    "hardware": "discovered",
     "environment": "local",
     "provision_from": "system",
     "scheduler": "none",

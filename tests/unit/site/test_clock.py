@@ -8,9 +8,9 @@ import pytest
 from tests.folders import PROBES
 
 from proofmark.judge.references.derived import Derived, derive
+from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import processor
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.rated import Rated
 
 NAME = "AMD EPYC 9654 96-Core Processor"
 OTHER = "AMD EPYC of tomorrow"
@@ -78,7 +78,7 @@ def test_the_table_is_the_last_source_and_is_named() -> None:
     assert isinstance(limit, Derived)
     assert limit.value == pytest.approx(40 * 16 * 2.4)
     assert f"× 2.4 GHz ({facts.base_source}); {row.source}" in limit.source
-    stated = derive("rpeak_nominal", [facts], {}, Rated(clock_hz=2e9, source="the offer"))
+    stated = derive("rpeak_nominal", [facts], {}, StatedNode(clock_hz=2e9))
     assert isinstance(stated, Derived)
     assert "× 2 GHz; " in stated.source
 

@@ -161,7 +161,7 @@ def test_bound_memory_and_file_system_reach_the_command(kit: Kit) -> None:
     )
     chosen = kit.site()
     notation = "pack:2 [numa(memory=4GiB)] [numa(memory=1GiB)] core:2 pu:1"
-    topology = Topology.from_lstopo(notation).of_processor("", "mcdram")
+    topology = Topology.from_lstopo(notation).of_processor("Xeon Phi")
     seen = Machine({"cores": 4, "nodes": 2}, topology)
     systems = [
         FileSystem(name=f"fs{n}", path=f"{kit.folder}/fs{n}", block_bytes=n << 20) for n in (1, 2)
@@ -214,7 +214,7 @@ def test_the_kits_sites_are_valid(inventory: str, suite: str | None) -> None:
 @pytest.mark.slow
 def test_the_power_595_has_another_system_and_lacks_programs_of_quick() -> None:
     programs, system = sorted(check(ROOT / "inventory" / "p595"), key=lambda each: "aix" in each)
-    assert "partition.hardware.operating_system: found 'aix'" in system
+    assert "partition.node.operating_system: found 'aix'" in system
     assert "quick lacks ior, stream" in programs
 
 
@@ -245,10 +245,9 @@ def test_the_example_sites_follow_from_their_topologies(
     example = site(EXAMPLES[limit], limit)
     partition = example.partition
     assert (len(example.hosts), partition.scheduler) == (hosts, jobs)
-    assert partition.hardware != "discovered"
-    assert partition.hardware.architecture == target
+    assert partition.node.architecture == target
     assert read_target(ROOT / "environments" / partition.environment) == target
-    assert not {"memory_bytes", "llc_bytes"} & partition.hardware.model_fields_set
+    assert (partition.node.memory.all_bytes, partition.node.llc_bytes) == (None, None)
     machines, _ = machines_of(example)
     machine = machines(partition.current_mode)
     symbols = machine.symbols

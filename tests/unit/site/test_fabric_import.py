@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.site.fabric import Fabric, bytes_per_s
+from proofmark.site.fabric import Fabric
 from proofmark.site.fabric_import import fabric_levels
+from proofmark.site.hardware import bytes_per_s
 
 SLURM = """
 # three levels

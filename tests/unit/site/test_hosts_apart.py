@@ -17,7 +17,7 @@ def inventory(folder: Path, hosts: list[str], aliases: dict[str, str] | None = N
     own = {host: {"proofmark_aliases": name} for host, name in (aliases or {}).items()}
     tree = {"knl": {"hosts": {host: own.get(host) for host in hosts}}}
     facts = {
-        "hardware": {
+        "node": {
             "cpu_model": "test",
             "architecture": "zen2",
             "clock_hz": 2.4e9,

@@ -69,7 +69,7 @@ def test_sources_questions_and_assumptions_of_init_are_literals(tmp_path: Path, 
     for field in ("source", "text", "reason"):
         if hasattr(entry, field):
             entry = type(entry)(**{**vars(entry), field: evil})
-    lines = _section("hardware", {"hardware.cpu_model": entry}, {"hardware.x": evil})
+    lines = _section("node", {"node.cpu_model": entry}, {"node.x": evil})
     text = "\n".join(["found:", *(f"  {line}" for line in lines)])
     assert evil in repr(read_by_ansible(tmp_path, text))
     assert not proof.exists()

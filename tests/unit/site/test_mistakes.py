@@ -59,7 +59,7 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
     ),
     "archspec-name": (
         {"architecture: .*": "architecture: skylake_avx521"},
-        "partition.hardware.architecture: found 'skylake_avx521', did you mean 'skylake_avx512'?",
+        "partition.node.architecture: found 'skylake_avx521', did you mean 'skylake_avx512'?",
         "neoverse_v2",
     ),
     "environment": (

@@ -22,7 +22,6 @@ from proofmark.site.choice import LINK, choose_site, chosen_site, refuse_sources
 from proofmark.site.inventory import Site, choose_inventory, load_site, load_sites
 
 PARTITION: dict[str, Any] = {
-    "hardware": "discovered",
     "environment": "local",
     "provision_from": "system",
     "scheduler": "none",
@@ -235,13 +234,28 @@ class TestFacts:
             ({"scratch": {"pth": "/x"}}, "partition.scratch.pth: found unknown key, did you mean"),
             ({"scratch": {}}, "partition.scratch.path: found nothing; accepted: "),
             ({"scratch": {"path": "x"}}, "partition.scratch.path: found 'x'"),
-            ({"hardware": "guessed"}, "partition.hardware"),
+            ({"node": "guessed"}, "partition.node"),
+            (
+                {"node": {"topology": "pu:1"}},
+                "partition.node: found {'topology': 'pu:1'}; accepted: Value error, cpu_model",
+            ),
+            (
+                {"node": {"memory": {"modules": 8, "module_bytes": 8, "bytes": 64}}},
+                "bytes: not with module_bytes",
+            ),
+            (
+                {
+                    "node": {"rails": {"rate": 1e9}, "sources": {"rails": "x"}},
+                    "fabric": {"rate": 2e9},
+                },
+                "fabric.rate: another rate than node.rails.rate",
+            ),
             ({"origin": "predicted"}, "partition.origin: found 'predicted'"),
             (
                 {"limits": []},
-                "partition.limits: found a former key; accepted: partition.limits was",
+                "partition.limits: found a former key; accepted: items of contract.yml",
             ),
-            ({"limits": [{"case": "hpl"}]}, "was replaced by items of contract.yml"),
+            ({"limits": [{"case": "hpl"}]}, "accepted: items of contract.yml (docs/verdict.md)"),
         ],
     )
     def test_a_mistake_is_named_with_file_and_key(
@@ -360,7 +374,7 @@ class TestContract:
 def test_the_local_machine_is_a_site() -> None:
     site = load_site(ROOT / "inventory" / "local", "local")
     assert (site.hosts, site.connection) == (("localhost",), "local")
-    assert site.partition.hardware == "discovered"
+    assert not site.partition.node.topology
 
 
 @pytest.mark.parametrize("folder", ["baselines", "locks"])

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from tests.folders import HWLOC
 
-from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.errors import BadInput
 from proofmark.site.node.topology import Cache, Core, Topology
 
@@ -134,16 +133,16 @@ def test_the_kind_of_memory_is_that_of_the_topology(
 
 
 @pytest.mark.parametrize(
-    ("model", "fast", "kind"),
+    ("model", "in_package", "kind"),
     [
-        ("Intel(R) Xeon Phi(TM) CPU 7250", None, "mcdram"),
-        ("Intel(R) Xeon(R) CPU Max 9480", None, "other"),
-        ("Intel(R) Xeon(R) CPU Max 9480", "hbm", "hbm"),
+        ("Intel(R) Xeon Phi(TM) CPU 7250", False, "mcdram"),
+        ("Intel(R) Xeon(R) CPU Max 9480", False, "other"),
+        ("Intel(R) Xeon(R) CPU Max 9480", True, "hbm"),
     ],
 )
-def test_only_a_xeon_phi_has_mcdram(model: str, fast: MemoryKind | None, kind: str) -> None:
+def test_only_a_xeon_phi_has_mcdram(model: str, in_package: bool, kind: str) -> None:
     topology = Topology.from_lstopo("pack:1 [numa(memory=16GiB)] [numa(memory=4GiB)] core:2 pu:1")
-    named = topology.of_processor(model, fast)
+    named = topology.of_processor(model, in_package=in_package)
     assert [domain.kind for domain in named.numa_domains] == ["ddr", kind]
 
 

@@ -18,7 +18,7 @@ from proofmark.software.spack.installation import BELOW, LONGEST, SHEBANG_LIMIT,
 
 LONG = Path("/" + "x" * LONGEST)
 SHORT = Path("/" + "x" * (LONGEST - 1))
-HARDWARE = {
+NODE = {
     "cpu_model": "x",
     "architecture": "x86_64",
     "topology": "pack:1 [numa(memory=16GiB)] l3(size=32MiB) core:2 pu:1",
@@ -65,7 +65,7 @@ def test_a_checkout_in_any_folder_is_validated_and_planned(
     shutil.copytree(ROOT / "inventory" / "local-spack", folder)
     path = folder / "group_vars" / "local" / "partition.yml"
     facts = yaml.safe_load(path.read_text(encoding="utf-8"))
-    facts["partition"]["hardware"] = HARDWARE
+    facts["partition"]["node"] = NODE
     path.write_text(yaml.safe_dump(facts), encoding="utf-8")
     site = ["-i", f"{folder}", "-l", "local", "--suite", "p2"]
     code = main([*words, *site, "--prefixes", f"{LONG}"])

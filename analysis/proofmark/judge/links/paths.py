@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofmark.records.columns import Floats, Numbers
-from proofmark.site.fabric import Fabric, bytes_per_s
+from proofmark.site.fabric import Fabric
+from proofmark.site.hardware import bytes_per_s
 
 NONE = -1
 """The number of a link that a path lacks, and of the switch of a host without one."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
 from proofmark.common.message import Message
+from proofmark.site.hardware import MEMORY, NODE, RAILS, StatedNode
 from proofmark.site.hardware_limits import (
     LinkLimit,
     link,
@@ -18,7 +19,6 @@ from proofmark.site.hardware_limits import (
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.topology import FAST
 from proofmark.site.rails import rails_of
-from proofmark.site.rated import RATED, Rated
 
 PIPES = 2
 """Vector units of a core for double precision: two with FMA, or an adder and a multiplier."""
@@ -30,8 +30,8 @@ NO_DOUBLES = {"AltiVec"}
 """Vector instruction sets without double precision."""
 
 
-NOTHING_RATED = Rated()
-"""The rated hardware of a site that states nothing."""
+ANY_NODE = StatedNode()
+"""The node of a site that states nothing."""
 
 UNCERTAIN_UNITS = ("AVX-512", "MMA", "zen")
 """Vector instruction sets and an architecture whose vector units can have another width: some Xeons
@@ -89,14 +89,14 @@ def rpeak_nominal(cores: int, flop_per_cycle: int, gigahertz: float) -> float:
     return cores * flop_per_cycle * gigahertz
 
 
-def flop_per_cycle(facts: NodeFacts, rated: Rated = NOTHING_RATED) -> tuple[int, str] | None:
+def flop_per_cycle(facts: NodeFacts, node: StatedNode = ANY_NODE) -> tuple[int, str] | None:
     """Return the double-precision flop per cycle of a core, and the source; None if not certain.
 
     The data sheet of the site comes first, then the table of processors, then the vector
     instructions, unless they can have units of half of their width.
     """
-    if rated.flop_per_cycle is not None:
-        return rated.flop_per_cycle, rated.source
+    if node.flop_per_cycle is not None:
+        return node.flop_per_cycle, node.source("flop_per_cycle")
     row = processor(facts.cpu_model)
     if row is not None and row.flop_per_cycle is not None:
         return row.flop_per_cycle, row.source
@@ -117,14 +117,14 @@ def _by_instructions(facts: NodeFacts) -> int | None:
     return facts.vector_bits // 64 * PIPES * (2 if fused else 1)
 
 
-def nominal_hz(facts: NodeFacts, rated: Rated = NOTHING_RATED) -> float | None:
+def nominal_hz(facts: NodeFacts, node: StatedNode = ANY_NODE) -> float | None:
     """Return the nominal frequency of a node in Hz; None if it is not known, or is virtual."""
-    return rated.clock_hz or _unless_virtual(facts, facts.base_hz)
+    return node.clock_hz or _unless_virtual(facts, facts.base_hz)
 
 
-def peak(facts: NodeFacts, rated: Rated = NOTHING_RATED) -> float | None:
+def peak(facts: NodeFacts, node: StatedNode = ANY_NODE) -> float | None:
     """Return Rpeak nominal of a node in GFlop/s, as `derive` does; None if a fact is not known."""
-    limit = _of_node("rpeak_nominal", facts, "ddr", rated, NOTHING_STATED)
+    limit = _of_node("rpeak_nominal", facts, "ddr", node, NOTHING_STATED)
     return limit.value if isinstance(limit, Derived) else None
 
 
@@ -132,7 +132,7 @@ def derive(
     rule: Rule,
     nodes: Sequence[NodeFacts],
     parameters: Mapping[str, Scalar],
-    rated: Rated = NOTHING_RATED,
+    node: StatedNode = ANY_NODE,
     stated: Sequence[Nominal] = (),
 ) -> Derived | Message:
     """Return the limit of the nodes of a figure together, or the reason why there is none.
@@ -143,17 +143,17 @@ def derive(
         rule: the rule of the limit.
         nodes: the facts of each node, at least one.
         parameters: of the figure; ``memory`` is the memory that was used (``ddr``, ``mcdram``).
-        rated: the hardware of each node as the inventory states it.
+        node: what the inventory states about each node.
         stated: the stated parts of each node; empty if nothing is stated.
     """
     memory = str(parameters.get("memory", "ddr"))
     each: list[Derived] = []
     for facts, nominal in zip(nodes, stated or [NOTHING_STATED] * len(nodes), strict=True):
-        limit = _of_node(rule, facts, memory, rated, nominal)
+        limit = _of_node(rule, facts, memory, node, nominal)
         if isinstance(limit, Message):
             return limit
         if rule == "link_bandwidth" and parameters.get(RAIL) == ALL_RAILS:
-            count = 1 if rated.link_bytes_per_s else _all_rails(facts, nominal)
+            count = _all_rails(facts, nominal)
             limit = replace(
                 limit, value=count * limit.value, source=f"{count} rails × {limit.source}"
             )
@@ -164,17 +164,17 @@ def derive(
 
 
 def _of_node(
-    rule: Rule, facts: NodeFacts, memory: str, rated: Rated, nominal: Nominal
+    rule: Rule, facts: NodeFacts, memory: str, node: StatedNode, nominal: Nominal
 ) -> Derived | Message:
     if rule == "rpeak_nominal":
-        return _rpeak(rule, facts, rated, nominal_hz(facts, rated), nominal)
+        return _rpeak(rule, facts, node, nominal_hz(facts, node), nominal)
     if rule == "rpeak_avx":
         row = processor(facts.cpu_model)
         hertz = _unless_virtual(facts, row.avx_hz if row else None)
-        return _rpeak(rule, facts, rated, rated.avx_hz or hertz, nominal)
+        return _rpeak(rule, facts, node, node.avx_hz or hertz, nominal)
     if rule == "memory_bandwidth":
-        return _memory(rule, facts, memory, rated, nominal)
-    return _link(rule, facts, rated, nominal)
+        return _memory(rule, facts, memory, node, nominal)
+    return _link(rule, facts, node, nominal)
 
 
 def _all_rails(facts: NodeFacts, nominal: Nominal) -> int:
@@ -189,61 +189,66 @@ def _unless_virtual(facts: NodeFacts, value: float | None) -> float | None:
 
 
 def _unknown(facts: NodeFacts, what: Message, key: str) -> Message:
-    fields = {"text": what, "key": f"{RATED}.{key}"}
+    fields = {"text": what, "key": f"partition.{NODE}.{key}"}
     if not facts.virtual:
         return Message("fact-unknown", **fields)
     return Message("fact-hidden", node=facts.hostname, machine=facts.virtual, **fields)
 
 
 def _rpeak(
-    rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None, nominal: Nominal
+    rule: Rule, facts: NodeFacts, node: StatedNode, hertz: float | None, nominal: Nominal
 ) -> Derived | Message:
     avx = rule == "rpeak_avx"
     code, key = ("fact-clock-avx", "avx_hz") if avx else ("fact-clock", "clock_hz")
     if hertz is None:
         return _unknown(facts, Message(code, processor=facts.cpu_model), key)
-    known = flop_per_cycle(facts, rated)
+    known = flop_per_cycle(facts, node)
     if known is None:
         what = Message("fact-vector-units", processor=facts.cpu_model)
         return _unknown(facts, what, "flop_per_cycle")
     flops, source = known
     cores = nominal.cores or facts.cores
     parts = f"{cores} cores{nominal.note('cores')} × {flops} flop/cycle × {hertz / 1e9:g} GHz"
-    if not avx and not rated.clock_hz and facts.base_listed:
+    if not avx and not node.clock_hz and facts.base_listed:
         parts += f" ({facts.base_source})"
     value = rpeak_nominal(cores, flops, hertz / 1e9)
     return Derived(value, UNIT_OF[rule], f"{parts}; {source}")
 
 
 def _memory(
-    rule: Rule, facts: NodeFacts, kind: str, rated: Rated, nominal: Nominal
+    rule: Rule, facts: NodeFacts, kind: str, node: StatedNode, nominal: Nominal
 ) -> Derived | Message:
     if len(facts.cpus) < facts.cpus_online or facts.cpu_quota is not None:
         return Message("part-of-node", node=facts.hostname)
     limits = None if facts.virtual else processor(facts.cpu_model)
     if kind in FAST:
-        if rated.fast_memory_bytes_per_s is not None:
-            return Derived(rated.fast_memory_bytes_per_s / 1e9, UNIT_OF[rule], rated.source)
+        if (fast := node.memory.fast_bytes_per_s) is not None:
+            return Derived(fast / 1e9, UNIT_OF[rule], node.source(MEMORY))
         if limits is None or limits.fast_memory_bytes_per_s is None:
             what = Message("fact-fast-memory", processor=facts.cpu_model)
-            return _unknown(facts, what, "fast_memory_bytes_per_s")
+            return _unknown(facts, what, f"{MEMORY}.fast_bytes_per_s")
         rate = limits.fast_memory_bytes_per_s * facts.sockets / 1e9
         return Derived(rate, UNIT_OF[rule], limits.source)
-    if rated.dimms is not None:
-        return _channels(rule, rated.dimms.channels, rated.dimms.mt_per_s, rated.source)
+    if (filled_speed := node.memory.channel_speed) is not None:
+        return _channels(rule, *filled_speed, node.source(MEMORY))
     if limits is None or limits.channels is None or limits.ddr is None:
-        return _unknown(facts, Message("fact-channels", processor=facts.cpu_model), "dimms")
+        if node.memory.channels:
+            what = Message("fact-speed-any", node=facts.hostname)
+            return _unknown(facts, what, f"{MEMORY}.mt_per_s")
+        what = Message("fact-channels", processor=facts.cpu_model)
+        return _unknown(facts, what, f"{MEMORY}.channels")
     # The rated speed, not the configured one: a module that runs slower must miss the limit.
     speeds = [speed for dimm in facts.dimms if (speed := dimm.rated or dimm.configured)]
-    if (stated := nominal.dimm_mt_per_s) is not None:
-        own = 0 if nominal.sources["dimm_mt_per_s"] == "declared" else min(speeds, default=0)
-        speeds = [max(stated, own)] * max(1, len(facts.dimms))
+    if (own := node.memory.mt_per_s) is not None:
+        speeds = [own] * max(1, len(facts.dimms))
+    elif (stated := nominal.dimm_mt_per_s) is not None:
+        speeds = [max(stated, min(speeds, default=0))] * max(1, len(facts.dimms))
     if not speeds or len(speeds) < len(facts.dimms):
         what = Message("fact-speed" if facts.dimms else "fact-speed-any", node=facts.hostname)
-        return _unknown(facts, what, "dimms")
+        return _unknown(facts, what, f"{MEMORY}.mt_per_s")
     # Several modules can share a channel; an empty channel adds nothing.
     sockets, modules = nominal.sockets or facts.sockets, nominal.dimms or len(speeds)
-    filled = min(limits.channels * sockets, modules)
+    filled = node.memory.channels or min(limits.channels * sockets, modules)
     note = nominal.note("sockets", "dimms", "dimm_mt_per_s")
     return _channels(rule, filled, min(*speeds, limits.ddr), f"{limits.source}{note}")
 
@@ -276,11 +281,11 @@ def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
     return Derived(channels * speed * 8 / 1000, UNIT_OF[rule], text)
 
 
-def _link(rule: Rule, facts: NodeFacts, rated: Rated, nominal: Nominal) -> Derived | Message:
+def _link(rule: Rule, facts: NodeFacts, node: StatedNode, nominal: Nominal) -> Derived | Message:
     latency = rule == "link_latency"
-    stated = rated.link_latency_s if latency else rated.link_bytes_per_s
+    stated = node.rails.latency_s if latency else node.rails.bytes_per_s
     if stated is not None:
-        return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], rated.source)
+        return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], node.source(RAILS))
     active, limits = active_ports(facts), stated_links(facts, nominal)
     note = nominal.note("gbit_per_s")
     best = max(limits, key=lambda limit: limit.bytes_per_s, default=None)
@@ -288,7 +293,7 @@ def _link(rule: Rule, facts: NodeFacts, rated: Rated, nominal: Nominal) -> Deriv
     unknown = len(limits) < len(active) and not replaced
     if best is None or unknown or (latency and best.latency_s is None):
         rates = ", ".join(dict.fromkeys(rate for rate, _ in active)) or "no active port"
-        key = "link_latency_s" if latency else "link_bytes_per_s"
+        key = f"{RAILS}.latency_s" if latency else f"{RAILS}.rate"
         return _unknown(facts, Message("fact-link", node=facts.hostname, rates=rates), key)
     if latency and best.latency_s is not None:
         return Derived(best.latency_s * 1e6, UNIT_OF[rule], f"{best.latency_source}{note}")

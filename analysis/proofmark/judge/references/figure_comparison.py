@@ -17,7 +17,7 @@ from proofmark.common.units import factor
 from proofmark.judge.power import too_noisy
 from proofmark.judge.references.bounds import Bounds, judging_bounds
 from proofmark.judge.references.derived import (
-    NOTHING_RATED,
+    ANY_NODE,
     NOTHING_STATED,
     Derived,
     Nominal,
@@ -33,8 +33,8 @@ from proofmark.judge.references.typical import (
     value_of_rule,
 )
 from proofmark.records.columns import VIRTUAL, Record
+from proofmark.site.hardware import StatedNode
 from proofmark.site.partition import PREDICTED
-from proofmark.site.rated import Rated
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Comparison:
     Attributes:
         figures: the figures of the run, for references that are measured in it.
         nodes: the hardware of each node, for references that are derived from it.
-        rated: the hardware of each node as the inventory states it.
+        node: what the inventory states about each node.
         builds: how the program of each case was built.
         tolerance: the site's tolerance of expected values; None is that of each value.
         stated: the stated parts of each node.
@@ -104,7 +104,7 @@ class Comparison:
 
     figures: Figures
     nodes: Nodes
-    rated: Rated = NOTHING_RATED
+    node: StatedNode = ANY_NODE
     builds: Mapping[str, Build] = field(default_factory=dict)
     tolerance: float | None = None
     stated: Mapping[str, Nominal] = field(default_factory=dict)
@@ -218,7 +218,7 @@ class Comparison:
         facts = [self.nodes[host] for host in hosts]
         stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
         build = self.builds.get(record.case, UNKNOWN_BUILD)
-        return value_of_rule(rule, Setting(facts, self.rated, build, stated), record.parameters)
+        return value_of_rule(rule, Setting(facts, self.node, build, stated), record.parameters)
 
     def _measured(self, record: Record, reference: Reference) -> _Against:
         against = reference.against

@@ -12,7 +12,7 @@ from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message, Term
 from proofmark.common.translation import N_
 from proofmark.judge.references.derived import (
-    NOTHING_RATED,
+    ANY_NODE,
     NOTHING_STATED,
     OF_SEVERAL,
     Derived,
@@ -21,9 +21,9 @@ from proofmark.judge.references.derived import (
     derive,
     stated_links,
 )
+from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ETHERNET, Conditions, processor
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.rated import Rated
 from proofmark.software.software import Package, Software
 
 PEAK: Mapping[Rule, HardwareRule] = {
@@ -76,13 +76,13 @@ class Setting:
 
     Attributes:
         nodes: the facts of each node, at least one.
-        rated: the hardware of each node as the inventory states it.
+        node: what the inventory states about each node.
         build: of the program.
         stated: the stated parts of each node; empty if nothing is stated.
     """
 
     nodes: Sequence[NodeFacts]
-    rated: Rated = NOTHING_RATED
+    node: StatedNode = ANY_NODE
     build: Build = UNKNOWN_BUILD
     stated: Sequence[Nominal] = ()
 
@@ -111,7 +111,7 @@ def value_of_rule(
     """Return the value of a rule of either kind for a figure, or why it is not known."""
     if rule in TYPICAL:
         return typical_value(rule, setting, parameters)
-    return derive(rule, setting.nodes, parameters, setting.rated, setting.stated)
+    return derive(rule, setting.nodes, parameters, setting.node, setting.stated)
 
 
 class _Share(NamedTuple):
@@ -138,7 +138,7 @@ def typical_value(
     unheld: list[Message] = []
     stated = setting.stated or [NOTHING_STATED] * len(setting.nodes)
     for facts, nominal in zip(setting.nodes, stated, strict=True):
-        peak = derive(PEAK[rule], [facts], parameters, setting.rated, [nominal])
+        peak = derive(PEAK[rule], [facts], parameters, setting.node, [nominal])
         if isinstance(peak, Message):
             return peak
         share = _share(rule, facts, nominal, parameters)

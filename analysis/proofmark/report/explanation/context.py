@@ -100,7 +100,7 @@ class Context:
     @cached_property
     def facts(self) -> NodeFacts | None:
         """The facts of the machine that planned the run, if its nodes are like it."""
-        if self.site.partition.hardware != "discovered":
+        if self.site.partition.node.topology:
             return None
         text = text_or_empty(self.run.files.facts_probe, MAX_PROBE_BYTES)
         try:
@@ -111,11 +111,11 @@ class Context:
     @cached_property
     def machine(self) -> Machine | None:
         """A node of the partition in the mode of the step; None if it is not known."""
-        hardware, nodes = self.site.partition.hardware, len(self.site.hosts)
+        node, nodes = self.site.partition.node, len(self.site.hosts)
         copied = self.site.model_copy(update={"inventory": self.run.files.inventory})
         try:
-            if hardware != "discovered":
-                return declared(copied, hardware, self.mode)
+            if node.topology:
+                return declared(copied, node, self.mode)
             return Machine.from_facts(self.facts, nodes) if self.facts else None
         except (BadInput, KeyError):
             return None

@@ -115,7 +115,7 @@ def _value_of_rule(reference: Reference, context: Context) -> Derived | Message 
     of_case = builds(software_of(context.run), context.benchmarks)
     setting = Setting(
         [context.facts] * len(context.together),
-        context.site.partition.rated_hardware,
+        context.site.partition.node,
         of_case.get(context.step.case, UNKNOWN_BUILD),
     )
     return value_of_rule(reference.rule, setting, context.step.recorded)

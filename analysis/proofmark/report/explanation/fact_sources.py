@@ -153,8 +153,7 @@ def _fact(name: str, context: Context) -> Row | None:
     """Return the value of a fact and its source; None for a name that is no fact."""
     partition = context.site.partition
     if name in partition.facts:
-        hardware = partition.hardware
-        sources = {} if isinstance(hardware, str) else hardware.sources
+        sources = partition.node.sources
         source = sources.get(name) or sources.get(f"facts.{name}")
         place = f"fact of the partition {context.run.plan.partition}"
         return Row(name, f"{partition.facts[name]}", f"{place}: {source}" if source else place)

@@ -10,24 +10,24 @@ from proofmark.report.plots.blas_kernel import HPL
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import figure_cell
 from proofmark.report.words import number
+from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.rated import Rated
 
 
 def peak_of_run(run_data: RunData) -> float | None:
     """Return Rpeak nominal in GFlop/s of the only node of a run; None if there are several."""
-    return peak(run_data.facts[0], _rated(run_data)) if len(run_data.nodes) == 1 else None
+    return peak(run_data.facts[0], _node(run_data)) if len(run_data.nodes) == 1 else None
 
 
-def _rated(run_data: RunData) -> Rated:
-    return run_data.site.partition.rated_hardware
+def _node(run_data: RunData) -> StatedNode:
+    return run_data.site.partition.node
 
 
 def section(run_data: RunData) -> Section:
     """Return the section: Rpeak nominal of each kind of node, and HPL in percent of it."""
     kinds: dict[tuple[str, ...], list[str]] = {}
     for facts in run_data.facts:
-        kinds.setdefault(_row(facts, _rated(run_data)), []).append(facts.hostname)
+        kinds.setdefault(_row(facts, _node(run_data)), []).append(facts.hostname)
     if not kinds:
         unknown = _("Rpeak is unknown: no provenance was collected.")
         return Section("information", _("Information"), (Block(paragraphs=(unknown,)),))
@@ -49,9 +49,9 @@ def section(run_data: RunData) -> Section:
     )
 
 
-def _row(facts: NodeFacts, rated: Rated) -> tuple[str, ...]:
-    flops, hertz = flop_per_cycle(facts, rated), nominal_hz(facts, rated)
-    rate = peak(facts, rated)
+def _row(facts: NodeFacts, node: StatedNode) -> tuple[str, ...]:
+    flops, hertz = flop_per_cycle(facts, node), nominal_hz(facts, node)
+    rate = peak(facts, node)
     return (
         f"{facts.cpu_model} ({facts.vector_isa})",
         str(facts.cores),
@@ -75,7 +75,7 @@ def _explanation(run_data: RunData) -> tuple[str, ...]:
                 "of the processor are unknown: HPL is judged against DGEMM of the same run."
             )
         )
-    if not _rated(run_data).clock_hz and any(facts.base_hz is None for facts in run_data.facts):
+    if not _node(run_data).clock_hz and any(facts.base_hz is None for facts in run_data.facts):
         sentences.append(
             _("If a node does not report its nominal frequency, its Rpeak is unknown.")
         )

@@ -74,9 +74,9 @@ def _processors(run_data: RunData) -> str:
         )
         for node in run_data.facts
     )
-    declared = run_data.site.partition.hardware
-    if not kinds and not isinstance(declared, str):
-        return _("{model} (declared, not reported)").format(model=declared.cpu_model)
+    declared = run_data.site.partition.node.cpu_model
+    if not kinds and declared:
+        return _("{model} (declared, not reported)").format(model=declared)
     return _kinds(kinds)
 
 

@@ -139,15 +139,15 @@ class Topology:
         """Return that of this machine, or of a synthetic notation (``pack:2 core:4 pu:1``)."""
         return cls.from_xml(hwloc.lstopo(synthetic), synthetic or "this machine")
 
-    def of_processor(self, model: str, fast: MemoryKind | None = None) -> Topology:
+    def of_processor(self, model: str, *, in_package: bool = False) -> Topology:
         """Return the topology with a kind for unnamed memory that has no cores.
 
         Args:
             model: the name of the processor: a Xeon Phi has MCDRAM.
-            fast: the kind that the inventory states; None if it states none.
+            in_package: whether the processors have memory in their package.
         """
-        kind = fast or ("mcdram" if XEON_PHI in model else None)
-        if kind is None:
+        kind: MemoryKind = "mcdram" if XEON_PHI in model else "hbm"
+        if not (in_package or kind == "mcdram"):
             return self
         domains = (
             replace(each, kind=kind) if each.kind == "other" and not each.cores else each

@@ -29,8 +29,8 @@ from proofmark.site.survey.listed import Kind
 from proofmark.site.survey.node_answers import NodeReport, Survey
 
 COMPARED = (
-    *("hardware.cpu_model", "hardware.architecture", "hardware.clock_hz"),
-    *("hardware.flop_per_cycle", "hardware.memory_bytes", "hardware.llc_bytes"),
+    *("node.cpu_model", "node.architecture", "node.clock_hz"),
+    *("node.flop_per_cycle", "node.memory.bytes", "node.llc_bytes"),
     *("scheduler", "queue.name", "queue.max_walltime_s", "queue.cpus_per_node", "nodes_per_job"),
     *("scratch.type", "scratch.source"),
     *("fabric.rate", "fabric.network.kind", "fabric.network.interfaces"),
@@ -103,7 +103,9 @@ def compare(sites: Sequence[Site], survey: Survey) -> tuple[list[Difference], li
         open_questions += (
             one_line(f"{key}: not found: {entry.text}")
             for key, entry in found.items()
-            if isinstance(entry, Question) and key in COMPARED and _at(declared, key) is not None
+            if isinstance(entry, Question)
+            and key in COMPARED
+            and _at(declared, key) not in (None, "")
         )
         open_questions += (
             one_line(f"{part} of {node}: not found: {reason}")
@@ -194,7 +196,7 @@ def _folder(target: str) -> str:
 def _topology(site: Site, report: NodeReport) -> Iterator[Difference]:
     """Yield the differences of the shape of the topology in the current mode."""
     actual = topology_of(report.facts)[0] if report.facts else None
-    if site.partition.hardware == "discovered" or not actual:
+    if not site.partition.node.topology or not actual:
         return
     declared = topology_facts(topology_of_mode(site, site.partition.current_mode))
     found = topology_facts(actual)
@@ -202,8 +204,8 @@ def _topology(site: Site, report: NodeReport) -> Iterator[Difference]:
         unknown = key in (MEMORY, "caches") and not (value and found[key])
         if not unknown and not _same(key, value, found[key]):
             yield Difference(
-                _place(site, "hardware.topology"),
-                f"partition.hardware.topology: {key}",
+                _place(site, "node.topology"),
+                f"partition.node.topology: {key}",
                 f"{value}",
                 f"{found[key]}",
                 f"lstopo on {report.node}",

@@ -11,7 +11,8 @@ from typing import Any
 from proofmark.common.errors import BadInput
 from proofmark.common.text import one_line, size
 from proofmark.site.bmc_vendors.vendor_model import recognized
-from proofmark.site.hardware_limits import processor
+from proofmark.site.hardware import NODE
+from proofmark.site.hardware_limits import link, processor, shown_gbit
 from proofmark.site.installed_parts import LEAST_NIC_GBIT, parts_of
 from proofmark.site.literals import is_template, literal_yaml
 from proofmark.site.node.facts import NodeFacts
@@ -25,9 +26,6 @@ from proofmark.site.survey.listed import GroupLimits, Kind
 from proofmark.site.survey.node_answers import NodeReport, Survey
 from proofmark.site.survey.scratch_findings import rates_found, scratch_found
 
-SETS = ("dimms", "rails")
-"""The parts with several keys."""
-
 UNKNOWN = "unknown"
 """The model of a processor whose ``/proc/cpuinfo`` has no name."""
 
@@ -39,28 +37,45 @@ MEMORY_SHARE = 0.95
 
 def parts_question(facts: NodeFacts, node: str) -> Found:
     """Return the question for the parts that were bought, with those of `node` as the answer."""
-    found = parts_of(facts)
-    modules = {"count": found.dimms, "bytes": min(found.dimm_bytes or (0,)) or None}
-    ports = [rate for rate in found.ports or found.nics or () if rate >= LEAST_NIC_GBIT]
-    rails = {name: rail.numa for name, rail in rails_of(facts).items() if rail.is_fabric}
-    named = len(rails) == len(ports) > 1 and None not in rails.values()
-    values: dict[str, Any] = {
+    found, row = parts_of(facts), processor(facts.cpu_model)
+    text = f"node: does the offer state these parts? {node} has them. A node with less has a fault."
+    text += " If so, add these keys to those of node."
+    memory: dict[str, Any] = {"bytes": found.memory_bytes}
+    if found.dimms:
+        size_of_each = min(found.dimm_bytes or (0,))
+        memory = {"modules": found.dimms, "module_bytes": size_of_each}
+        memory["mt_per_s"] = found.dimm_mt_per_s
+        text += f" dmidecode: {'; '.join(dimm_texts(facts))}."
+        if row is None or row.channels is None:
+            memory["channels"] = found.dimms
+            text += " One module for each channel is assumed."
+    else:
+        reason = one_line(facts.absent.get("dimms", "dmidecode reports none"))
+        text += f" Which memory modules does a node have? {reason}."
+    parts = {
         "sockets": found.sockets,
         "cores": found.cores,
-        "memory_bytes": None if found.dimms else found.memory_bytes,
-        "dimms": {**modules, "mt_per_s": found.dimm_mt_per_s} if found.dimms else None,
-        "rails": {"count": len(ports), "gbit_per_s": min(ports)} if ports else None,
+        "memory": {key: value for key, value in memory.items() if value},
+        "rails": _rails(facts),
     }
-    if named:
-        values["rails"]["adapters"] = rails
-    known = {
-        key: {part: each for part, each in value.items() if each} if key in SETS else value
-        for key, value in values.items()
-        if value
-    }
-    text = f"parts: does the offer state these parts of a node? {node} has them. A node with less"
-    lines = literal_yaml({"parts": {**known, "source": "the offer"}}).splitlines()
-    return {"parts": Question(f"{text} has a fault.", tuple(lines))}
+    known = {key: value for key, value in parts.items() if value}
+    answer = {NODE: {**known, "sources": dict.fromkeys(known, "the offer")}}
+    return {NODE: Question(text, tuple(literal_yaml(answer).splitlines()))}
+
+
+def _rails(facts: NodeFacts) -> dict[str, Any]:
+    """Return the ports of a node as the inventory states them; empty if it has none."""
+    found = parts_of(facts)
+    ports = [rate for rate in found.ports or found.nics or () if rate >= LEAST_NIC_GBIT]
+    if not ports:
+        return {}
+    texts = [port.rate for port in facts.ports if shown_gbit(port.rate or "") == min(ports)]
+    text = next((one_line(text) for text in texts if text and link(text)), None)
+    rate = text or min(ports) * 1e9 / 8
+    rails = {name: rail.numa for name, rail in rails_of(facts).items() if rail.is_fabric}
+    if len(rails) == len(ports) > 1 and None not in rails.values():
+        return {"rate": rate, "adapters": rails}
+    return {"count": len(ports), "rate": rate}
 
 
 def topology_file(node: str) -> str:
@@ -79,7 +94,7 @@ def partition_found(survey: Survey, kind: Kind, environments: Mapping[str, Envir
     report = survey.report_of(kind)
     facts = report.facts if report else None
     found: Found = {}
-    found |= _hardware(report, kind, facts)
+    found |= _node(report, kind, facts)
     found |= _programs(survey, facts, environments)
     found |= rates_found(report, facts)
     found |= _scheduler(survey, kind)
@@ -96,47 +111,45 @@ def _checked(key: str, entry: Entry) -> Entry:
     return Question(f"{key}? {entry.source} has characters of a template.")
 
 
-def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) -> Found:
+def _node(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) -> Found:
     if facts is None or report is None:
         reason = report.problems.get("probe", "no output") if report else "no node of it was read"
         listed = f" The scheduler lists: {', '.join(kind.kind_texts)}." if kind.kind_texts else ""
         add = f"{one_line(reason)}. Run init with --from-node {kind.names[0]} too."
         return {
-            "hardware.cpu_model": Question(f"Which processor do the nodes have? {add}{listed}"),
-            "hardware.architecture": Question("Which name does archspec have for the processor?"),
-            "hardware.topology": Question(
+            "node.cpu_model": Question(f"Which processor do the nodes have? {add}{listed}"),
+            "node.architecture": Question("Which name does archspec have for the processor?"),
+            "node.topology": Question(
                 "Which topology do the nodes have? Run `lstopo --of xml node.xml` on a node."
             ),
         }
     node = report.node
     model = one_line(facts.cpu_model)
     found: Found = {
-        "hardware.cpu_model": Fact(model, f"/proc/cpuinfo of {node}")
+        "node.cpu_model": Fact(model, f"/proc/cpuinfo of {node}")
         if model not in ("", UNKNOWN)
         else Question(f"Which processor do the nodes have? /proc/cpuinfo of {node} has no name.")
     }
-    found["hardware.architecture"] = Fact(
-        facts.architecture, f"archspec, from /proc/cpuinfo of {node}"
-    )
+    found["node.architecture"] = Fact(facts.architecture, f"archspec, from /proc/cpuinfo of {node}")
     topology, reason = topology_of(facts)
     if topology:
-        found["hardware.topology"] = Fact(topology_file(node), f"lstopo --of xml on {node}")
+        found["node.topology"] = Fact(topology_file(node), f"lstopo --of xml on {node}")
     else:
-        found["hardware.topology"] = Question(
+        found["node.topology"] = Question(
             f"Which topology do the nodes have? On {node}: {reason}. Install hwloc there, or write "
             f"a synthetic topology of {facts.sockets} sockets and {facts.cores} cores."
         )
-    found["hardware.clock_hz"] = (
+    found["node.clock_hz"] = (
         Fact(float(facts.base_hz), f"{facts.base_source}, for {node}")
         if facts.base_hz
-        else Question(f"hardware.clock_hz: which nominal clock? {node} does not report it.")
+        else Question(f"node.clock_hz: which nominal clock? {node} does not report it.")
     )
     row = processor(facts.cpu_model)
-    found["hardware.flop_per_cycle"] = (
+    found["node.flop_per_cycle"] = (
         Fact(row.flop_per_cycle, f"the table of processors: {row.source}")
         if row and row.flop_per_cycle
         else Question(
-            "hardware.flop_per_cycle: how many double-precision operations for each core and "
+            "node.flop_per_cycle: how many double-precision operations for each core and "
             f"clock? The processor is not in the table; its vectors are {facts.vector_isa}."
         )
     )
@@ -144,7 +157,7 @@ def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) ->
         found |= _memory(facts, topology, node)
     if topology and not topology.llc_bytes and facts.last_level_bytes:
         source = f"/sys/devices/system/cpu of {node}"
-        found["hardware.llc_bytes"] = Fact(facts.last_level_bytes, source)
+        found["node.llc_bytes"] = Fact(facts.last_level_bytes, source)
     return found
 
 
@@ -154,7 +167,7 @@ def _memory(facts: NodeFacts, topology: Topology, node: str) -> Found:
     A control group may limit it. Another difference of two readings of one node is a question: the
     hypervisor of a virtual machine adds and takes memory.
     """
-    key, seen, usable = "hardware.memory_bytes", topology.memory_bytes, facts.memory_bytes
+    key, seen, usable = "node.memory.bytes", topology.memory_bytes, facts.memory_bytes
     if seen and not _near(facts.memory_total_bytes, seen):
         virtual = f" It is a virtual machine ({facts.virtual}), whose memory can change."
         text = (
@@ -279,7 +292,6 @@ def _vendor_questions(report: NodeReport | None, facts: NodeFacts | None) -> Fou
     if report is not None:
         found |= _bmc(report)
     if facts is not None and report is not None:
-        found |= _dimms(facts, report.node)
         found |= parts_question(facts, report.node)
     found["contract"] = Question(
         "contract: which figures does the contract state? They are items of contract.yml, beside "
@@ -313,23 +325,6 @@ def _bmc(report: NodeReport) -> Found:
         text = f"{text} Each BMC has {bmc.nodes} nodes; their systems may have other names."
         answer = (*answer, f'  system: "Node{{number % {bmc.nodes}}}"')
     return {"firmware": Question(text, answer)}
-
-
-def _dimms(facts: NodeFacts, node: str) -> Found:
-    speeds = {dimm.rated for dimm in facts.dimms if dimm.rated}
-    if not facts.dimms:
-        reason = one_line(facts.absent.get("dimms", "dmidecode reports none"))
-        return {"rated": Question(f"rated.dimms: which memory modules does a node have? {reason}.")}
-    text = (
-        f"rated: does the offer state these modules? dmidecode on {node}: "
-        f"{'; '.join(dimm_texts(facts))}. One module for each channel is assumed."
-    )
-    answer = (
-        "rated:",
-        f"  dimms: {{channels: {len(facts.dimms)}, mt_per_s: {min(speeds, default=1)}}}",
-        "  source: the offer",
-    )
-    return {"rated": Question(text, answer if speeds else ())}
 
 
 def topology_facts(topology: Topology) -> dict[str, Any]:

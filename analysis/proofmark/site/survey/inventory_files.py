@@ -11,6 +11,7 @@ from proofmark.common.files import new_folder
 from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.site.groups import ALIASES
+from proofmark.site.hardware import NODE
 from proofmark.site.literals import literal_yaml
 from proofmark.site.questions import MARK
 from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
@@ -24,14 +25,13 @@ ASKED = frozenset({"probe", "bmc"})
 """Parts of a report whose questions are in the file of the partition."""
 REQUIRED = frozenset(
     {
-        *("hardware.cpu_model", "hardware.architecture", "hardware.topology"),
+        *("node.cpu_model", "node.architecture", "node.topology"),
         *("environment", "provision_from", "scheduler", "scratch.path"),
     }
 )
 """Keys that a partition must have. Their questions are values, so that `check` prints them."""
 FOUND = "proofmark_found"
 """The variable with the facts of a node that no key of ``partition`` has."""
-HARDWARE = "hardware"
 LOCAL_TMP = "{{ lookup('ansible.builtin.config', 'DEFAULT_LOCAL_TMP') }}"
 """A folder that exists on this machine, as Ansible names it."""
 
@@ -125,7 +125,7 @@ def _partition(kind: Kind, found: Found, report: NodeReport | None) -> str:
     ]
     for head in dict.fromkeys(key.partition(".")[0] for key in found):
         entries = {key: entry for key, entry in found.items() if key.partition(".")[0] == head}
-        assumed = _assumptions(found) if head == HARDWARE else {}
+        assumed = _assumptions(found) if head == NODE else {}
         lines += (f"  {line}" for line in _section(head, entries, assumed))
     return "\n".join([*lines, ""])
 
@@ -133,7 +133,7 @@ def _partition(kind: Kind, found: Found, report: NodeReport | None) -> str:
 def _section(head: str, entries: Found, assumed: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of one key below ``partition``, its open questions first.
 
-    The sources of the hardware are a key of their own, and so are all assumptions.
+    The sources of the facts of a node are a key of their own, and so are all assumptions.
     """
     values: dict[str, Entry] = {}
     for key, entry in entries.items():
@@ -143,9 +143,9 @@ def _section(head: str, entries: Found, assumed: Mapping[str, str]) -> Iterator[
         else:
             values[key] = entry
     sources = {
-        key.partition(".")[2]: entry.source
+        key.split(".")[1]: entry.source
         for key, entry in values.items()
-        if head == HARDWARE and isinstance(entry, Fact)
+        if head == NODE and isinstance(entry, Fact)
     }
     above: list[str] = []
     for key, entry in values.items():
@@ -154,7 +154,7 @@ def _section(head: str, entries: Found, assumed: Mapping[str, str]) -> Iterator[
             if above[: depth + 1] != parts[: depth + 1]:
                 yield f"{'  ' * depth}{part}:"
         above = parts[:-1]
-        comment = entry.source if isinstance(entry, Fact) and head != HARDWARE else ""
+        comment = entry.source if isinstance(entry, Fact) and head != NODE else ""
         indent = "  " * (len(parts) - 1)
         yield from (f"{indent}{line}" for line in _value(parts[-1], entry, comment))
     for key, texts in (("sources", sources), ("assumed", assumed)):
