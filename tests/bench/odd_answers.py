@@ -23,7 +23,7 @@ from tests.emulators.bmc.rollouts import MODES, EmulatedSite, FileSlurm, path_wi
 from tests.emulators.bmc.server import Emulator, Timing
 
 from proofmark.machine.bmc import client
-from proofmark.machine.modes.mode_results import Result
+from proofmark.machine.modes.mode_results import ModeResult
 from proofmark.machine.outcome import Outcome
 from proofmark.machine.schedulers import slurm
 
@@ -60,7 +60,7 @@ class Report:
     left: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def take(self, results: dict[str, Result]) -> None:
+    def take(self, results: dict[str, ModeResult]) -> None:
         """Count the outcomes of one command."""
         for result in results.values():
             self.outcomes[result.outcome] += 1

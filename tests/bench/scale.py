@@ -38,12 +38,12 @@ from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.cpu import cpu_list_text
-from proofmark.site.node.parts import Mount
+from proofmark.site.node.parts import MountedFileSystem
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 
 REPEATS, SPREAD, BAD = 3, 0.01, 0.9
-LUSTRE = Mount(source="mgs@o2ib:/fs", target="/PFS", kind="lustre", options="rw,flock")
+LUSTRE = MountedFileSystem(source="mgs@o2ib:/fs", target="/PFS", kind="lustre", options="rw,flock")
 
 
 def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:

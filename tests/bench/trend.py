@@ -24,7 +24,7 @@ from tests.fixtures.past_runs import Value, write_past_run
 
 from proofmark.cli.main import main as proofmark
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
-from proofmark.judge.trend.change_points import Series, courses
+from proofmark.judge.trend.change_points import LevelSeries, courses
 
 RUNS = (250, 500, 1000, 2000)
 ENOUGH = 24
@@ -48,13 +48,13 @@ def write_runs(folder: Path, count: int) -> None:
         write_past_run(folder, number, figures)
 
 
-def series(rng: np.random.Generator, length: int, fall: bool) -> list[Series]:
+def series(rng: np.random.Generator, length: int, fall: bool) -> list[LevelSeries]:
     """Return the figures of one trial; with `fall` the first one falls by 5 %."""
     logs = rng.normal(0, NOISE, (FIGURES, length))
     if fall:
         logs[0, place(length) :] += np.log(0.95)
     days = np.arange(length, dtype=np.float64)
-    return [Series(days, row, number % FAMILIES) for number, row in enumerate(logs)]
+    return [LevelSeries(days, row, number % FAMILIES) for number, row in enumerate(logs)]
 
 
 def place(length: int) -> int:

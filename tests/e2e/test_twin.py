@@ -27,7 +27,7 @@ from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.runs.evidence import seal
 from proofmark.runs.format import write_identity
-from proofmark.runs.job_folder import JobFolder, Submission
+from proofmark.runs.job_folder import JobFolder, JobSubmission
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import benchmarks_of, open_run
@@ -345,7 +345,7 @@ def test_simulations_run_at_the_same_time(
     events: list[tuple[State, Path]] = []
     append_event = JobFolder.append_event
 
-    def append(job: JobFolder, of: Submission, status: JobStatus, **more: Any) -> None:
+    def append(job: JobFolder, of: JobSubmission, status: JobStatus, **more: Any) -> None:
         events.append((status.state, job.log))
         append_event(job, of, status, **more)
 

@@ -25,7 +25,7 @@ from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.node_scripts import check_programs
 from proofmark.machine.preflight import preflight
-from proofmark.machine.programs import BOUND_MEMORY, Called, Place, called, step_programs
+from proofmark.machine.programs import BOUND_MEMORY, CalledProgram, Place, called, step_programs
 from proofmark.machine.scheduler import SCHEDULERS, Request, scheduler
 from proofmark.runs.run import site_of
 from proofmark.runs.run_names import names_of
@@ -167,7 +167,7 @@ def packages(name: str) -> list[str]:
     return [line.split("#")[0].strip() for line in text.splitlines() if line.split("#")[0].strip()]
 
 
-def differences(calls: Calls, table: Mapping[str, Called]) -> list[str]:
+def differences(calls: Calls, table: Mapping[str, CalledProgram]) -> list[str]:
     """Return the differences between calls and table."""
     return [
         *(f"{name}: called, not in programs.yml" for name in sorted(calls.keys() - table.keys())),
@@ -180,7 +180,9 @@ def differences(calls: Calls, table: Mapping[str, Called]) -> list[str]:
     ]
 
 
-def missing_packages(table: Mapping[str, Called], lists: Mapping[str, Iterable[str]]) -> list[str]:
+def missing_packages(
+    table: Mapping[str, CalledProgram], lists: Mapping[str, Iterable[str]]
+) -> list[str]:
     """Return the packages of the table that are missing in the lists of their places."""
     missing = []
     for name, each in table.items():
@@ -231,12 +233,12 @@ def test_a_difference_between_calls_and_table_is_reported() -> None:
     calls = {name: {"tests"} for name in in_python(program)}
     expected = ["setpriv", "fourth", "fifth", "sixth", "sh", "seventh"]
     assert sorted(calls) == sorted(expected)
-    table = {name: Called(essential="x", needed=("tests",)) for name in expected}
+    table = {name: CalledProgram(essential="x", needed=("tests",)) for name in expected}
     assert differences(calls, table) == []
     assert differences(calls | {"eighth": {"step"}}, table) == [
         "eighth: called, not in programs.yml"
     ]
-    unused = Called(essential="x", needed=("tests",))
+    unused = CalledProgram(essential="x", needed=("tests",))
     assert differences(calls, table | {"unused": unused}) == ["unused: in programs.yml, not called"]
     assert differences(calls | {"sh": {"step"}}, table) == ["sh: needed by step"]
 
@@ -255,7 +257,7 @@ def test_a_difference_between_calls_and_table_is_reported() -> None:
 def test_a_package_that_is_in_no_list_is_reported(
     needed: Place, only: str, held: str, expected: list[str]
 ) -> None:
-    table = {"p": Called(debian="pkg", needed=(needed,), only=only)}
+    table = {"p": CalledProgram(debian="pkg", needed=(needed,), only=only)}
     lists = {name: ["other", "choice|pkg"] if name == held else [] for name in LISTS}
     assert missing_packages(table, lists) == expected
 

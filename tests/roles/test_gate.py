@@ -16,7 +16,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import user_name
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
-from proofmark.runs.checks import Check, read_checks, vendor_file
+from proofmark.runs.checks import GateCheck, read_checks, vendor_file
 from proofmark.runs.gates import begin_gate, open_gate
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -58,11 +58,11 @@ def gate_of(slurm: Slurm, tmp_path: Path, *nodes: str) -> NodeGate:
     return NodeGate(state, Scheduler(), lambda line: None, Event(), poll_s=0.2)
 
 
-def check_of(gate: NodeGate, node: str, action: str, **facts: object) -> Check:
+def check_of(gate: NodeGate, node: str, action: str, **facts: object) -> GateCheck:
     reason = gate.state.claims.reason("slow") if action == "keep" else ""
     words = {"at": "2026-11-23T10:00:00+00:00", "gate": gate.state.id, "run": "runs/x"}
     given = {**words, "node": node, "action": action, "reason": "slow", "drain": reason, **facts}
-    return Check.model_validate(given)
+    return GateCheck.model_validate(given)
 
 
 def drain(slurm: Slurm, node: str) -> None:

@@ -18,7 +18,7 @@ from tests.emulators.vcluster.fabric import SHAPE, Switches
 from proofmark.judge.diagnosis.lost_packets import losses
 from proofmark.judge.links.link_fit import Fit, fit
 from proofmark.judge.links.paths import paths_of
-from proofmark.judge.links.samples import Samples, Series
+from proofmark.judge.links.samples import PairSeries, Samples
 from proofmark.plan.pairings import rounds, waves
 from proofmark.site.fabric import Fabric, Level
 from proofmark.site.node.counters import Counters, parse_counters, tcp_segments
@@ -52,7 +52,7 @@ line.shutdown(socket.SHUT_WR)
 line.recv(3)
 print(SIZE / (time.monotonic() - start) / 1e6)
 """
-SERIES = Series("transfer", "", "bandwidth", "MB/s", "higher", one_way=True, alone=True)
+SERIES = PairSeries("transfer", "", "bandwidth", "MB/s", "higher", one_way=True, alone=True)
 
 
 @contextmanager

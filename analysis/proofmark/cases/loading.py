@@ -31,7 +31,7 @@ from proofmark.common.units import factor
 from proofmark.common.yaml_models import load
 
 
-class Suites(StrictModel):
+class SuitesFile(StrictModel):
     """The file `benchmarks/suites.yml`."""
 
     suites: dict[Slug, Suite]
@@ -47,7 +47,7 @@ def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
     suites: dict[str, Suite] = {}
     cases: dict[str, Case] = {}
     try:
-        suites = load(folder / SUITES_FILE, Suites).suites
+        suites = load(folder / SUITES_FILE, SuitesFile).suites
     except BadInput as error:
         mistakes += error.mistakes
     for path in paths_in(folder, "*.yml"):

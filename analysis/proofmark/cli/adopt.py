@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.reader.command_line import Request as Arguments
+from proofmark.cases.reader.command_line import StartedCommand as Arguments
 from proofmark.cases.reader.engine import program_runs, readings_of
 from proofmark.cases.reader.output_text import output_text
-from proofmark.cli.command import Command, Use, Words, complete
+from proofmark.cli.command import ArgumentUse, Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
@@ -30,7 +30,7 @@ from proofmark.plan.expansion import limit_mistakes
 from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.runs.adopted import Adopted, shown
 from proofmark.runs.adoption import Counted, adopt_folder
-from proofmark.runs.adoption_request import Adoption, Request, planned
+from proofmark.runs.adoption_request import Adoption, AdoptionRequest, planned
 from proofmark.runs.output_folder import HEAD, OutputFolder, opened
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import chosen_baseline
@@ -114,7 +114,7 @@ def adopt(options: Namespace) -> int:
     site = _site(options)
     if site and (mistakes := limit_mistakes(benchmarks, site)):
         raise BadInput(*mistakes)
-    request = Request(
+    request = AdoptionRequest(
         folder=source,
         patterns=patterns,
         rule=None if options.node is None else PathRule(options.node, cases),
@@ -296,13 +296,13 @@ def _listed(title: str, names: Sequence[str], file: str) -> Iterator[str]:
 
 
 USES = (
-    Use(("--format", "--arguments"), beside=("--print",)),
-    Use(
+    ArgumentUse(("--format", "--arguments"), beside=("--print",)),
+    ArgumentUse(
         ("--case", "--accept", "--node", "--nodes", "--label", "--baseline", "-i", "-l"),
         without=("--print",),
     ),
-    Use(("--run-id", "--runs"), beside=("--case", "--accept"), without=("--print",)),
-    Use(("--baseline",), beside=("-i", "-l")),
+    ArgumentUse(("--run-id", "--runs"), beside=("--case", "--accept"), without=("--print",)),
+    ArgumentUse(("--baseline",), beside=("-i", "-l")),
 )
 """The options that would be ignored beside others."""
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights, Use, run_argument, verb_argument
+from proofmark.cli.command import ArgumentUse, Command, Rights, run_argument, verb_argument
 from proofmark.cli.command_inputs import site_arguments, site_of_run
 from proofmark.cli.evidence import checked_acceptance
 from proofmark.cli.output import print_line, print_table
@@ -126,8 +126,8 @@ SIGNERS = "allowed_signers"
 VERBS = {"accept": _accept, "remove": _remove, "show": _show}
 
 USES = (
-    Use(("--signers", "--reason", "--label", "--replace"), beside=("accept",)),
-    Use(("--name",), beside=("accept", "remove")),
+    ArgumentUse(("--signers", "--reason", "--label", "--replace"), beside=("accept",)),
+    ArgumentUse(("--name",), beside=("accept", "remove")),
 )
 """The options that would be ignored beside others."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from proofmark.cases.loading import schema
-from proofmark.cli.command import Command, Use
+from proofmark.cli.command import ArgumentUse, Command
 from proofmark.cli.command_inputs import kit_benchmarks, suite_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput
@@ -51,8 +51,8 @@ def cases(options: Namespace) -> int:
 
 
 USES = (
-    Use(("--suite",), without=("--check", "--schema")),
-    Use(("--check",), without=("--schema",)),
+    ArgumentUse(("--suite",), without=("--check", "--schema")),
+    ArgumentUse(("--check",), without=("--schema",)),
 )
 """The options that would be ignored beside others."""
 

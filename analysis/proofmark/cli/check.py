@@ -12,7 +12,7 @@ from datetime import datetime
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import Command, Use
+from proofmark.cli.command import ArgumentUse, Command
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
@@ -35,7 +35,7 @@ from proofmark.machine.preflight import Finding, preflight
 from proofmark.machine.scheduler import user_name
 from proofmark.plan.lacking import Lacked, in_words
 from proofmark.plan.plan import Plan
-from proofmark.plan.validation import Checked, SiteChecks
+from proofmark.plan.validation import CheckedSite, SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
@@ -104,7 +104,7 @@ def _print_costs(shown: Sequence[tuple[Plan, Sequence[Lacked]]]) -> None:
     print_table(headers, rows)
 
 
-def _lines(checked: Checked, benchmarks: Benchmarks) -> Iterator[str]:
+def _lines(checked: CheckedSite, benchmarks: Benchmarks) -> Iterator[str]:
     """Yield what is assumed, what a limit judges, and what is not there, of all partitions."""
     for partition, assumed in {made.partition: made.assumed for made in checked.plans}.items():
         yield from (f"assumed: {partition}: {fact}: {why}" for fact, why in assumed.items())
@@ -145,7 +145,7 @@ def _unjudged_lines(site: Site, plans: Sequence[Plan], benchmarks: Benchmarks) -
         yield f"refused without -e {ACCEPT}=true: {site.partition_name}: {', '.join(refused)}"
 
 
-def _ask_nodes(checked: Checked, options: Namespace, window_end: datetime | None) -> int:
+def _ask_nodes(checked: CheckedSite, options: Namespace, window_end: datetime | None) -> int:
     """Print a line for each check of nodes, scheduler and BMCs; return 1 if one is bad, else 0."""
     findings: list[Finding] = []
     who = credentials_of(options)
@@ -185,7 +185,7 @@ def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> i
     return int(any(each.bad for each in findings))
 
 
-USES = (Use(("--credentials", "--window-ends"), beside=("--nodes",)),)
+USES = (ArgumentUse(("--credentials", "--window-ends"), beside=("--nodes",)),)
 """The options that would be ignored beside others."""
 
 COMMANDS = {"check": Command(check, "check -i inventory/nurion", _arguments, uses=USES)}

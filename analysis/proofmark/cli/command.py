@@ -95,7 +95,7 @@ class Rights(Enum):
 
 
 @dataclass(frozen=True)
-class Use:
+class ArgumentUse:
     """Arguments that have a meaning only beside other words of the command line, or without them.
 
     A word is a verb, an option, or the metavar of an argument.
@@ -143,7 +143,7 @@ class Command:
     arguments: Callable[[ArgumentParser], None] = run_argument
     rights: Rights = Rights.OF_OWNER
     traced: bool = True
-    uses: Sequence[Use] = ()
+    uses: Sequence[ArgumentUse] = ()
 
 
 @dataclass(frozen=True)

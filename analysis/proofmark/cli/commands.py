@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import AddedCommand, Command, Use
+from proofmark.cli.command import AddedCommand, ArgumentUse, Command
 from proofmark.common.errors import BadInput, nearest
 from proofmark.common.plugins import installed
 from proofmark.common.progress_lines import say
@@ -201,7 +201,7 @@ class _CommandParser(_Parser):
         super().__init__(**options)
         self._command, self._fill = command, arguments
         self.verbs: dict[str, _CommandParser] = {}
-        self.uses: Sequence[Use] = ()
+        self.uses: Sequence[ArgumentUse] = ()
         self._given: set[str] = set()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights, Use, Words, complete, verb_argument
+from proofmark.cli.command import ArgumentUse, Command, Rights, Words, complete, verb_argument
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line, print_table
@@ -165,8 +165,8 @@ def _rule(item: ContractItem) -> str:
 VERBS = {"check": _check, "show": _show, "waive": _waive}
 
 USES = (
-    Use(("--run", "--item", "--by", "--reason", "--key"), beside=("waive",)),
-    Use(("--limit",), beside=("check",)),
+    ArgumentUse(("--run", "--item", "--by", "--reason", "--key"), beside=("waive",)),
+    ArgumentUse(("--limit",), beside=("check",)),
 )
 """The options that would be ignored beside others."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.progress_lines import say
-from proofmark.runs.acceptance import Checked, check, private_copy, signed_folder
+from proofmark.runs.acceptance import CheckedAcceptance, check, private_copy, signed_folder
 from proofmark.runs.evidence import open_evidence, read_evidence, seal
 from proofmark.runs.owner import foreign_owner, user_name
 from proofmark.runs.run import Run, open_run
@@ -52,7 +52,7 @@ class ChangedAcceptance(BadInput):
         checked: what differs.
     """
 
-    def __init__(self, folder: Path, checked: Checked) -> None:
+    def __init__(self, folder: Path, checked: CheckedAcceptance) -> None:
         accepted = f"as signed by {', '.join(checked.signers)}"
         super().__init__(*(InputError(f"{folder}", "", each, accepted) for each in checked.wrong))
         self.checked = checked
@@ -61,7 +61,7 @@ class ChangedAcceptance(BadInput):
 @contextmanager
 def checked_acceptance(
     folder: Path, signers: Path, revoked: Path | None = None
-) -> Iterator[tuple[Checked, Run]]:
+) -> Iterator[tuple[CheckedAcceptance, Run]]:
     """Yield the check of a signed acceptance, and its run.
 
     What is checked is what the run is read from: a private copy if another user owns the folder.

@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from proofmark.cli.amounts import above_zero
-from proofmark.cli.command import Command, Rights, Use, run_argument, verb_argument
+from proofmark.cli.command import ArgumentUse, Command, Rights, run_argument, verb_argument
 from proofmark.cli.command_inputs import runs_folder_argument, site_arguments, suite_argument
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
@@ -36,7 +36,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import reserving, user_name
-from proofmark.runs.checks import Check, last_checks, read_checks, vendor_file
+from proofmark.runs.checks import GateCheck, last_checks, read_checks, vendor_file
 from proofmark.runs.gates import GateState, begin_gate, gates, open_gate, unnamed_gate
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import benchmarks_of
@@ -316,11 +316,11 @@ def _working(state: GateState, site: Site) -> Iterator[NodeGate]:
         yield gate
 
 
-def _as_check(state: GateState, node: str, decided: DecidedNode | None) -> Check:
+def _as_check(state: GateState, node: str, decided: DecidedNode | None) -> GateCheck:
     """Return the decision about a node; a node without a decision was not measured."""
     chosen = decided or DecidedNode(node=node, action="keep", reason=NOT_MEASURED)
     reason = one_line(chosen.reason)[:LONGEST]
-    return Check(
+    return GateCheck(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         gate=state.id,
         run=state.gate.run,
@@ -345,11 +345,11 @@ def _note(failed: Mapping[str, NodeError]) -> None:
 
 
 USES = (
-    Use(("GATE",), beside=("hold", "conclude", "release", "status")),
+    ArgumentUse(("GATE",), beside=("hold", "conclude", "release", "status")),
     # A night's script hands over the same folder of runs for the next nodes and for their gate.
-    Use(("--suite", "--node-hours", "--runs"), beside=("check", "hold", "next")),
+    ArgumentUse(("--suite", "--node-hours", "--runs"), beside=("check", "hold", "next")),
     # A play hands over the same options for the check and for the gate itself.
-    Use(("--take-over", "--whole-partition", "--wait-s"), beside=("check", "hold")),
+    ArgumentUse(("--take-over", "--whole-partition", "--wait-s"), beside=("check", "hold")),
 )
 """The options that would be ignored beside others."""
 

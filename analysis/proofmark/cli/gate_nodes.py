@@ -11,7 +11,7 @@ from proofmark.common.progress_lines import say
 from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.scheduler import NodeUse
 from proofmark.plan.expansion import make_plan
-from proofmark.runs.checks import Check, last_checks
+from proofmark.runs.checks import GateCheck, last_checks
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 
@@ -38,7 +38,7 @@ def refuse_too_many(site: Site, most: int = MOST_NODES) -> None:
 
 
 def choose_next(
-    site: Site, gate: NodeGate, checks: Sequence[Check], suite: str, node_hours: float
+    site: Site, gate: NodeGate, checks: Sequence[GateCheck], suite: str, node_hours: float
 ) -> list[str]:
     """Return the nodes of the nightly check of `site`; see `next_nodes`.
 

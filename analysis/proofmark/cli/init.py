@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, Use, Words, complete
+from proofmark.cli.command import ArgumentUse, Command, Words, complete
 from proofmark.cli.output import print_line, print_text
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
@@ -154,8 +154,8 @@ def _declared_scheduler(sites: list[Site]) -> str:
 
 
 USES = (
-    Use(("--levels",), beside=("--fabric",)),
-    Use(
+    ArgumentUse(("--levels",), beside=("--fabric",)),
+    ArgumentUse(
         ("SITE", "--from-node", "--scheduler", "--diff", "--become", "--bmc-port"),
         without=("--fabric",),
     ),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, Rights, Use, Words, complete, run_argument
+from proofmark.cli.command import ArgumentUse, Command, Rights, Words, complete, run_argument
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
@@ -38,16 +38,16 @@ from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.lock_sources import read_sources
-from proofmark.software.spack.mirror import Located, State, locate
+from proofmark.software.spack.mirror import Located, SourceState, locate
 from proofmark.software.spack.system import this_system
 
 MISSING = 1
 """The exit code if the mirror lacks a source."""
 WORDS = {
-    State.FOUND: "found",
-    State.MISSING: "missing",
-    State.OTHER_CHECKSUM: "another checksum",
-    State.NO_CHECKSUM: "found, no checksum",
+    SourceState.FOUND: "found",
+    SourceState.MISSING: "missing",
+    SourceState.OTHER_CHECKSUM: "another checksum",
+    SourceState.NO_CHECKSUM: "found, no checksum",
 }
 
 
@@ -371,7 +371,7 @@ def cache(options: Namespace) -> int:
     return 0
 
 
-USES = (Use(("--cache-key",), beside=("--cache", "--bundle")),)
+USES = (ArgumentUse(("--cache-key",), beside=("--cache", "--bundle")),)
 """The options that would be ignored beside others."""
 
 COMMANDS = {

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from proofmark.cli.command import Command, Use
+from proofmark.cli.command import ArgumentUse, Command
 from proofmark.cli.install import lock_arguments, ready, spack_arguments, system_of
 from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of
@@ -141,7 +141,7 @@ def _program_folders(kit: Path, modules: Sequence[str]) -> list[str]:
     return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
 
 
-USES = (Use(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),)
+USES = (ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),)
 """The options that would be ignored beside others."""
 
 COMMANDS = {"lock": Command(lock, "lock knl", _arguments, uses=USES)}

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import Command, Rights, Use, verb_argument
+from proofmark.cli.command import ArgumentUse, Command, Rights, verb_argument
 from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command_inputs import arguments as run_arguments
 from proofmark.cli.output import print_line
@@ -25,7 +25,7 @@ from proofmark.machine.bmc.bmc_addresses import NO_BMC, bmc_range
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.drains import history_of
-from proofmark.machine.modes.mode_results import Result, failures, results_of, summary
+from proofmark.machine.modes.mode_results import ModeResult, failures, results_of, summary
 from proofmark.machine.modes.mode_stage import (
     firmware_of,
     refuse_unprovable,
@@ -154,7 +154,7 @@ def _verify(options: Namespace) -> int:
             if failed.outcome is not Outcome.STOPPED:  # an earlier verification is no longer valid
                 log = Journal(rollout.run, node)
                 log.result("fail", outcome=failed.outcome, text=failed.text)
-        results = results_of(bad, changed=False) | dict.fromkeys(good, Result(Outcome.OK))
+        results = results_of(bad, changed=False) | dict.fromkeys(good, ModeResult(Outcome.OK))
         return _conclude(results, firmware.max_failures)
 
 
@@ -301,7 +301,7 @@ def _exported(state: RunState) -> Iterator[None]:
             say(f"proofmark: {error}; the run has no copy of the journals")
 
 
-def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
+def _conclude(results: Mapping[str, ModeResult], budget: int = 0) -> int:
     """Print the outcomes of the nodes; return 1 if more than `budget` nodes failed, else 0."""
     failed = {
         node: NodeFailure(each.text, each.outcome)
@@ -332,11 +332,11 @@ def _mode_argument(mode: str | None) -> str:
 
 
 USES = (
-    Use(PLANNED, beside=("check",)),
-    Use(("--scratch-dir",), beside=("check",)),
-    Use(("--mode",), beside=("check", "enter", "verify")),
-    Use(("--credentials", "--take-over"), beside=("check", "enter", "verify", "restore")),
-    Use(("--confirm-reboot",), beside=CHANGES),
+    ArgumentUse(PLANNED, beside=("check",)),
+    ArgumentUse(("--scratch-dir",), beside=("check",)),
+    ArgumentUse(("--mode",), beside=("check", "enter", "verify")),
+    ArgumentUse(("--credentials", "--take-over"), beside=("check", "enter", "verify", "restore")),
+    ArgumentUse(("--confirm-reboot",), beside=CHANGES),
 )
 """The options that would be ignored beside others."""
 

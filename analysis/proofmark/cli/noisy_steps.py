@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from proofmark.common.text import duration
-from proofmark.jobs.rerun import Execution, rerun
+from proofmark.jobs.rerun import RepeatedStep, rerun
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import evidence_of
-from proofmark.judge.more_repeats import Round, needs, next_round
+from proofmark.judge.more_repeats import RepeatRound, needs, next_round
 from proofmark.plan.step import Step, StepInstance
 from proofmark.runs.attempts import has_result
 from proofmark.runs.decisions import add_decisions, read_decisions
@@ -46,7 +46,7 @@ def repeat_noisy_steps(run: Run, say: Callable[[str], None]) -> None:
         add_decisions(run.files, more=total)
         for number in range(max(chosen.executions.values())):
             again = sorted(name for name, count in chosen.executions.items() if count > number)
-            rerun(run, [Execution(steps[name], StepInstance(name)) for name in again], say)
+            rerun(run, [RepeatedStep(steps[name], StepInstance(name)) for name in again], say)
 
 
 def _repeatable(run: Run) -> Mapping[str, Step]:
@@ -61,7 +61,7 @@ def _repeatable(run: Run) -> Mapping[str, Step]:
     return found
 
 
-def _described(chosen: Round, steps: Mapping[str, Step], left_s: float) -> str:
+def _described(chosen: RepeatRound, steps: Mapping[str, Step], left_s: float) -> str:
     seconds = sum(count * steps[name].wall_s for name, count in chosen.executions.items())
     return (
         f"too noisy: {sum(chosen.executions.values())} more executions of "
@@ -69,7 +69,7 @@ def _described(chosen: Round, steps: Mapping[str, Step], left_s: float) -> str:
     )
 
 
-def _report_left(chosen: Round, left_s: float, say: Callable[[str], None]) -> None:
+def _report_left(chosen: RepeatRound, left_s: float, say: Callable[[str], None]) -> None:
     for need in chosen.beyond:
         why = "no number of repeats is enough"
         if need.more != float("inf"):

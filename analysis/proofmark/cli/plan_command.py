@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cli.command import Command, Use, Words, complete
+from proofmark.cli.command import ArgumentUse, Command, Words, complete
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
@@ -258,12 +258,12 @@ def _predictions(folder: Path, site: Site) -> Predictions:
 
 
 USES = (
-    Use(
+    ArgumentUse(
         ("--run-id", "--expected", "--fresh", "--accept-unjudged", "--no-link"),
         beside=("--create",),
     ),
-    Use(("--output", "--reach", "--verbose", "--step"), without=("--create", "--json")),
-    Use(("--verbose",), without=("--step",)),
+    ArgumentUse(("--output", "--reach", "--verbose", "--step"), without=("--create", "--json")),
+    ArgumentUse(("--verbose",), without=("--step",)),
 )
 """The options that would be ignored beside others."""
 

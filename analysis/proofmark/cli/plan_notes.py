@@ -49,7 +49,7 @@ def place(site: Site, options: Namespace) -> Iterator[str]:
         yield from (f"no run from here: {mistake}" for mistake in error.mistakes)
 
 
-class Kind(StrEnum):
+class NoteKind(StrEnum):
     """What a note is about."""
 
     UNKNOWN = "not known"
@@ -65,13 +65,13 @@ class Kind(StrEnum):
 class Note(NamedTuple):
     """Something that a person should know before a run."""
 
-    kind: Kind
+    kind: NoteKind
     text: str
 
     @property
     def line(self) -> str:
         """The text; it begins with the kind if it does not state this itself."""
-        stated = self.kind in (Kind.UNKNOWN, Kind.UNJUDGED)
+        stated = self.kind in (NoteKind.UNKNOWN, NoteKind.UNJUDGED)
         return f"{self.kind}: {self.text}" if stated else self.text
 
 
@@ -80,20 +80,20 @@ def plan_notes(
 ) -> Iterator[Note]:
     """Yield a note for each unknown fact, doubt, idle core and limit without a figure."""
     for line in unread_lines(machines(site.partition.current_mode).unread):
-        yield Note(Kind.UNKNOWN, line)
+        yield Note(NoteKind.UNKNOWN, line)
     for line in doubts(site, benchmarks):
-        yield Note(Kind.DOUBT, line)
+        yield Note(NoteKind.DOUBT, line)
     launcher = site.partition.launch.launcher
     if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
-        yield Note(Kind.UNJUDGED, f"one rail alone, unless {RAILS_KNOWN}")
+        yield Note(NoteKind.UNJUDGED, f"one rail alone, unless {RAILS_KNOWN}")
     for line in idle_cores(made, machines):
-        yield Note(Kind.DOUBT, line)
+        yield Note(NoteKind.DOUBT, line)
     if made.stability:
         for line in ahead(made, [*site.items.values()]):
-            yield Note(Kind.TERMS, line)
+            yield Note(NoteKind.TERMS, line)
         made = counted_plan(made)
     for line in without_figures(made, benchmarks, site, machines):
-        yield Note(Kind.LIMIT, line)
+        yield Note(NoteKind.LIMIT, line)
 
 
 RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command_inputs import packages_of_kit
 from proofmark.cli.output import table_text
-from proofmark.cli.plan_notes import Kind, plan_notes
+from proofmark.cli.plan_notes import NoteKind, plan_notes
 from proofmark.cli.plan_summary import cost_line
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
@@ -89,11 +89,11 @@ class Planned:
         plan, site = self.plan, self.site
         longest = max(self._times.values(), key=lambda each: each.requested_s)
         unjudged = self._unjudged()
-        notes: dict[Kind, list[str]] = {kind: [] for kind in Kind}
+        notes: dict[NoteKind, list[str]] = {kind: [] for kind in NoteKind}
         for note in plan_notes(plan, self.benchmarks, site, self.machines):
             notes[note.kind].append(note.text)
         kinds: Mapping[str, Sequence[str]] = {
-            "": [*mode_lines(plan, site.partition), *notes[Kind.LIMIT], *steps_left(plan)],
+            "": [*mode_lines(plan, site.partition), *notes[NoteKind.LIMIT], *steps_left(plan)],
             "unjudged": [str(each.message) for each in unjudged],
             "a run is refused": [
                 *([f"without -e {ACCEPT}=true"] if refusing(unjudged) else []),
@@ -105,9 +105,9 @@ class Planned:
                 for case, intended in plan.fewer_nodes.items()
             ],
             "assumed": [f"{fact}: {why}" for fact, why in plan.assumed.items()],
-            Kind.UNKNOWN: [*notes[Kind.UNKNOWN], *self._programs[1]],
-            Kind.UNJUDGED: notes[Kind.UNJUDGED],
-            Kind.DOUBT: notes[Kind.DOUBT],
+            NoteKind.UNKNOWN: [*notes[NoteKind.UNKNOWN], *self._programs[1]],
+            NoteKind.UNJUDGED: notes[NoteKind.UNJUDGED],
+            NoteKind.DOUBT: notes[NoteKind.DOUBT],
             " ": self.foreseen.lines,
         }
         headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
@@ -117,7 +117,7 @@ class Planned:
             *_history(plan, self._cost),
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
-            *notes[Kind.TERMS],
+            *notes[NoteKind.TERMS],
             *(line for kind, texts in kinds.items() for line in _few(kind, texts, most)),
         ]
 

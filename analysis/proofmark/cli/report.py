@@ -6,9 +6,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.command import (
+    ArgumentUse,
     Command,
     Rights,
-    Use,
     Words,
     complete,
     language_argument,
@@ -123,7 +123,7 @@ def export(options: Namespace) -> int:
     return 0
 
 
-USES = (Use(("--strict", "--inventory"), beside=("--json",)),)
+USES = (ArgumentUse(("--strict", "--inventory"), beside=("--json",)),)
 """The options that would be ignored beside others."""
 
 COMMANDS = {

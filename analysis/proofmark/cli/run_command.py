@@ -48,7 +48,7 @@ from proofmark.runs.run import (
 from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.inventory import Site, load_site
-from proofmark.software.provision import Probes, provide_software
+from proofmark.software.provision import ProgramProbes, provide_software
 from proofmark.software.software import Software
 
 STOPPED_EARLY = 6
@@ -100,7 +100,7 @@ def record_software(options: Namespace) -> int:
         provide_software(
             run,
             kit_folder() / "environments",
-            read_stdin(Probes),
+            read_stdin(ProgramProbes),
             by_installed=options.installed,
         )
     return 0

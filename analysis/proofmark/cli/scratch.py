@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 
-from proofmark.cli.command import Command, Rights, Use, verb_argument
+from proofmark.cli.command import ArgumentUse, Command, Rights, verb_argument
 from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command_inputs import arguments as run_arguments
 from proofmark.cli.output import print_line
@@ -112,8 +112,8 @@ def _nodes(opened: NamedRun, state: RunState, site: Site, options: Namespace) ->
 
 
 USES = (
-    Use(PLANNED, beside=("check",)),
-    Use(("--mode", "--user", "--existing"), beside=("check", "verify")),
+    ArgumentUse(PLANNED, beside=("check",)),
+    ArgumentUse(("--mode", "--user", "--existing"), beside=("check", "verify")),
 )
 """The options that would be ignored beside others."""
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from proofmark.cli.command import Command, Use, run_argument
+from proofmark.cli.command import ArgumentUse, Command, run_argument
 from proofmark.cli.newest import take_newest
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.plan_summary import plan_summary
@@ -307,10 +307,10 @@ def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
 
 
 USES = (
-    Use(("--watch", "--json", "--steps", "--nodes"), without=("--plan", "--times")),
-    Use(("--times",), without=("--plan",)),
-    Use(("--steps", "--nodes"), without=("--watch",)),
-    Use(("--steps", "--watch"), without=("--json",)),
+    ArgumentUse(("--watch", "--json", "--steps", "--nodes"), without=("--plan", "--times")),
+    ArgumentUse(("--times",), without=("--plan",)),
+    ArgumentUse(("--steps", "--nodes"), without=("--watch",)),
+    ArgumentUse(("--steps", "--watch"), without=("--json",)),
 )
 """The options that would be ignored beside others."""
 

@@ -20,7 +20,7 @@ from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.text import percent
 from proofmark.common.translation import ENGLISH, in_language
-from proofmark.judge.compare import Comparison, Difference
+from proofmark.judge.compare import Difference, RunComparison
 from proofmark.judge.compare import compare as compare_runs
 from proofmark.judge.judging import judge_run
 from proofmark.judge.shared_traits import differences, software_traits
@@ -146,7 +146,7 @@ def _compare(folders: Sequence[Path], *, nodes: bool) -> int:
     return 0
 
 
-def _print_comparison(comparison: Comparison) -> None:
+def _print_comparison(comparison: RunComparison) -> None:
     """Print the changes between two runs, and the figures that only one of them has."""
     named = f"{comparison.later} and {comparison.first}"
     if not comparison.differences:

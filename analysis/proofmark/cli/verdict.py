@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from proofmark.cli.command import Command, Use, Words, complete, language_argument, run_argument
+from proofmark.cli.command import (
+    ArgumentUse,
+    Command,
+    Words,
+    complete,
+    language_argument,
+    run_argument,
+)
 from proofmark.cli.evidence import run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
@@ -131,7 +138,7 @@ def _claims(folders: Sequence[Path], *, as_json: bool) -> int:
     return 0
 
 
-USES = (Use(("--strict", "--language"), without=("--claims",)),)
+USES = (ArgumentUse(("--strict", "--language"), without=("--claims",)),)
 """The options that would be ignored beside others."""
 
 COMMANDS = {"verdict": Command(verdict, "verdict runs/latest-local", _verdict_arguments, uses=USES)}

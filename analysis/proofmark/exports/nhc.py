@@ -16,8 +16,8 @@ from proofmark.common.nodesets import folded, hosts_of, is_name
 from proofmark.exports.nhc_checks import (
     MOUNTS,
     TOPICS,
-    Check,
     MemorySizes,
+    NhcCheck,
     checks_of,
     match_expressions,
 )
@@ -43,7 +43,7 @@ class AcceptedState:
         left_out: the nodes without an accepted state, by reason.
     """
 
-    checks: dict[Check, set[str]] = field(default_factory=dict)
+    checks: dict[NhcCheck, set[str]] = field(default_factory=dict)
     unchecked: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     left_out: dict[str, set[str]] = field(default_factory=dict)
 
@@ -113,7 +113,7 @@ def _nodes_with_figures(verdict: Verdict) -> set[str]:
     return {host for number in numbers for host in hosts_of(aggregates.records.nodes[number])}
 
 
-def _add(state: AcceptedState, host: str, by_job: list[list[Check]]) -> None:
+def _add(state: AcceptedState, host: str, by_job: list[list[NhcCheck]]) -> None:
     """Add the checks that `host` passes in each of its jobs."""
     always = set(by_job[0]).intersection(*by_job[1:])
     for check in sorted({check for checks in by_job for check in checks}):
@@ -157,7 +157,7 @@ def _lines(run: Run, verdict: Verdict, state: AcceptedState) -> Iterator[str]:
         yield from _checks(state.checks, topic)
 
 
-def _checks(checks: Mapping[Check, set[str]], topic: str) -> Iterator[str]:
+def _checks(checks: Mapping[NhcCheck, set[str]], topic: str) -> Iterator[str]:
     for check in sorted(each for each in checks if each.topic == topic):
         for target in match_expressions(checks[check]):
             yield f"{target} || {check}"

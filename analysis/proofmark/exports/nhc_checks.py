@@ -17,7 +17,7 @@ from ClusterShell.RangeSet import RangeSet
 
 from proofmark.site.file_systems import kinds
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import AUTOFS, Mount, Nic
+from proofmark.site.node.parts import AUTOFS, MountedFileSystem, Nic
 
 PROCESSORS, MEMORY, MOUNTS = "processors", "memory", "mounts"
 LINKS, CLOCKS = "links", "clocks"
@@ -42,7 +42,7 @@ class Literal(str):
 
 
 @dataclass(frozen=True, order=True)
-class Check:
+class NhcCheck:
     """One check: a function of NHC and its arguments, or a reason why a fact is not checked.
 
     Attributes:
@@ -89,7 +89,7 @@ class MemorySizes:
         return cls(like)
 
 
-def checks_of(facts: NodeFacts, sizes: MemorySizes, scratch: str, temporary: str) -> list[Check]:
+def checks_of(facts: NodeFacts, sizes: MemorySizes, scratch: str, temporary: str) -> list[NhcCheck]:
     """Return the checks that a node with these facts passes, and the facts without a check.
 
     Args:
@@ -109,17 +109,17 @@ def checks_of(facts: NodeFacts, sizes: MemorySizes, scratch: str, temporary: str
     return [_check(topic, words) for topic, source in sources for words in source()]
 
 
-def _check(topic: str, words: tuple[str, ...]) -> Check:
+def _check(topic: str, words: tuple[str, ...]) -> NhcCheck:
     """Return a check, or the reason if a fact in `words` has a character that NHC would interpret.
 
     One word is a reason.
     """
     if len(words) == 1:
-        return Check(topic, (), words[0])
+        return NhcCheck(topic, (), words[0])
     function, *arguments = words
     if all(isinstance(word, Literal) or _SAFE.fullmatch(word) for word in arguments):
-        return Check(topic, words)
-    return Check(topic, (), f"{function}: a character that the shell of NHC interprets")
+        return NhcCheck(topic, words)
+    return NhcCheck(topic, (), f"{function}: a character that the shell of NHC interprets")
 
 
 def _file(path: str, content: str) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ def _mounts(facts: NodeFacts, scratch: str, temporary: str) -> Iterator[tuple[st
             yield _mount(mount, automatic=automatic)
 
 
-def _mount(mount: Mount, *, automatic: bool) -> tuple[str, ...]:
+def _mount(mount: MountedFileSystem, *, automatic: bool) -> tuple[str, ...]:
     """Return the check of a mount.
 
     With ``-F`` NHC uses the folder before it looks, so that an automounter mounts it: a map that is

@@ -15,7 +15,7 @@ from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job
 from proofmark.plan.time_limit import longest_step_s
 from proofmark.runs.disturbed_steps import EXECUTIONS, needs_execution
-from proofmark.runs.job_folder import JobFolder, Submission, status_text, unfinished
+from proofmark.runs.job_folder import JobFolder, JobSubmission, status_text, unfinished
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
@@ -47,7 +47,7 @@ class ActiveJob:
     job: Job
     folder: JobFolder
     request: Request
-    submission: Submission
+    submission: JobSubmission
     steps_left: int
     resumed: bool
     status: JobStatus
@@ -57,7 +57,7 @@ class ActiveJob:
 
     @classmethod
     def of(
-        cls, run: Run, job: Job, submission: Submission, batch: BatchQueue, *, resumed: bool
+        cls, run: Run, job: Job, submission: JobSubmission, batch: BatchQueue, *, resumed: bool
     ) -> ActiveJob:
         """Return a job with this submission, whose state is not known yet."""
         left_out = set(submission.left_out.split())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from proofmark.common.nodesets import folded
 from proofmark.machine.scheduler import IDLE, NodeState, NodeUse, is_closed, is_down
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import Submission
+from proofmark.runs.job_folder import JobSubmission
 from proofmark.runs.run import Run
 
 NOT_SELECTED = "not selected by -l"
@@ -75,7 +75,7 @@ class JobSupply:
         return self.rolling is not None and not free and quiet_s >= self.rolling.wait_s
 
 
-def divided(run: Run, job: Job, submission: Submission) -> tuple[Job, Job | None]:
+def divided(run: Run, job: Job, submission: JobSubmission) -> tuple[Job, Job | None]:
     """Return the part of a job that was submitted, and the rest of `job`; None if there is none.
 
     The rest are steps that became ready after the submission.

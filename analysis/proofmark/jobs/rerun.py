@@ -23,7 +23,7 @@ from proofmark.runs.run_lock import lock
 
 
 @dataclass(frozen=True)
-class Execution:
+class RepeatedStep:
     """A step to run again, or one instance of a per-node step.
 
     `instance` without a name stands for all instances of the step.
@@ -50,7 +50,7 @@ class Execution:
         return found
 
 
-def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
+def pick(run: Run, wanted: Sequence[str]) -> list[RepeatedStep]:
     """Return the executions with the names `wanted`: ids or numbers of steps, or ``<step>/<node>``.
 
     A node that was down while its step was measured can be chosen as well.
@@ -67,12 +67,12 @@ def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
             raise bad_input("STEP", "", found, "a step with own files; fresh=true repeats both")
         if not any(has_result(run.files.step(each)) for each in (step.id, str(instance))):
             raise bad_input("STEP", "", f"{instance}: not finished yet", "a finished step")
-        executions.append(Execution(step, instance))
+        executions.append(RepeatedStep(step, instance))
     return executions
 
 
 def rerun(
-    run: Run, executions: Sequence[Execution], say: Callable[[str], None], reason: str = ""
+    run: Run, executions: Sequence[RepeatedStep], say: Callable[[str], None], reason: str = ""
 ) -> None:
     """Run each of `executions` again, in order, through the scheduler and on the planned nodes.
 
@@ -110,7 +110,7 @@ def rerun(
                     add_decisions(run.files, set_aside=dict(_replaced(run, each, reason)))
 
 
-def _replaced(run: Run, each: Execution, reason: str) -> Iterator[tuple[str, SetAside]]:
+def _replaced(run: Run, each: RepeatedStep, reason: str) -> Iterator[tuple[str, SetAside]]:
     """Yield the executions before the newest one, by the folder of the step."""
     for folder in each.folders:
         numbers = [attempt.number for attempt in attempts(run.files.step(folder).folder)]
@@ -119,8 +119,8 @@ def _replaced(run: Run, each: Execution, reason: str) -> Iterator[tuple[str, Set
 
 
 def _jobs(
-    run: Run, executions: Sequence[Execution]
-) -> Iterator[tuple[Group, Job, list[Execution]]]:
+    run: Run, executions: Sequence[RepeatedStep]
+) -> Iterator[tuple[Group, Job, list[RepeatedStep]]]:
     """Yield the group, the job and the executions of each series on the same nodes of one job.
 
     The job has only the nodes and the steps of these executions.
@@ -131,7 +131,7 @@ def _jobs(
             for step in planned_job.steps:
                 group_and_job[step.id] = planned_group, planned_job
 
-    def job_and_nodes(each: Execution) -> tuple[str, list[str]]:
+    def job_and_nodes(each: RepeatedStep) -> tuple[str, list[str]]:
         return group_and_job[each.step.id][1].id, each.nodes
 
     for (_, nodes), series in groupby(executions, job_and_nodes):
@@ -142,7 +142,7 @@ def _jobs(
 
 
 def _report(
-    run: Run, each: Execution, earlier: int, folder: JobFolder, say: Callable[[str], None]
+    run: Run, each: RepeatedStep, earlier: int, folder: JobFolder, say: Callable[[str], None]
 ) -> None:
     """Report how an execution ended; `earlier` is the number of executions before it.
 

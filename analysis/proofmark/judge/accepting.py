@@ -21,9 +21,9 @@ from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.site.accepted_baseline import (
     COLUMNS,
+    AcceptedNodes,
     AcceptedRun,
     Baseline,
-    NodeState,
     refuse_predicted,
 )
 from proofmark.site.adopted_site import IMPORTED
@@ -89,7 +89,7 @@ class JudgedFigures(StrictModel):
     code: int
     word: str
     libraries: tuple[tuple[Message, str], ...]
-    nodes: tuple[NodeState, ...]
+    nodes: tuple[AcceptedNodes, ...]
     figures: Annotated[
         pl.DataFrame, PlainValidator(_as_table), PlainSerializer(pl.DataFrame.write_json)
     ]

@@ -17,7 +17,7 @@ WORDS: tuple[Word, ...] = ("holds", "does not hold", "cannot be told")
 
 
 @dataclass(frozen=True)
-class Machine:
+class NodeHardware:
     """The hardware of one node of a system.
 
     Attributes:
@@ -31,7 +31,7 @@ class Machine:
     peak_gflops: float | None = None
 
 
-Machines = Mapping[str, Machine]
+Machines = Mapping[str, NodeHardware]
 """Machines by system."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.judge.claim_source import SOURCES, Answer, Machine
+from proofmark.judge.claim_source import SOURCES, Answer, NodeHardware
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run, site_of
 from proofmark.site.machines import declared
@@ -21,7 +21,7 @@ def answers_of(runs: Iterable[tuple[Run, Verdict]]) -> list[Answer]:
         BadInput: two simulations of a system imitate different MPI libraries.
     """
     tables: list[pl.DataFrame] = []
-    machines: dict[str, Machine] = {}
+    machines: dict[str, NodeHardware] = {}
     selectors: dict[str, str] = {}
     for run, verdict in runs:
         _add_selector(run, selectors)
@@ -47,7 +47,7 @@ def _add_selector(run: Run, selectors: dict[str, str]) -> None:
         raise bad_input(run.folder, "selector", selector, known)
 
 
-def machine_of(run: Run) -> Machine | None:
+def machine_of(run: Run) -> NodeHardware | None:
     """Return the node of the run's system as the site declares it, else that of the papers.
 
     None if neither has it.
@@ -67,10 +67,10 @@ def machine_of(run: Run) -> Machine | None:
     peak = machine.symbols.get("rpeak_nominal")
     cores = len(machine.topology.cores)
     shared = len(tiles) if len(tiles) < cores else 0
-    return Machine(cores, shared, peak / 1e9 if peak else None)
+    return NodeHardware(cores, shared, peak / 1e9 if peak else None)
 
 
-def _published(system: str) -> Machine | None:
+def _published(system: str) -> NodeHardware | None:
     """Return the node of `system` as the authors of claims about it describe it."""
     known = (SOURCES.get(name).machines for name in SOURCES.names())
     return next((machines[system] for machines in known if system in machines), None)

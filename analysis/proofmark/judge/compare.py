@@ -56,7 +56,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """A later run compared with the first; `alone`: the figures of each run without a partner."""
 
     first: str
@@ -70,7 +70,7 @@ def compare(
     *,
     nodes: bool = False,
     benchmarks: Benchmarks | None = None,
-) -> list[Comparison]:
+) -> list[RunComparison]:
     """Compare every later run with the first.
 
     Like figures have the same case, benchmark, metric, mode, placement, parameters, environment and
@@ -134,7 +134,7 @@ def _key(result: Result, nodes: bool) -> Key:
 
 def _compare_two(
     first: str, before: Mapping[Key, _Figure], later: str, after: Mapping[Key, _Figure]
-) -> Comparison:
+) -> RunComparison:
     differences = tuple(
         _difference(key, before[key], after[key]) for key in sorted(before.keys() & after.keys())
     )
@@ -142,7 +142,7 @@ def _compare_two(
         first: tuple(sorted(before.keys() - after.keys())),
         later: tuple(sorted(after.keys() - before.keys())),
     }
-    return Comparison(first, later, differences, alone)
+    return RunComparison(first, later, differences, alone)
 
 
 def _difference(key: Key, before: _Figure, after: _Figure) -> Difference:

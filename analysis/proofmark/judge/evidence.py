@@ -61,7 +61,7 @@ class SiteNetwork:
 
 
 @dataclass(frozen=True)
-class ScratchUse:
+class ReportedScratch:
     """The scratch directory, and what nodes reported about it, for each failure of a step."""
 
     path: str = ""
@@ -127,7 +127,7 @@ class Evidence:
     builds: Mapping[str, Build] = field(default_factory=dict)
     hosts: Sequence[str] = ()
     network: SiteNetwork = SiteNetwork()
-    scratch: ScratchUse = ScratchUse()
+    scratch: ReportedScratch = ReportedScratch()
     baseline: BaselineOfRun | None = None
     expected: Predictions | None = None
     decided: DecidedExecutions = DecidedExecutions()

@@ -22,7 +22,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.selection import has_partner, selects
 from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.step import COUNTED, Step
-from proofmark.plan.traits import Figures, figures_of
+from proofmark.plan.traits import StepFigures, figures_of
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.contract_document import CONTRACT
 from proofmark.site.declared_node import declared_node
@@ -150,9 +150,9 @@ class _Outlook:
     facts: Mapping[str, NodeFacts]
 
     @cached_property
-    def figures(self) -> dict[str, list[Figures]]:
+    def figures(self) -> dict[str, list[StepFigures]]:
         """The figures of each case of the plan; those of several repeats once."""
-        found: dict[str, dict[object, Figures]] = {}
+        found: dict[str, dict[object, StepFigures]] = {}
         steps = [(g.mode, step) for g in self.plan.groups for job in g.jobs for step in job.steps]
         # The rates of the programs of a stability run are no figures of its verdict.
         for mode, step in [each for each in steps if each[1].launch == COUNTED] or steps:
@@ -164,7 +164,7 @@ class _Outlook:
 
     def of_required(self, required: Required, *, sanity: bool) -> Iterator[Unjudged]:
         """Yield the metrics of `required` that are not judged on a class of nodes, by reason."""
-        classes: dict[str, list[Figures]] = {}
+        classes: dict[str, list[StepFigures]] = {}
         for each in self.figures.get(required.case, ()):
             where = required.where.items()
             if not each.traits.keys().isdisjoint(PART_AXES):
@@ -204,7 +204,7 @@ class _Outlook:
                 yield each
         yield from (item for item in self.site.items.values() if item.case == case)
 
-    def _open(self, case: str, metric: str, figures: Figures, sanity: bool) -> Message:
+    def _open(self, case: str, metric: str, figures: StepFigures, sanity: bool) -> Message:
         """Return why `metric` will be neither PASS nor FAIL; with `sanity` a floor suffices."""
         named = (each for each in self._references(case) if each.metric == metric)
         applying = [each for each in named if self._applies(each, figures)]
@@ -220,12 +220,12 @@ class _Outlook:
         code = "floor-only" if len(judging) < len(applying) else "no-reference"
         return joined(reasons) or Message(code)
 
-    def _applies(self, reference: Reference, figures: Figures) -> bool:
+    def _applies(self, reference: Reference, figures: StepFigures) -> bool:
         threads = figures.step.recorded.get("threads")
         part = threads is not None and threads != self.facts[figures.mode].cores
         return selects(reference, figures) and not (reference.all_cores and part)
 
-    def _why_not(self, reference: Reference, figures: Figures) -> Message:
+    def _why_not(self, reference: Reference, figures: StepFigures) -> Message:
         """Return why `reference` cannot judge `figures`; `NOTHING` if it can."""
         if (against := reference.against) is not None:
             others = self.figures.get(against.case or figures.step.case, [])
@@ -252,7 +252,7 @@ class _Outlook:
         text = Message("figure-expected")
         return Message("conditions-open", text=text, conditions=open_) if open_ else NOTHING
 
-    def _class(self, figures: Figures) -> str:
+    def _class(self, figures: StepFigures) -> str:
         """Return the nodes, the mode and the part that a figure is about, in words."""
         several = ["several nodes"] if _nodes(figures.step) > 1 else []
         mode = [f"mode {figures.mode}"] if len(self.plan.groups) > 1 else []

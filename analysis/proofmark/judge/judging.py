@@ -16,7 +16,7 @@ from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.diagnosis.file_system_faults import looks_after_failures
 from proofmark.judge.diagnosis.rma import as_csv, rma
-from proofmark.judge.evidence import DecidedExecutions, Evidence, ScratchUse, SiteNetwork
+from proofmark.judge.evidence import DecidedExecutions, Evidence, ReportedScratch, SiteNetwork
 from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
@@ -136,7 +136,7 @@ def evidence_of(run: Run) -> Evidence:
             paths=paths_of(partition.fabric, hosts),
             proven=partition.fabric.network is not None,
         ),
-        scratch=ScratchUse(
+        scratch=ReportedScratch(
             partition.scratch.path,
             () if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
         ),

@@ -26,7 +26,7 @@ from proofmark.plan.step import Step, StepInstance
 
 
 @dataclass(frozen=True)
-class Need:
+class RepeatNeed:
     """The repeats of one measurement, on all of its nodes.
 
     Attributes:
@@ -46,7 +46,7 @@ class Need:
         return self.more * self.seconds
 
 
-def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -> list[Need]:
+def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -> list[RepeatNeed]:
     """Return the measurements of which a material change would not be seen.
 
     Figures that were measured once have no variance, and figures of steps that share their files
@@ -74,7 +74,7 @@ def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -
         lacking = math.inf if math.isinf(wanted) else math.ceil((wanted - len(values)) / of_one)
         more[names] = max(more.get(names, 0.0), lacking)
     return [
-        Need(names, count, max(steps[name].wall_s for name in names))
+        RepeatNeed(names, count, max(steps[name].wall_s for name in names))
         for names, count in more.items()
         if count > 0
     ]
@@ -99,7 +99,7 @@ def wanted_values(
 
 
 @dataclass(frozen=True)
-class Round:
+class RepeatRound:
     """The next executions, and what is left.
 
     Attributes:
@@ -109,13 +109,13 @@ class Round:
     """
 
     executions: Mapping[str, int]
-    beyond: tuple[Need, ...]
+    beyond: tuple[RepeatNeed, ...]
 
 
-def next_round(lacking: Sequence[Need], left_s: float) -> Round:
+def next_round(lacking: Sequence[RepeatNeed], left_s: float) -> RepeatRound:
     """Return the executions for which `left_s` seconds are enough, the cheapest needs first."""
     executions: dict[str, int] = {}
-    beyond: list[Need] = []
+    beyond: list[RepeatNeed] = []
     for need in sorted(lacking, key=lambda each: (each.cost_s, each.steps)):
         if not need.cost_s <= left_s:
             beyond.append(need)
@@ -123,10 +123,10 @@ def next_round(lacking: Sequence[Need], left_s: float) -> Round:
         left_s -= need.cost_s
         for step, count in _shared(need):
             executions[step] = executions.get(step, 0) + count
-    return Round(executions, tuple(beyond))
+    return RepeatRound(executions, tuple(beyond))
 
 
-def _shared(need: Need) -> Iterator[tuple[str, int]]:
+def _shared(need: RepeatNeed) -> Iterator[tuple[str, int]]:
     """Yield the steps of a measurement with their parts of the further executions."""
     whole, rest = divmod(int(need.more), len(need.steps))
     for place, step in enumerate(need.steps):

@@ -19,7 +19,7 @@ from proofmark.machine.fanout import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.reservations import kept_for_others
 from proofmark.machine.scheduler import DOWN, NodeState, NodeStatus, ReservingScheduler, is_down
-from proofmark.runs.checks import Check, append_checks
+from proofmark.runs.checks import GateCheck, append_checks
 from proofmark.runs.gates import GateState, State
 
 ANSWER_S = 120.0
@@ -119,7 +119,7 @@ class NodeGate:
         """
         return self._give_back(dict.fromkeys(self.state.held(), "released"), "released")
 
-    def conclude(self, checks: Sequence[Check]) -> dict[str, NodeError]:
+    def conclude(self, checks: Sequence[GateCheck]) -> dict[str, NodeError]:
         """Carry out decisions about nodes that the gate holds; return those for which that failed.
 
         A node that another person has drained meanwhile keeps the reason of that person.

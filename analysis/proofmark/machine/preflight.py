@@ -23,7 +23,7 @@ from proofmark.machine.node_commands import NodeProcess
 from proofmark.machine.node_scripts import run_on_nodes, run_text
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT as MISSING_PROGRAMS
-from proofmark.machine.programs import Called, lacking, step_programs
+from proofmark.machine.programs import CalledProgram, lacking, step_programs
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining, scheduler
 from proofmark.plan.plan import Plan
@@ -139,7 +139,7 @@ def _identity(process: NodeProcess, user: str, uid: int) -> str:
     return "OK" if node_uid == uid else f"OTHER_UID {user} is {node_uid}, here {uid}"
 
 
-def _programs(site: Site, needed: Mapping[str, Called]) -> list[Finding]:
+def _programs(site: Site, needed: Mapping[str, CalledProgram]) -> list[Finding]:
     """Check on every node that can be reached for the programs that the step scripts call.
 
     The stage build installs them if the programs of the plan are those of the distribution.

@@ -26,7 +26,7 @@ BOUND_MEMORY = "memory is bound"
 Place = Literal["controller", "node", "step", "rehearsal", "tests"]
 
 
-class Called(StrictModel):
+class CalledProgram(StrictModel):
     """One program; the keys are explained in ``programs.yml``."""
 
     debian: str = ""
@@ -51,10 +51,10 @@ class Called(StrictModel):
 class Programs(StrictModel):
     """The content of ``programs.yml``."""
 
-    programs: dict[str, Called]
+    programs: dict[str, CalledProgram]
 
 
-def called(file: Path | None = None) -> dict[str, Called]:
+def called(file: Path | None = None) -> dict[str, CalledProgram]:
     """Return every program that the kit calls, by its name. None is the file of this code.
 
     Raises:
@@ -63,7 +63,7 @@ def called(file: Path | None = None) -> dict[str, Called]:
     return load(file or code_folder() / "requirements" / "programs.yml", Programs).programs
 
 
-def step_programs(*, bound_memory: bool) -> dict[str, Called]:
+def step_programs(*, bound_memory: bool) -> dict[str, CalledProgram]:
     """Return the programs that a node needs for steps, by name.
 
     Args:
@@ -94,7 +94,7 @@ def known_packages(names: Iterable[str]) -> list[str]:
     return asked
 
 
-def lacking(printed: str, programs: Mapping[str, Called]) -> str:
+def lacking(printed: str, programs: Mapping[str, CalledProgram]) -> str:
     """Return the programs that a node cannot execute as one text; empty if it can execute all.
 
     Args:

@@ -22,7 +22,7 @@ from proofmark.machine.node_report import (
 )
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import SCHEDULERS, Ask, NodeListing
-from proofmark.site.survey.listed import GroupLimits, Kind, ListedNode, kinds_of
+from proofmark.site.survey.listed import GroupLimits, ListedNode, NodeKind, kinds_of
 from proofmark.site.survey.node_answers import NodeReport, Survey
 from proofmark.site.survey.node_tools import FABRIC
 
@@ -118,7 +118,7 @@ class _Listed:
 
     scheduler: str
     listing: NodeListing | None = None
-    kinds: Sequence[Kind] = ()
+    kinds: Sequence[NodeKind] = ()
     limits: Mapping[str, GroupLimits] = field(default_factory=dict)
     problem: str = ""
 
@@ -196,7 +196,7 @@ def _asker(node: str, run_script: RunScript) -> Ask:
     return ask
 
 
-def _inventory_names(nodes: Sequence[str], kinds: Sequence[Kind]) -> list[str]:
+def _inventory_names(nodes: Sequence[str], kinds: Sequence[NodeKind]) -> list[str]:
     """Return the names of `nodes` in the scheduler.
 
     Raises:

@@ -14,8 +14,8 @@ import polars as pl
 from proofmark.common.message import Message
 from proofmark.judge.claim_source import Answer, ClaimSource, Machines, Word
 from proofmark.papers import p1_compute, p1_io, p2, p3, p4, p5
-from proofmark.papers.claim import PAPERS, Claim, Decision
-from proofmark.papers.claim_figures import Figures, missing_points, origins
+from proofmark.papers.claim import PAPERS, Claim, ClaimDecision
+from proofmark.papers.claim_figures import ClaimFigures, missing_points, origins
 from proofmark.papers.repeat_noise import Noise
 from proofmark.site.partition import PREDICTED
 
@@ -59,7 +59,7 @@ def answers(
     known = {**PAPERS, **(machines or {})}
     given: list[Answer] = []
     for origin in origins(records) or [""]:
-        figures = Figures(records, origin)
+        figures = ClaimFigures(records, origin)
         of_origin = records.lazy().filter(pl.col("origin") == origin)
         measured = sorted(of_origin.select("system").unique().collect().to_series().to_list())
         given += [_answer(claim, figures, origin, measured, known) for claim in claims]
@@ -67,7 +67,7 @@ def answers(
 
 
 def _answer(
-    claim: Claim, figures: Figures, origin: str, measured: list[str], machines: Machines
+    claim: Claim, figures: ClaimFigures, origin: str, measured: list[str], machines: Machines
 ) -> Answer:
     absent = [system for system in claim.systems if system not in measured]
     if absent:
@@ -99,7 +99,7 @@ def _answer(
     return Answer(claim, origin, word, f"{decision.sentence}. {note}", numbers)
 
 
-def _predicted(claim: Claim, decision: Decision) -> tuple[Word, str]:
+def _predicted(claim: Claim, decision: ClaimDecision) -> tuple[Word, str]:
     """Return the answer of a simulation, and sentences about its noise and its origin."""
     note = "Predicted by a model: a simulation has no noise, but an error"
     if claim.follows_from:
@@ -107,7 +107,7 @@ def _predicted(claim: Claim, decision: Decision) -> tuple[Word, str]:
     return "holds" if decision.holds else "does not hold", note
 
 
-def _word(decision: Decision, noises: Sequence[Noise]) -> tuple[Word, str]:
+def _word(decision: ClaimDecision, noises: Sequence[Noise]) -> tuple[Word, str]:
     """Return the answer, and a sentence about the noise."""
     if not all(noise.freedom for noise in noises):
         note = "Figures were measured once, so their noise is not known: repeat the suite"

@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proofmark.cases.vocabulary import Scalar
-from proofmark.judge.claim_source import Machine, Machines, Statement
+from proofmark.judge.claim_source import Machines, NodeHardware, Statement
 from proofmark.papers.repeat_noise import Found, Noise
 
 Point = tuple[Scalar, ...]
 
 
 PAPERS: Machines = {
-    "knl": Machine(cores=68, tiles=34, peak_gflops=68 * 32 * 1.4),
-    "skl": Machine(cores=40, peak_gflops=40 * 32 * 2.4),
-    "tachyon1": Machine(cores=16),
-    "tachyon2": Machine(cores=8),
-    "p595": Machine(cores=64),
+    "knl": NodeHardware(cores=68, tiles=34, peak_gflops=68 * 32 * 1.4),
+    "skl": NodeHardware(cores=40, peak_gflops=40 * 32 * 2.4),
+    "tachyon1": NodeHardware(cores=16),
+    "tachyon2": NodeHardware(cores=8),
+    "p595": NodeHardware(cores=64),
 }
 """The systems as the papers describe them."""
 
 
 @dataclass(frozen=True)
-class Need:
+class SweepNeed:
     """A sweep that a claim needs: every combination of `axes`, with the traits `fixed`.
 
     With `points` only these combinations are needed; a simulation has fewer sizes with more ranks.
@@ -77,7 +77,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Decision:
+class ClaimDecision:
     """Whether a claim holds, with a sentence and the numbers of the decision.
 
     `holds` is None if the noise of the repeats hides the answer.
@@ -102,9 +102,9 @@ class Claim(Statement):
             suite of a twin has the sweep.
     """
 
-    needs: Callable[[Machines], Sequence[Need]]
-    decide: Callable[[Sequence[Measured], Machines], Decision]
-    of_twin: Callable[[Machines], Sequence[Need]] | None = None
-    decide_of_twin: Callable[[Sequence[Measured], Machines], Decision] | None = None
+    needs: Callable[[Machines], Sequence[SweepNeed]]
+    decide: Callable[[Sequence[Measured], Machines], ClaimDecision]
+    of_twin: Callable[[Machines], Sequence[SweepNeed]] | None = None
+    decide_of_twin: Callable[[Sequence[Measured], Machines], ClaimDecision] | None = None
     follows_from: str = ""
     input_of_twin: str = ""

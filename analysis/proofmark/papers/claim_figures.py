@@ -13,7 +13,7 @@ import polars as pl
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
-from proofmark.papers.claim import Measured, Need, Point, Values
+from proofmark.papers.claim import Measured, Point, SweepNeed, Values
 from proofmark.papers.repeat_noise import Noise
 
 LIKE = (
@@ -47,7 +47,7 @@ class _Figure:
     squares: float
 
 
-class Figures:
+class ClaimFigures:
     """The figures of a table of records, by system, case and unit."""
 
     def __init__(self, records: pl.DataFrame, origin: str) -> None:
@@ -81,7 +81,7 @@ class Figures:
                 figure = _Figure(traits, row["value"], row["repeats"], row["squares"])
                 self._figures.setdefault(key, []).append(figure)
 
-    def of(self, need: Need) -> Measured:
+    def of(self, need: SweepNeed) -> Measured:
         """Return the figures of `need` by point, also at points that it does not name.
 
         Their noise is pooled over like steps: all figures of the same system, case and metric.
@@ -116,7 +116,7 @@ def origins(records: pl.DataFrame) -> list[str]:
     return sorted(records.get_column("origin").unique().to_list())
 
 
-def missing_points(need: Need, values: Values) -> Message:
+def missing_points(need: SweepNeed, values: Values) -> Message:
     """Return the points of `need` that `values` lack; `NOTHING` if they lack none."""
     wanted = list(_points(need))
     missing = [point for point in wanted if point not in values]
@@ -130,7 +130,7 @@ def missing_points(need: Need, values: Values) -> Message:
     return Message("claim-points", missing=len(missing), points=len(wanted), sweep=sweep)
 
 
-def _points(need: Need) -> Iterator[Point]:
+def _points(need: SweepNeed) -> Iterator[Point]:
     if need.points:
         yield from need.points
         return
@@ -140,7 +140,7 @@ def _points(need: Need) -> Iterator[Point]:
     yield from points
 
 
-def _named(need: Need, point: Point) -> str:
+def _named(need: SweepNeed, point: Point) -> str:
     return ", ".join(f"{name} {value}" for name, value in zip(need.axes, point, strict=True))
 
 

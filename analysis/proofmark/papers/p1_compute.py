@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from proofmark.judge.claim_source import Machine, Machines
+from proofmark.judge.claim_source import Machines, NodeHardware
 from proofmark.papers.change_point import Line, log_slope, slope, slope_weights
-from proofmark.papers.claim import PAPERS, Claim, Decision, Measured, Need, Values
+from proofmark.papers.claim import PAPERS, Claim, ClaimDecision, Measured, SweepNeed, Values
 from proofmark.papers.claim_figures import curve, ratio_curve
 from proofmark.papers.repeat_noise import Estimate, Noise, every, greatest, mean_of, over
 
@@ -33,9 +33,9 @@ SKL_STREAM_GBS = 177.2
 TO_GBS = 1e-3
 
 
-def _hpl(system: str, *, nodes: Sequence[int] = NODES, **fixed: str) -> Need:
+def _hpl(system: str, *, nodes: Sequence[int] = NODES, **fixed: str) -> SweepNeed:
     given = {"metric": "rmax", **fixed}
-    return Need(system, "hpl", "Gflops", given, {"nodes": nodes}, best=True)
+    return SweepNeed(system, "hpl", "Gflops", given, {"nodes": nodes}, best=True)
 
 
 def _peak(machines: Machines, system: str) -> float:
@@ -52,15 +52,15 @@ def _percent(values: Sequence[float]) -> str:
     return f"{100 * low:.1f} %" if low == high else f"{100 * low:.1f} … {100 * high:.1f} %"
 
 
-def _needs_c11(machines: Machines) -> list[Need]:
+def _needs_c11(machines: Machines) -> list[SweepNeed]:
     return [_hpl("knl", mode="a2a-flat", placement="fitted")]
 
 
-def _decide_c11(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c11(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     hpl = figures[0]
     parts = [part for _, part in _efficiency(hpl.values, _peak(machines, "knl"))]
     middle = mean_of([math.log(part) for part in parts], hpl.noise)
-    return Decision(
+    return ClaimDecision(
         middle.near(0.60, ABOUT, hpl.noise),
         f"HPL reaches {100 * middle.ratio:.1f} % of Rpeak in the mean over 1 to 16 nodes "
         f"({_percent(parts)}); the paper has about 60 %",
@@ -72,12 +72,12 @@ WHOLE = ("a2a-flat", "quadrant-flat")
 SPLIT = ("snc2-flat", "snc4-flat")
 
 
-def _needs_c12(machines: Machines) -> list[Need]:
+def _needs_c12(machines: Machines) -> list[SweepNeed]:
     whole = [_hpl("knl", mode=mode, placement="fitted") for mode in WHOLE]
     return [*whole, *(_hpl("knl", mode=mode, placement="unfitted") for mode in SPLIT)]
 
 
-def _decide_c12(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c12(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     a2a, quadrant, snc2, snc4 = (each.values for each in figures)
     noise_a2a, _, noise_2, noise_4 = (each.noise for each in figures)
     common = [nodes for nodes in a2a if all(nodes in each.values for each in figures)]
@@ -85,7 +85,7 @@ def _decide_c12(figures: Sequence[Measured], machines: Machines) -> Decision:
     two = mean_of([math.log(snc2[nodes] / least[nodes]) for nodes in common], noise_2, noise_a2a)
     four = mean_of([math.log(snc4[nodes] / least[nodes]) for nodes in common], noise_4, noise_a2a)
     worst = mean_of([math.log(snc2[nodes] / snc4[nodes]) for nodes in common], noise_2, noise_4)
-    return Decision(
+    return ClaimDecision(
         every(two.at_most(FAR), four.at_most(FAR), worst.at_least(1)),
         f"Not fitted to its domains, HPL in SNC-2 is {two.ratio:.2f} ×, in SNC-4 "
         f"{four.ratio:.2f} × the lesser of All2All and Quadrant; far below is at most {FAR:g}, "
@@ -94,11 +94,11 @@ def _decide_c12(figures: Sequence[Measured], machines: Machines) -> Decision:
     )
 
 
-def _needs_c13(machines: Machines) -> list[Need]:
+def _needs_c13(machines: Machines) -> list[SweepNeed]:
     return [_hpl("skl", placement="fitted")]
 
 
-def _decide_c13(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c13(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     noise = figures[0].noise
     line = _efficiency(figures[0].values, _peak(machines, "skl"))
     parts = [part for _, part in line]
@@ -112,7 +112,7 @@ def _decide_c13(figures: Sequence[Measured], machines: Machines) -> Decision:
     known = low <= min(parts) and max(parts) <= high and noise.margin(1) <= EDGE
     steps = [1 - after / before for before, after in pairwise(parts)]
     apart = noise.margin(math.sqrt(2), tests=len(steps))
-    return Decision(
+    return ClaimDecision(
         every(
             known or (False if inside is False else None),
             log_slope(line, noise).at_most(1),
@@ -125,10 +125,10 @@ def _decide_c13(figures: Sequence[Measured], machines: Machines) -> Decision:
     )
 
 
-def _stream(system: str, mode: str | None, memory: str, machine: Machine) -> Need:
+def _stream(system: str, mode: str | None, memory: str, machine: NodeHardware) -> SweepNeed:
     fixed = {"metric": "triad", "placement": "spread", "memory": memory}
     fixed |= {"mode": mode} if mode else {}
-    return Need(system, "stream", "MB/s", fixed, {"threads": range(1, machine.cores + 1)})
+    return SweepNeed(system, "stream", "MB/s", fixed, {"threads": range(1, machine.cores + 1)})
 
 
 def _best(stream: Measured) -> Estimate:
@@ -136,11 +136,11 @@ def _best(stream: Measured) -> Estimate:
     return greatest((rate * TO_GBS for rate in stream.values.values()), stream.noise)
 
 
-def _needs_c14(machines: Machines) -> list[Need]:
+def _needs_c14(machines: Machines) -> list[SweepNeed]:
     return [_stream("knl", mode, memory, machines["knl"]) for memory in MEMORIES for mode in WHOLE]
 
 
-def _decide_c14(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c14(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     bests = {"ddr": figures[:2], "mcdram": figures[2:]}
     rates = {memory: [_best(each) for each in of] for memory, of in bests.items()}
     about = [
@@ -156,7 +156,7 @@ def _decide_c14(figures: Sequence[Measured], machines: Machines) -> Decision:
         f"(the paper: about {STREAM_GBS[memory]:g})"
         for memory, of in rates.items()
     )
-    return Decision(
+    return ClaimDecision(
         every(*about, *alike),
         f"Best Triad: {listed}; the modes differ by {100 * apart:.1f} % in the mean over the "
         "numbers of threads",
@@ -173,11 +173,11 @@ def _quadrant_over_a2a(a2a: Measured, quadrant: Measured) -> Estimate:
     return mean_of([math.log(ratio) for _, ratio in ratios], quadrant.noise, a2a.noise)
 
 
-def _needs_c15(machines: Machines) -> list[Need]:
+def _needs_c15(machines: Machines) -> list[SweepNeed]:
     return [_stream("skl", None, "ddr", machines["skl"])]
 
 
-def _decide_c15(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c15(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     noise = figures[0].noise
     line = [(threads, rate * TO_GBS) for threads, rate in curve(figures[0].values, 0)]
     quarter = max(2, len(line) // 4)
@@ -190,7 +190,7 @@ def _decide_c15(figures: Sequence[Measured], machines: Machines) -> Decision:
     beyond, sure = last - SATURATED * first, math.hypot(sure_last, SATURATED * sure_first)
     saturates = beyond <= -sure or (None if beyond <= sure else False)
     best = _best(figures[0])
-    return Decision(
+    return ClaimDecision(
         every(best.near(SKL_STREAM_GBS, ABOUT, noise), rises, saturates),
         f"Best Triad {best.ratio:.1f} GB/s (the paper: {SKL_STREAM_GBS:g}); a thread adds "
         f"{first:.2f} GB/s in the first quarter of the counts and {last:.2f} in the last",
@@ -204,7 +204,7 @@ def _slope_margin(line: Line, noise: Noise) -> float:
     return noise.margin(math.hypot(*(w * y for w, (_, y) in zip(weights, line, strict=True))))
 
 
-def _needs_c18(machines: Machines) -> list[Need]:
+def _needs_c18(machines: Machines) -> list[SweepNeed]:
     return [
         _hpl("knl", nodes=(1,), mode="a2a-flat", placement="fitted"),
         _hpl("skl", nodes=(1,), placement="fitted"),
@@ -213,12 +213,12 @@ def _needs_c18(machines: Machines) -> list[Need]:
     ]
 
 
-def _decide_c18(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c18(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     knl, skl = (each.values[(1,)] for each in figures[:2])
     ddr, mcdram, other = (_best(each) for each in figures[2:])
     peaks = _peak(machines, "skl") / _peak(machines, "knl")
     hpl = mean_of([math.log(skl / knl)], *(each.noise for each in figures[:2]))
-    return Decision(
+    return ClaimDecision(
         every(
             abs(peaks - 1) <= ABOUT,
             hpl.at_least(1),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proofmark.cases.vocabulary import Scalar
 from proofmark.judge.claim_source import Machines
 from proofmark.papers.change_point import Fall, steepest_fall
-from proofmark.papers.claim import Claim, Decision, Measured, Need
+from proofmark.papers.claim import Claim, ClaimDecision, Measured, SweepNeed
 from proofmark.papers.claim_figures import curve
 from proofmark.papers.repeat_noise import Found, either, every
 
@@ -29,7 +29,7 @@ SKL_CLIFF = (70 * GB, 100 * GB)
 """A little under 100 GB: at most half a doubling under it."""
 
 
-def _need(system: str, tasks: int, memory: str) -> Need:
+def _need(system: str, tasks: int, memory: str) -> SweepNeed:
     fixed: dict[str, Scalar] = {
         "api": "POSIX",
         "cache": "as-the-paper",
@@ -37,10 +37,10 @@ def _need(system: str, tasks: int, memory: str) -> Need:
         "memory": memory,
     }
     axes = {"metric": OPERATIONS, "layout": LAYOUTS, "block_bytes": BLOCKS}
-    return Need(system, "ior", "MiB/s", fixed, axes)
+    return SweepNeed(system, "ior", "MiB/s", fixed, axes)
 
 
-def _decide(io: Measured, tasks: int, span: tuple[float, float], name: str) -> Decision:
+def _decide(io: Measured, tasks: int, span: tuple[float, float], name: str) -> ClaimDecision:
     """Decide whether each layout falls sharply within `span` bytes, in writing or in reading."""
     falls = {
         (operation, layout): _fall(io, operation, layout, tasks)
@@ -64,7 +64,7 @@ def _decide(io: Measured, tasks: int, span: tuple[float, float], name: str) -> D
         numbers |= {f"{key}_from_gb": fall.before / GB, f"{key}_to_gb": fall.after / GB}
         numbers |= {f"{key}_ratio": fall.ratio}
     expected = f"expected between {span[0] / GB:g} and {span[1] / GB:g} GB"
-    return Decision(holds, f"{name}: {listed} ({expected})", numbers)
+    return ClaimDecision(holds, f"{name}: {listed} ({expected})", numbers)
 
 
 def _fall(io: Measured, operation: str, layout: str, tasks: int) -> Fall:
@@ -82,25 +82,25 @@ def _meets(fall: Fall, span: tuple[float, float]) -> Found:
     return inside.pop() if len(inside) == 1 else None
 
 
-def _needs_c16(machines: Machines) -> list[Need]:
+def _needs_c16(machines: Machines) -> list[SweepNeed]:
     return [_need("knl", KNL_TASKS, memory) for memory in KNL_CLIFFS]
 
 
-def _decide_c16(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c16(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     parts = [
         _decide(io, KNL_TASKS, span, memory)
         for io, (memory, span) in zip(figures, KNL_CLIFFS.items(), strict=True)
     ]
     numbers = {key: value for part in parts for key, value in part.numbers.items()}
     sentence = ". ".join(part.sentence for part in parts)
-    return Decision(every(*(part.holds for part in parts)), sentence, numbers)
+    return ClaimDecision(every(*(part.holds for part in parts)), sentence, numbers)
 
 
-def _needs_c17(machines: Machines) -> list[Need]:
+def _needs_c17(machines: Machines) -> list[SweepNeed]:
     return [_need("skl", SKL_TASKS, "ddr")]
 
 
-def _decide_c17(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c17(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     return _decide(figures[0], SKL_TASKS, SKL_CLIFF, "ddr")
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from proofmark.cases.vocabulary import Scalar
-from proofmark.judge.claim_source import Machine, Machines
+from proofmark.judge.claim_source import Machines, NodeHardware
 from proofmark.papers.change_point import Fall, Line, fall_to, steepest_fall
-from proofmark.papers.claim import Claim, Decision, Measured, Need, Values
+from proofmark.papers.claim import Claim, ClaimDecision, Measured, SweepNeed, Values
 from proofmark.papers.claim_figures import curve, ratio_curve
 from proofmark.papers.meeting import meeting_of
 from proofmark.papers.repeat_noise import Estimate, Found, Noise, every, mean_of, mostly
@@ -46,33 +46,33 @@ WINDOW = 3
 """Points on either side of a fall, and at an end of a line."""
 
 
-def _need(machine: Machine, memory: str, placements: Sequence[str], threads: int) -> Need:
+def _need(machine: NodeHardware, memory: str, placements: Sequence[str], threads: int) -> SweepNeed:
     fixed = {"mode": "quadrant-flat", "memory": memory}
     axes: dict[str, Sequence[Scalar]] = {
         "metric": KERNELS,
         "placement": placements,
         "threads": range(1, threads + 1),
     }
-    return Need("knl", "stream", "MB/s", fixed, axes)
+    return SweepNeed("knl", "stream", "MB/s", fixed, axes)
 
 
-def _needs_both(machines: Machines) -> list[Need]:
+def _needs_both(machines: Machines) -> list[SweepNeed]:
     knl = machines["knl"]
     return [_need(knl, memory, ("close", "spread"), knl.cores) for memory in MEMORIES]
 
 
-def _needs_close(machines: Machines) -> list[Need]:
+def _needs_close(machines: Machines) -> list[SweepNeed]:
     knl = machines["knl"]
     return [_need(knl, memory, ("close",), 2 * knl.cores) for memory in MEMORIES]
 
 
-OfMemory = Callable[[Measured, Machine], Decision]
+OfMemory = Callable[[Measured, NodeHardware], ClaimDecision]
 
 
-def _in_one_memory(decide: OfMemory) -> Callable[[Sequence[Measured], Machines], Decision]:
+def _in_one_memory(decide: OfMemory) -> Callable[[Sequence[Measured], Machines], ClaimDecision]:
     """Return the function that decides by `DECIDING`, and reports the other memory too."""
 
-    def by_memory(figures: Sequence[Measured], machines: Machines) -> Decision:
+    def by_memory(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
         decisions = {
             memory: decide(stream, machines["knl"])
             for memory, stream in zip(MEMORIES, figures, strict=True)
@@ -88,7 +88,7 @@ def _in_one_memory(decide: OfMemory) -> Callable[[Sequence[Measured], Machines],
             f"{words[decision.holds]}: {decision.sentence}"
             for memory, decision in decisions.items()
         )
-        return Decision(decisions[DECIDING].holds, sentence, numbers)
+        return ClaimDecision(decisions[DECIDING].holds, sentence, numbers)
 
     return by_memory
 
@@ -100,14 +100,14 @@ def _lines(values: Values, placement: str, last: int) -> dict[str, Line]:
     }
 
 
-def _ratios(values: Values, machine: Machine) -> dict[str, Line]:
+def _ratios(values: Values, machine: NodeHardware) -> dict[str, Line]:
     """Return spread ÷ close over the number of threads for each kernel."""
     spread = _lines(values, "spread", machine.cores)
     close = _lines(values, "close", machine.cores)
     return {kernel: ratio_curve(spread[kernel], close[kernel]) for kernel in KERNELS}
 
 
-def _falls(stream: Measured, machine: Machine) -> dict[str, Fall]:
+def _falls(stream: Measured, machine: NodeHardware) -> dict[str, Fall]:
     spread = _lines(stream.values, "spread", machine.cores)
     return {kernel: steepest_fall(line, WINDOW, stream.noise) for kernel, line in spread.items()}
 
@@ -124,7 +124,7 @@ def _not_worse(mean: Estimate) -> Found:
     return mean.at_least(1 - WORSE) or None
 
 
-def _decide_c21(stream: Measured, machine: Machine) -> Decision:
+def _decide_c21(stream: Measured, machine: NodeHardware) -> ClaimDecision:
     """No kernel is worse with spread; Copy, Add and Triad, which drop later (C2.2), are better."""
     noise = stream.noise
     ratios = {
@@ -143,7 +143,7 @@ def _decide_c21(stream: Measured, machine: Machine) -> Decision:
         *counts,
     )
     listed = ", ".join(f"{kernel} {mean.ratio:.3f}" for kernel, mean in means.items())
-    return Decision(
+    return ClaimDecision(
         holds,
         f"spread ÷ close for 1 to {machine.tiles} threads has the means {listed}, known within "
         f"{100 * max(mean.margin for mean in means.values()):.2g} %",
@@ -151,7 +151,7 @@ def _decide_c21(stream: Measured, machine: Machine) -> Decision:
     )
 
 
-def _dips(stream: Measured, machine: Machine, falls: Mapping[str, Fall]) -> Found:
+def _dips(stream: Measured, machine: NodeHardware, falls: Mapping[str, Fall]) -> Found:
     """Return whether the steepest fall of each falling kernel is a drop behind the tiles."""
     at = machine.tiles + 1
     lines = _lines(stream.values, "spread", machine.cores)
@@ -182,7 +182,7 @@ def _fall_numbers(falls: Mapping[str, Fall]) -> dict[str, float]:
     }
 
 
-def _decide_c22(stream: Measured, machine: Machine) -> Decision:
+def _decide_c22(stream: Measured, machine: NodeHardware) -> ClaimDecision:
     falls = _falls(stream, machine)
     ends = {
         kernel: _mean_ratio(line[-WINDOW:], stream.noise)
@@ -190,7 +190,7 @@ def _decide_c22(stream: Measured, machine: Machine) -> Decision:
     }
     equal = [end.near(1, EQUAL, stream.noise) for end in ends.values()]
     listed = ", ".join(f"{kernel} {end.ratio:.2f}" for kernel, end in ends.items())
-    return Decision(
+    return ClaimDecision(
         every(_dips(stream, machine, falls), *equal),
         f"With spread, {_describe(falls)} (expected: {machine.tiles + 1}); spread ÷ close ends "
         f"at {listed}",
@@ -206,7 +206,7 @@ def _alike(line: Line, noise: Noise) -> list[Found]:
     ]
 
 
-def _decide_c23(stream: Measured, machine: Machine) -> Decision:
+def _decide_c23(stream: Measured, machine: NodeHardware) -> ClaimDecision:
     falls, ratios = _falls(stream, machine), _ratios(stream.values, machine)
     noise, at = stream.noise, machine.tiles + 1
     spread = _lines(stream.values, "spread", machine.cores)
@@ -224,7 +224,7 @@ def _decide_c23(stream: Measured, machine: Machine) -> Decision:
     alike = {"scale": _alike(ratios["scale"], noise)}
     alike |= {kernel: _alike(above[kernel], noise) for kernel in ("add", "triad")}
     part = {kernel: fmean(each is True for each in of) for kernel, of in alike.items()}
-    return Decision(
+    return ClaimDecision(
         every(
             _dips(stream, machine, falls),
             *largest,
@@ -256,7 +256,7 @@ def _rises(line: Line, noise: Noise) -> Found:
     return every(whole.at_least(1 + HIGHER), last.at_least(1))
 
 
-def _decide_c24(stream: Measured, machine: Machine) -> Decision:
+def _decide_c24(stream: Measured, machine: NodeHardware) -> ClaimDecision:
     noise, at = stream.noise, machine.cores + 1
     lines = _lines(stream.values, "close", 2 * machine.cores)
     falls = {kernel: steepest_fall(line, WINDOW, noise) for kernel, line in lines.items()}
@@ -275,7 +275,7 @@ def _decide_c24(stream: Measured, machine: Machine) -> Decision:
         if flat
         else "all kernels rise in each half of the sweep"
     )
-    return Decision(
+    return ClaimDecision(
         every(
             *sharp,
             *(_is_at(fall, at) for fall in falls.values()),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from proofmark.judge.claim_source import Machines
-from proofmark.papers.claim import Claim, Decision, Measured, Need
+from proofmark.papers.claim import Claim, ClaimDecision, Measured, SweepNeed
 from proofmark.papers.claim_figures import curve, ratio_curve
 from proofmark.papers.repeat_noise import (
     Estimate,
@@ -49,14 +49,14 @@ SUM_OF_PAIRS = "Multiple Bandwidth / Message Rate"
 _BANDWIDTH = {"benchmark": "Bandwidth", "metric": "bandwidth"}
 
 
-def _inside(system: str) -> Need:
+def _inside(system: str) -> SweepNeed:
     axes = {"placement": INSIDE[system], "bytes": SIZES}
-    return Need(system, "osu-bw", "MB/s", _BANDWIDTH, axes)
+    return SweepNeed(system, "osu-bw", "MB/s", _BANDWIDTH, axes)
 
 
-def _between(system: str) -> Need:
+def _between(system: str) -> SweepNeed:
     fixed = {**_BANDWIDTH, "placement": "other-node"}
-    return Need(system, "osu-bw", "MB/s", fixed, {"distance": LEVELS[system], "bytes": SIZES})
+    return SweepNeed(system, "osu-bw", "MB/s", fixed, {"distance": LEVELS[system], "bytes": SIZES})
 
 
 def _best(measured: Measured, *places: str) -> Estimate:
@@ -65,16 +65,16 @@ def _best(measured: Measured, *places: str) -> Estimate:
     return greatest(rates, measured.noise)
 
 
-def _needs_inside(machines: Machines) -> list[Need]:
+def _needs_inside(machines: Machines) -> list[SweepNeed]:
     return [_inside(OLD), _inside(NEW)]
 
 
-def _decide_c31(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c31(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     old, new = figures
     noises = old.noise, new.noise
     same = over(_best(new, "same-socket"), _best(old, "same-socket"))
     between = over(_best(new, "other-socket"), _best(old, *INSIDE[OLD][1:]))
-    return Decision(
+    return ClaimDecision(
         every(same.near(SAME_FACTOR, ABOUT, *noises), between.near(BETWEEN_FACTOR, ABOUT, *noises)),
         f"Best bandwidth of Tachyon 2 ÷ Tachyon 1: {same.ratio:.2f} on the same socket (the paper: "
         f"about {SAME_FACTOR:g}), {between.ratio:.2f} between sockets (about {BETWEEN_FACTOR:g})",
@@ -82,13 +82,13 @@ def _decide_c31(figures: Sequence[Measured], machines: Machines) -> Decision:
     )
 
 
-def _decide_c32(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c32(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     old, new = figures
     others = [over(_best(old, place), _best(old, "same-socket")) for place in INSIDE[OLD][1:]]
     clear = over(_best(new, "same-socket"), _best(new, "other-socket"))
     little = [other.near(1, LITTLE, old.noise) for other in others]
     listed = " and ".join(f"{other.ratio:.2f}" for other in others)
-    return Decision(
+    return ClaimDecision(
         every(*little, clear.at_least(1 + CLEAR)),
         f"On Tachyon 1 another socket (1 hop, 2 hops) gives {listed} × the best of the same "
         f"socket; on Tachyon 2 the same socket gives {clear.ratio:.2f} × another one",
@@ -100,10 +100,10 @@ def _decide_c32(figures: Sequence[Measured], machines: Machines) -> Decision:
     )
 
 
-def _needs_c33(system: str) -> Callable[[Machines], list[Need]]:
-    def needs(machines: Machines) -> list[Need]:
+def _needs_c33(system: str) -> Callable[[Machines], list[SweepNeed]]:
+    def needs(machines: Machines) -> list[SweepNeed]:
         return [
-            Need(
+            SweepNeed(
                 system,
                 "osu-contention",
                 "MB/s",
@@ -117,12 +117,12 @@ def _needs_c33(system: str) -> Callable[[Machines], list[Need]]:
     return needs
 
 
-def _of_twin_c33(system: str) -> Callable[[Machines], list[Need]]:
+def _of_twin_c33(system: str) -> Callable[[Machines], list[SweepNeed]]:
     """Several programs cannot share a simulation: one program has all pairs, and their sum."""
 
-    def needs(machines: Machines) -> list[Need]:
+    def needs(machines: Machines) -> list[SweepNeed]:
         return [
-            Need(
+            SweepNeed(
                 system,
                 "osu-mbw-mr",
                 "MB/s",
@@ -136,20 +136,20 @@ def _of_twin_c33(system: str) -> Callable[[Machines], list[Need]]:
     return needs
 
 
-def _decide_c33(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c33(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     """Compare each pair with its share; `figures` are those of 1, 2, … pairs."""
     rates = [list(each.values.values()) for each in figures]
     return _fair(rates, [each.noise for each in figures], "every pair")
 
 
-def _decide_c33_of_twin(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c33_of_twin(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     """Compare the mean pair with its share; `figures` are the sums of 1, 2, … pairs."""
     totals = (sum(each.values.values()) for each in figures)
     rates = [[total / pairs] * pairs for pairs, total in enumerate(totals, start=1)]
     return _fair(rates, [each.noise for each in figures], "the mean of the pairs")
 
 
-def _fair(rates: Sequence[Sequence[float]], noises: Sequence[Noise], who: str) -> Decision:
+def _fair(rates: Sequence[Sequence[float]], noises: Sequence[Noise], who: str) -> ClaimDecision:
     """Compare the rates of 1, 2, … pairs with their shares of the largest sum."""
     whole = max(sum(of_pairs) for of_pairs in rates)
     missed = [max(abs(rate * len(of_pairs) / whole - 1) for rate in of_pairs) for of_pairs in rates]
@@ -159,7 +159,7 @@ def _fair(rates: Sequence[Sequence[float]], noises: Sequence[Noise], who: str) -
     ]
     fair = fmean(share is True for share in shares)
     totals = [sum(of_pairs) / whole for of_pairs in rates]
-    return Decision(
+    return ClaimDecision(
         mostly(shares, MOST),
         f"Two nodes carry {whole:.0f} MB/s at most with messages of 4 MiB; with 1 to {len(rates)} "
         f"pairs {who} is within {100 * FAIR:.0f} % of its share of that at {100 * fair:.0f} % "
@@ -178,11 +178,11 @@ def _share(part: float, noise: Noise, pairs: int) -> Found:
     return Estimate(math.log(part), noise.margin(1.0, tests=pairs)).near(1, FAIR, noise)
 
 
-def _needs_c34(machines: Machines) -> list[Need]:
+def _needs_c34(machines: Machines) -> list[SweepNeed]:
     return [_inside(OLD), _inside(NEW), _between(OLD), _between(NEW)]
 
 
-def _decide_c34(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c34(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     old_in, new_in, old_out, new_out = figures
     ratios: list[float] = []
     for place in INSIDE[NEW]:
@@ -199,7 +199,7 @@ def _decide_c34(figures: Sequence[Measured], machines: Machines) -> Decision:
     weight = math.sqrt(len(LEVELS[OLD]) / len(ratios))
     mean = Estimate(middle, margin(*((noise, weight) for noise in noises)))
     better = fmean(point is True for point in points)
-    return Decision(
+    return ClaimDecision(
         every(mostly(points, MOST), mean.at_least(1)),
         f"Tachyon 2 is better at {100 * better:.0f} % of {len(ratios)} points, in the geometric "
         f"mean {mean.ratio:.2f} ×",

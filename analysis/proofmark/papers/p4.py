@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 from statistics import fmean
 
 from proofmark.judge.claim_source import Machines
-from proofmark.papers.claim import Claim, Decision, Measured, Need, Values
+from proofmark.papers.claim import Claim, ClaimDecision, Measured, SweepNeed, Values
 from proofmark.papers.repeat_noise import (
     Estimate,
     Found,
@@ -49,9 +49,9 @@ MOST = 0.90
 """Part of the points at which a relation must hold."""
 
 
-def _needs(machines: Machines) -> list[Need]:
+def _needs(machines: Machines) -> list[SweepNeed]:
     return [
-        Need(
+        SweepNeed(
             SYSTEM,
             "npb-btio",
             "s",
@@ -101,13 +101,13 @@ def _mean(logs: Sequence[float], noise: Noise) -> Estimate:
     return Estimate(fmean(logs), noise.margin(math.sqrt(2 / COMBINED / len(logs))))
 
 
-def _decide_c41(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c41(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     logs = {name: _inside_logs(of.values) for name, of in zip(RANKS, figures, strict=True)}
     noises = {name: of.noise for name, of in zip(RANKS, figures, strict=True)}
     sizes = {name: effect_size(of, noises[name], COMBINED) for name, of in logs.items()}
     ratios = {name: _mean(of, noises[name]) for name, of in logs.items()}
     listed = ", ".join(f"{name} {100 * size.likely:.1f} %" for name, size in sizes.items())
-    return Decision(
+    return ClaimDecision(
         every(*(_little(size, noises[name]) for name, size in sizes.items())),
         f"DIST and ACC differ by, class by class, without the noise: {listed}; little is at most "
         f"{100 * LITTLE:.0f} %",
@@ -131,7 +131,7 @@ def _by_ranks(values: Values) -> tuple[list[tuple[float, float]], int]:
     return line, len(common)
 
 
-def _decide_c42(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c42(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     (small, of_small), (large, of_large) = (_by_ranks(figures[at].values) for at in (0, -1))
     noise_a, noise_c = figures[0].noise, figures[-1].noise
     (fewest, start), *later_a = small
@@ -143,7 +143,7 @@ def _decide_c42(figures: Sequence[Measured], machines: Machines) -> Decision:
     no_gain = a.at_least(1 - GAIN)
     if no_gain and noise_a.of_point > GAIN:
         no_gain = None
-    return Decision(
+    return ClaimDecision(
         every(no_gain, c.at_most(1 - GAIN)),
         f"Class A: the best later count, {best_ranks:.0f} processes, takes {a.ratio:.2f} × the "
         f"time of {fewest:.0f}; class C: from {from_ranks:.0f} to {to_ranks:.0f} processes the "
@@ -153,14 +153,14 @@ def _decide_c42(figures: Sequence[Measured], machines: Machines) -> Decision:
     )
 
 
-def _decide_c43(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c43(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     logs = {name: _node_logs(of.values) for name, of in zip(RANKS, figures, strict=True)}
     noises = {name: of.noise for name, of in zip(RANKS, figures, strict=True)}
     sizes = {name: effect_size(of, noises[name], COMBINED) for name, of in logs.items()}
     balanced = _mean(logs["C"], noises["C"])
     grows = [_above(more, less, -MATTERS) for less, more in pairwise(sizes.values())]
     listed = ", ".join(f"{name} {100 * size.likely:.1f} %" for name, size in sizes.items())
-    return Decision(
+    return ClaimDecision(
         every(*grows, _above(sizes["C"], sizes["A"], CLASS_C), balanced.at_most(1 - BETTER)),
         f"BAL and UNBAL differ by, class by class, without the noise: {listed}; in class C BAL "
         f"takes {balanced.ratio:.2f} × the time of UNBAL",
@@ -176,7 +176,7 @@ def _above(size: Size, other: Size, least: float) -> Found:
     return False if size.greatest - other.least < least else None
 
 
-def _decide_c44(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c44(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     noise = max((of.noise for of in figures), key=lambda each: each.of_point)
     logs = [
         math.log(time / of.values[placement, SMALL, ranks])
@@ -187,7 +187,7 @@ def _decide_c44(figures: Sequence[Measured], machines: Machines) -> Decision:
     mean = mean_of(logs, noise, noise)
     not_slower = mostly((mean_of([log], noise, noise).at_most(1) for log in logs), MOST)
     faster = fmean(log < 0 for log in logs)
-    return Decision(
+    return ClaimDecision(
         # Without an effect half of the points are faster by chance: nine tenths of them are not.
         every(mean.at_most(1 - BETTER), not_slower is not False, faster >= MOST or not_slower),
         f"Blocks of 1 MB take less time than those of 512 KB at {100 * faster:.0f} % of "

@@ -10,7 +10,7 @@ from statistics import fmean
 from proofmark.common.text import size as size_text
 from proofmark.judge.claim_source import Machines
 from proofmark.papers.change_point import log_slope
-from proofmark.papers.claim import Claim, Decision, Measured, Need, Point, Values
+from proofmark.papers.claim import Claim, ClaimDecision, Measured, Point, SweepNeed, Values
 from proofmark.papers.repeat_noise import Estimate, Found, effect_size, every
 
 SYSTEM = "p595"
@@ -93,9 +93,9 @@ def _above(value: float, margin: float) -> Found:
     return value > margin or (None if value > -margin else False)
 
 
-def _needs(machines: Machines) -> list[Need]:
+def _needs(machines: Machines) -> list[SweepNeed]:
     return [
-        Need(
+        SweepNeed(
             SYSTEM,
             "imb-collectives",
             "usec",
@@ -111,7 +111,7 @@ def _sizes(collective: str) -> tuple[int, ...]:
     return tuple(size for size in SIZES if size >= least)
 
 
-def _of_twin(machines: Machines) -> list[Need]:
+def _of_twin(machines: Machines) -> list[SweepNeed]:
     """Return the sweep of the suite ``twin-p5``, up to the largest number that spreads ranks.
 
     If the ranks fill all nodes, each placement uses the same cores.
@@ -119,11 +119,11 @@ def _of_twin(machines: Machines) -> list[Need]:
     return [_simulated(need, RANKS_OF_TWIN[:-1]) for need in _needs(machines)]
 
 
-def _of_twin_c54(machines: Machines) -> list[Need]:
+def _of_twin_c54(machines: Machines) -> list[SweepNeed]:
     return [_simulated(need, RANKS_OF_TWIN) for need in _needs_c54(machines)]
 
 
-def _simulated(need: Need, numbers: Sequence[int]) -> Need:
+def _simulated(need: SweepNeed, numbers: Sequence[int]) -> SweepNeed:
     points: tuple[Point, ...] = tuple(
         (placement, ranks, size)
         for placement in PLACEMENTS
@@ -156,7 +156,7 @@ def _numbers(means: Means) -> dict[str, float]:
     }
 
 
-def adjacent_is_better(means: Means, margins: Means) -> Decision:
+def adjacent_is_better(means: Means, margins: Means) -> ClaimDecision:
     """Return the decision on C5.1 from the means of table 2 and half their intervals.
 
     Adjacent processes must be better in the mean over all collectives too: means that are all
@@ -171,7 +171,7 @@ def adjacent_is_better(means: Means, margins: Means) -> Decision:
         + (f", negative for {', '.join(negative[pair])}" if negative[pair] else "")
         for pair in INSIDE
     )
-    return Decision(
+    return ClaimDecision(
         every(_nearly(means, margins), *_overall(means, margins)), listed, _numbers(means)
     )
 
@@ -196,7 +196,7 @@ def _overall(means: Means, margins: Means) -> list[Found]:
     ]
 
 
-def nodes_matter_more(means: Means, margins: Means) -> Decision:
+def nodes_matter_more(means: Means, margins: Means) -> ClaimDecision:
     """Return the decision on C5.2 from the means of table 2 and half their intervals."""
     orders = ((("BA", "UA"), ("UD", "UA")), (("BD", "UD"), ("BD", "BA")))
     findings = {
@@ -223,7 +223,7 @@ def nodes_matter_more(means: Means, margins: Means) -> Decision:
         else "For every collective the choice of nodes makes the larger mean difference, and "
         f"filling nodes wins: balanced takes {100 * least:.1f} % more time or worse"
     )
-    return Decision(every(*findings.values()), sentence, _numbers(means))
+    return ClaimDecision(every(*findings.values()), sentence, _numbers(means))
 
 
 def _tables(figures: Sequence[Measured]) -> tuple[Means, Means]:
@@ -232,15 +232,15 @@ def _tables(figures: Sequence[Measured]) -> tuple[Means, Means]:
     return means_of({name: of.values for name, of in by_name.items()}), margins_of(by_name)
 
 
-def _decide_c51(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c51(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     return adjacent_is_better(*_tables(figures))
 
 
-def _decide_c52(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c52(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     return nodes_matter_more(*_tables(figures))
 
 
-def _decide_c53(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c53(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     node = machines[SYSTEM].cores
     inside: list[float] = []
     above: list[float] = []
@@ -254,7 +254,7 @@ def _decide_c53(figures: Sequence[Measured], machines: Machines) -> Decision:
     small = high.greatest <= SMALL * low.least or (
         None if high.least <= SMALL * low.greatest else False
     )
-    return Decision(
+    return ClaimDecision(
         every(large, small),
         f"Balanced and filled nodes differ by {100 * low.likely:.1f} % up to {node} processes "
         f"(one node's worth), by {100 * high.likely:.1f} % above, without the noise",
@@ -262,11 +262,11 @@ def _decide_c53(figures: Sequence[Measured], machines: Machines) -> Decision:
     )
 
 
-def _needs_c54(machines: Machines) -> list[Need]:
+def _needs_c54(machines: Machines) -> list[SweepNeed]:
     return [need for need in _needs(machines) if need.fixed["benchmark"] == PLOTTED]
 
 
-def _decide_c54(figures: Sequence[Measured], machines: Machines) -> Decision:
+def _decide_c54(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     """Return the decision on C5.4 from the times of Alltoall.
 
     The growth over the ranks is that of the largest message that all numbers of ranks have. The
@@ -299,7 +299,7 @@ def _decide_c54(figures: Sequence[Measured], machines: Machines) -> Decision:
     )
     slopes = [log_slope(line, noise) for line in (*by_ranks, *by_size)]
     least_of_ranks, least_of_size = (min(each.ratio for each in of) for of in (of_ranks, of_size))
-    return Decision(
+    return ClaimDecision(
         every(
             *(ratio.at_least(STEEP) for ratio in (*of_ranks, *of_size)),
             *(each.at_least(1) for each in slopes),

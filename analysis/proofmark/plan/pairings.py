@@ -27,7 +27,7 @@ _SEED = 20170921
 
 
 @dataclass(frozen=True)
-class Round:
+class DisjointPairs:
     """Disjoint pairs of hosts.
 
     Attributes:
@@ -42,7 +42,7 @@ class Round:
 @lru_cache(maxsize=64)
 def schedule(
     switches: tuple[tuple[int, ...], ...], hosts: int, most: int, measured: str
-) -> tuple[Round, ...]:
+) -> tuple[DisjointPairs, ...]:
     """Return all rounds or all waves of a fabric.
 
     Args:
@@ -58,7 +58,7 @@ def schedule(
     return tuple(waves(fabric, rounds(fabric, ROUNDS), most))
 
 
-def rounds(switches: Numbers, number: int = ROUNDS) -> list[Round]:
+def rounds(switches: Numbers, number: int = ROUNDS) -> list[DisjointPairs]:
     """Return rounds in which all pairs measure at the same time.
 
     For each distance that two hosts have, one round has as many pairs of this distance as there can
@@ -80,7 +80,7 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[Round]:
     groups = nested(switches)
     hosts = groups.shape[1]
     missed = np.zeros(hosts, dtype=np.int64)
-    crossing: list[Round] = []
+    crossing: list[DisjointPairs] = []
     whole = hosts - 1 + hosts % 2 if hosts > 1 else 0
     levels = groups.shape[0] - 1
     shifts = 1 if whole <= number else max(1, min(SHIFTS, number // levels))
@@ -102,7 +102,9 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[Round]:
     return [each for each in crossing if len(each.pairs) > most[each.distance]] + circle
 
 
-def waves(switches: Numbers, together: list[Round], number: int = WAVES) -> list[Round]:
+def waves(
+    switches: Numbers, together: list[DisjointPairs], number: int = WAVES
+) -> list[DisjointPairs]:
     """Return waves of pairs of `together` of which no two share a switch of the nearest level.
 
     Without levels a wave is one pair. The pairs of a wave have one distance, and the distances take
@@ -123,7 +125,7 @@ def waves(switches: Numbers, together: list[Round], number: int = WAVES) -> list
     enough = hosts + number * (int(nearest.max()) + 1)
     left = {int(each): pairs[distances == each][:enough] for each in np.unique(distances)}
     measured = np.zeros(hosts, dtype=np.int64)
-    found: list[Round] = []
+    found: list[DisjointPairs] = []
     while left and len(found) < number:
         for distance in sorted(left):
             if len(found) == number:
@@ -132,7 +134,7 @@ def waves(switches: Numbers, together: list[Round], number: int = WAVES) -> list
             taken = _apart(candidates, nearest, measured)
             chosen = candidates[taken]
             np.add.at(measured, chosen.ravel(), 1)
-            found.append(Round(chosen, distance))
+            found.append(DisjointPairs(chosen, distance))
             if not taken.all():
                 left[distance] = candidates[~taken]
     return found
@@ -163,10 +165,10 @@ def distances_of(switches: Numbers, pairs: Numbers) -> Numbers:
 _NO_PAIRS: Numbers = np.empty((0, 2), dtype=np.int64)
 
 
-def _of_distance(switches: Numbers, pairs: Numbers) -> Round:
+def _of_distance(switches: Numbers, pairs: Numbers) -> DisjointPairs:
     """Return a round of `pairs` with their distance."""
     distances = np.unique(distances_of(switches, pairs))
-    return Round(pairs, int(distances[0]) if len(distances) == 1 else None)
+    return DisjointPairs(pairs, int(distances[0]) if len(distances) == 1 else None)
 
 
 def _circle(hosts: int, number: int) -> Numbers:
@@ -185,12 +187,12 @@ def _circle(hosts: int, number: int) -> Numbers:
 
 def _shifts(
     outer: Numbers, inner: Numbers, missed: Numbers, distance: int, number: int
-) -> list[Round]:
+) -> list[DisjointPairs]:
     """Return up to `number` rounds of one distance without a common pair.
 
     All have as many pairs as the first. `missed` counts the hosts that they leave out.
     """
-    found: list[Round] = []
+    found: list[DisjointPairs] = []
     hosts, known = len(outer), np.empty(0, dtype=np.int64)
     for shift in range(number):
         pairs, left_out = _crossing(outer, inner, missed, shift)
@@ -199,7 +201,7 @@ def _shifts(
             continue
         known = np.append(known, keys)
         missed[left_out] += 1
-        found.append(Round(_alternating(pairs, 1 - shift % 2), distance))
+        found.append(DisjointPairs(_alternating(pairs, 1 - shift % 2), distance))
     return found
 
 

@@ -87,7 +87,7 @@ def available(search: Search, left: Collection[str]) -> Search:
 
 
 @dataclass(frozen=True)
-class Decision:
+class SearchDecision:
     """What a search needs after the figures that it has.
 
     Attributes:
@@ -105,7 +105,7 @@ class Decision:
     noise: float = 0.0
 
 
-def decide(search: Search, figures: Figures) -> Decision:
+def decide(search: Search, figures: Figures) -> SearchDecision:
     """Return the decision of `search` after `figures`.
 
     The figure of a candidate is the median of its repeats. A candidate with an INVALID repeat is
@@ -119,19 +119,19 @@ def decide(search: Search, figures: Figures) -> Decision:
     ``no-growth``: the first value that gives no gain that counts ends the search.
     """
     if not search.candidates:
-        return Decision((), Message("search-repeats"))
+        return SearchDecision((), Message("search-repeats"))
     if search.rule.stop == "no-growth":
         return _grow(search, figures)
     return _descend(search, figures)
 
 
-def _descend(search: Search, figures: Figures) -> Decision:
+def _descend(search: Search, figures: Figures) -> SearchDecision:
     axes, state = search.rule.axes, _State(search, figures)
     best, quiet, turn = search.candidates[0], 0, 0
     while quiet < len(axes) and turn < PASSES * len(axes):
         line = _line(search, best, axes[turn % len(axes)])
         if not state.measured([best, *line]):
-            return Decision(state.needed)
+            return SearchDecision(state.needed)
         winner = max([best, *line], key=state.score)  # of equal ones the first
         counts = state.gain(winner, best) > search.rule.least_gain + state.noise
         quiet = 1 if counts else quiet + 1
@@ -141,12 +141,12 @@ def _descend(search: Search, figures: Figures) -> Decision:
     return state.ended(best, Message("search-varied", times=PASSES))
 
 
-def _grow(search: Search, figures: Figures) -> Decision:
+def _grow(search: Search, figures: Figures) -> SearchDecision:
     axis, state = search.rule.axes[0], _State(search, figures)
     best = search.candidates[0]
     for candidate in search.candidates:
         if not state.measured([candidate]):
-            return Decision(state.needed)
+            return SearchDecision(state.needed)
         last = f"{axis} {candidate.values[axis]}"
         if state.value(candidate) is None:
             return state.ended(best, Message("search-invalid", last=last))
@@ -210,17 +210,17 @@ class _State:
             return 0.0 if new is None else float("inf")
         return new / old - 1 if self._search.better == "higher" else 1 - new / old
 
-    def ended(self, best: Candidate, why: Message) -> Decision:
+    def ended(self, best: Candidate, why: Message) -> SearchDecision:
         search, value = self._search, self.value(best)
         used = sum(candidate.steps[0] in self._used for candidate in search.candidates)
         axes, points = ", ".join(search.rule.axes), len(search.candidates)
         if value is None:
             empty = Message("search-empty", axes=axes, used=used, points=points)
-            return Decision(self.needed, empty)
+            return SearchDecision(self.needed, empty)
         chosen = ", ".join(f"{axis} {choice}" for axis, choice in best.values.items())
         found = {"best": chosen, "value": f"{value:.5g} {search.unit}", "text": why}
         reason = Message("search-ended", axes=axes, used=used, points=points, **found)
-        return Decision(self.needed, reason, best, value, self.noise)
+        return SearchDecision(self.needed, reason, best, value, self.noise)
 
 
 def _line(search: Search, best: Candidate, axis: str) -> list[Candidate]:

@@ -12,10 +12,10 @@ from proofmark.cases.vocabulary import MEASURED, Parameters
 from proofmark.common.errors import InputError, nearest
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
-from proofmark.plan.traits import Figures, Trait, figures_of
+from proofmark.plan.traits import StepFigures, Trait, figures_of
 from proofmark.site.hardware import UNRECORDED
 
-Condition = Callable[[Figures], bool]
+Condition = Callable[[StepFigures], bool]
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ def cases_of(reference: Reference, case: str) -> set[str]:
 
 def _figures(
     steps: Iterable[tuple[str, Step]], cases: Collection[str], system: str, benchmarks: Benchmarks
-) -> dict[str, list[Figures]]:
-    by_case: dict[str, list[Figures]] = {name: [] for name in cases}
+) -> dict[str, list[StepFigures]]:
+    by_case: dict[str, list[StepFigures]] = {name: [] for name in cases}
     for mode, step in steps:
         if step.case in by_case:
             case = benchmarks.cases[step.case]
@@ -165,7 +165,7 @@ def _figures(
     return by_case
 
 
-def _has(figures: Figures, name: str, value: str | int | float) -> bool:
+def _has(figures: StepFigures, name: str, value: str | int | float) -> bool:
     return name in figures.traits and figures.traits[name].allows(value)
 
 
@@ -189,12 +189,12 @@ def _conditions(reference: Reference) -> dict[str, Condition]:
     return conditions
 
 
-def selects(reference: Reference, figures: Figures) -> bool:
+def selects(reference: Reference, figures: StepFigures) -> bool:
     """Return whether `reference` can judge one of `figures`, as far as the plan shows it."""
     return all(holds(figures) for holds in _conditions(reference).values())
 
 
-def has_partner(against: Against, figures: Figures, others: Iterable[Figures]) -> bool:
+def has_partner(against: Against, figures: StepFigures, others: Iterable[StepFigures]) -> bool:
     """Return whether one of `others` can be the reference of a figure of `figures`.
 
     A trait that only one of the two has is not compared.
@@ -202,7 +202,7 @@ def has_partner(against: Against, figures: Figures, others: Iterable[Figures]) -
     return any(_comparable(against, figures, other) for other in others)
 
 
-def _comparable(against: Against, figures: Figures, other: Figures) -> bool:
+def _comparable(against: Against, figures: StepFigures, other: StepFigures) -> bool:
     if against.metric not in other.metrics or figures.mode != other.mode:
         return False
     if figures.step is not other.step and not figures.nodes & other.nodes:
@@ -245,7 +245,7 @@ class _Check:
         runs = ", ".join(sorted(suites.steps)) or "none"
         return self.mistake("case", found + hint, f"a case of a suite that runs: {runs}")
 
-    def unselected(self, reference: Reference, figures: Sequence[Figures]) -> list[InputError]:
+    def unselected(self, reference: Reference, figures: Sequence[StepFigures]) -> list[InputError]:
         """Return the mistakes of a reference that selects none of `figures`."""
         mistakes = [*self.metric(reference.metric, figures), *self.where(reference.where, figures)]
         modes = {each.mode for each in figures}
@@ -259,14 +259,14 @@ class _Check:
                 mistakes.append(self.mistake(key, found, ", ".join(sorted(known))))
         return mistakes or [self._combination(reference, figures)]
 
-    def metric(self, metric: str, figures: Iterable[Figures]) -> Iterator[InputError]:
+    def metric(self, metric: str, figures: Iterable[StepFigures]) -> Iterator[InputError]:
         """Yield a mistake if none of `figures` has `metric`."""
         known = {name for each in figures for name in each.metrics}
         if metric not in known:
             found = f"{metric!r}, which no step of the case gives{nearest(metric, known)}"
             yield self.mistake("metric", found, ", ".join(sorted(known)))
 
-    def where(self, where: Parameters, figures: Sequence[Figures]) -> Iterator[InputError]:
+    def where(self, where: Parameters, figures: Sequence[StepFigures]) -> Iterator[InputError]:
         """Yield a mistake for each parameter and each value that none of `figures` has."""
         for name, value in where.items():
             traits = [each.traits[name] for each in figures if name in each.traits]
@@ -279,7 +279,7 @@ class _Check:
                 found = f"{value!r}{every.hint(value)}"
                 yield self.mistake(f"where.{name}", found, every.accepted())
 
-    def _combination(self, reference: Reference, figures: Sequence[Figures]) -> InputError:
+    def _combination(self, reference: Reference, figures: Sequence[StepFigures]) -> InputError:
         """Return the mistake of a reference whose conditions no figure meets together."""
         conditions = _conditions(reference)
         missed = [
@@ -302,7 +302,7 @@ _MOST_NEAREST = 3
 """The largest number of figures that a mistake offers instead."""
 
 
-def _trait_text(figures: Figures, key: str, metric: str) -> str:
+def _trait_text(figures: StepFigures, key: str, metric: str) -> str:
     """Return what `figures` have at the key of a condition for `metric`, in words."""
     if key == _COMPARED:
         named = {MEASURED, *figures.judged_with.get(metric, {})} & figures.step.recorded.keys()

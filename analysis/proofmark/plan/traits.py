@@ -108,7 +108,7 @@ def _is_number(value: Scalar, *, whole: bool) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Figures:
+class StepFigures:
     """The figures that one step can give.
 
     Attributes:
@@ -133,7 +133,7 @@ class Figures:
         return frozenset(tuple(sorted(each)) for each in self.step.instances().values())
 
 
-def figures_of(step: Step, case: Case, system: str, mode: str) -> Figures:
+def figures_of(step: Step, case: Case, system: str, mode: str) -> StepFigures:
     """Return the figures that `step` of `case` can give on `system` in `mode`."""
     reader = case.reader()
     metrics = {*reader.metrics, *TELEMETRY}
@@ -149,7 +149,7 @@ def figures_of(step: Step, case: Case, system: str, mode: str) -> Figures:
     traits["benchmark"] = _benchmark(case, step.case)
     traits["placement"] = Trait(frozenset({step.placement}))
     judged_with = {name: metric.judged_with for name, metric in case.metrics.items()}
-    return Figures(step, system, mode, frozenset(metrics), traits, judged_with)
+    return StepFigures(step, system, mode, frozenset(metrics), traits, judged_with)
 
 
 def _as_printed(planned: Scalar, kind: ParameterType) -> frozenset[Scalar]:

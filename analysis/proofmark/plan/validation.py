@@ -56,7 +56,7 @@ class SiteChecks:
     jobs: JobMistakes
 
 
-class Checked(NamedTuple):
+class CheckedSite(NamedTuple):
     """A checked site.
 
     Attributes:
@@ -87,7 +87,7 @@ def validate(
     checks: SiteChecks,
     suite: str | None = None,
     repeats: int | AutoRepeats | None = None,
-) -> Checked:
+) -> CheckedSite:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
     Args:
@@ -112,7 +112,7 @@ def validate(
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
-        return Checked([], [], [*mistakes, *error.mistakes], {}, [], {}, [], [])
+        return CheckedSite([], [], [*mistakes, *error.mistakes], {}, [], {}, [], [])
     mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
@@ -149,7 +149,7 @@ def validate(
             lines = by_suite(site.items.values(), plans_of_site, benchmarks)
             limits[site.partition_name] = lines
     all_mistakes = list(dict.fromkeys(mistakes))
-    return Checked(sites, plans, all_mistakes, limits, lacks, refused, not_here, unread)
+    return CheckedSite(sites, plans, all_mistakes, limits, lacks, refused, not_here, unread)
 
 
 def _without_limits(site: Site) -> Site:

@@ -30,7 +30,7 @@ from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.numa import NumaShape, numa_shape, same_numa_shape
-from proofmark.site.node.parts import Mount
+from proofmark.site.node.parts import MountedFileSystem
 from proofmark.site.node.probe_sections import COUNTERS, INFORMATION
 from proofmark.site.partition import PREDICTED
 
@@ -184,7 +184,7 @@ class Conditions:
         names = (host, *self._further.get(host, ()))
         return any(same_host(name, execution.host) for name in names)
 
-    def mounts(self, step: Step, execution: Attempt) -> tuple[Mount, ...]:
+    def mounts(self, step: Step, execution: Attempt) -> tuple[MountedFileSystem, ...]:
         """Return the mounts that the node of `execution` reported before its job; may be empty."""
         jobs = (job for node in self._reports(execution.host) for job in node.jobs)
         covering = [job for job in jobs if job.covers(step.id, execution)]

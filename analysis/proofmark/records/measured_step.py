@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from proofmark.cases.reader.command_line import Request
+from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.telemetry import BENCHMARK, CLOCK, POWER, TELEMETRY, TEMPERATURE, THROTTLED
@@ -34,21 +34,21 @@ from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.bmc_telemetry import BmcSeries
 from proofmark.runs.noise_file import read_noise, shares_of
 from proofmark.runs.run_files import StepFiles
-from proofmark.runs.telemetry_file import POWER_SENSORS, Interval, read_telemetry
+from proofmark.runs.telemetry_file import POWER_SENSORS, TelemetryInterval, read_telemetry
 
 LEAST_S = 10.0
 """The shortest time with samples that gives power, temperature and clock: a shorter program heats
 no processor. Throttling counts at any time."""
 
 
-def sensor_readings(case: str, intervals: Iterable[Interval]) -> Iterator[Reading]:
+def sensor_readings(case: str, intervals: Iterable[TelemetryInterval]) -> Iterator[Reading]:
     """Yield the figures of each node: mean power and clock, highest temperature, sum of events.
 
     Args:
         case: the id of the case.
         intervals: those of all nodes of an execution.
     """
-    by_host: dict[str, list[Interval]] = {}
+    by_host: dict[str, list[TelemetryInterval]] = {}
     for interval in intervals:
         by_host.setdefault(interval.host, []).append(interval)
     for host, of_host in by_host.items():
@@ -82,7 +82,7 @@ def bmc_readings(
                 )
 
 
-def _figures(intervals: Sequence[Interval]) -> Iterator[tuple[str, str, float]]:
+def _figures(intervals: Sequence[TelemetryInterval]) -> Iterator[tuple[str, str, float]]:
     """Yield metric, sensor and value of one node."""
     if sum(interval.span for interval in intervals) >= LEAST_S:
         for sensor in POWER_SENSORS:
@@ -99,7 +99,7 @@ def _figures(intervals: Sequence[Interval]) -> Iterator[tuple[str, str, float]]:
 
 
 def _mean(
-    metric: str, sensor: str, key: str, intervals: Sequence[Interval]
+    metric: str, sensor: str, key: str, intervals: Sequence[TelemetryInterval]
 ) -> Iterator[tuple[str, str, float]]:
     known = _with(key, intervals)
     spans = [each.span for each in known]
@@ -108,7 +108,7 @@ def _mean(
         yield metric, sensor, float(mean)
 
 
-def _with(key: str, intervals: Iterable[Interval]) -> list[Interval]:
+def _with(key: str, intervals: Iterable[TelemetryInterval]) -> list[TelemetryInterval]:
     return [each for each in intervals if key in each.values]
 
 
@@ -117,7 +117,7 @@ class MeasuredStep(StepRecords):
 
     def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:
         super().__init__(facts, mode, step)
-        self._request = Request(step.arguments, step.ranks)
+        self._request = StartedCommand(step.arguments, step.ranks)
         self._checks = ExecutionChecks(facts, mode, step)
 
     def executions(self, folder: str) -> Iterable[Attempt]:
@@ -174,7 +174,7 @@ class MeasuredStep(StepRecords):
             return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), NOTHING
         return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), NOTHING
 
-    def _sensed(self, attempt: Attempt) -> tuple[list[Interval], Message]:
+    def _sensed(self, attempt: Attempt) -> tuple[list[TelemetryInterval], Message]:
         """Return what the sensors of real nodes showed, and why it is not known, or `NOTHING`."""
         if self._facts.partition.host_cpus is not None:
             return [], NOTHING  # the sensors of a virtual node are those of the machine below it

@@ -21,7 +21,7 @@ from proofmark.records.hosts import HostNames
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.fabric import Network
-from proofmark.site.node.networks import Sample, carried, divided, read_samples
+from proofmark.site.node.networks import CounterSample, carried, divided, read_samples
 
 LEAST_SHARE = 0.5
 """The share of the bytes that a program moves at least. If another network carried it, it carried
@@ -112,7 +112,7 @@ class NetworkCheck:
 
 
 def _other_network(
-    step: Step, node: str, network: Network, before: Sequence[Sample], after: Sample
+    step: Step, node: str, network: Network, before: Sequence[CounterSample], after: CounterSample
 ) -> Message:
     division = divided(carried(before, after), network, after)
     other = sum(each.bytes for each in division.others)
@@ -134,7 +134,7 @@ def _listed(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(names_in(folder)))
 
 
-def _samples(folder: Path, host: str) -> tuple[list[Sample], Sample]:
+def _samples(folder: Path, host: str) -> tuple[list[CounterSample], CounterSample]:
     """Return the samples of a node before a step, and the one after it.
 
     Raises:

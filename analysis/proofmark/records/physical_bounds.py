@@ -32,7 +32,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ValueBounds:
     """The least and the greatest possible value of a reading; None is no bound."""
 
     least: Bound | None
@@ -58,7 +58,7 @@ class StepBounds:
         self._step, self._metrics = step, metrics_of(case)
         self._message_s = MESSAGE_S[between_nodes]
 
-    def of(self, reading: Reading, ceilings: Ceilings, nodes: int) -> Bounds:
+    def of(self, reading: Reading, ceilings: Ceilings, nodes: int) -> ValueBounds:
         """Return the bounds of a reading that was measured on `nodes` nodes with `ceilings`.
 
         A bound that cannot be computed is the universal one of its unit.
@@ -72,13 +72,13 @@ class StepBounds:
         if base == SECONDS and (limit := self._step.timeout):
             universal = Bound(limit / size, f"the time limit of the step is {limit} s")
         if metric is None:
-            return Bounds(None, universal)
+            return ValueBounds(None, universal)
         given = self._given(metric, reading, ceilings, nodes, size)
         if given is None:
-            return Bounds(None, universal)
+            return ValueBounds(None, universal)
         if metric.better == "lower":
-            return Bounds(given, universal)
-        return Bounds(None, given)
+            return ValueBounds(given, universal)
+        return ValueBounds(None, given)
 
     def _given(
         self, metric: Metric, reading: Reading, ceilings: Ceilings, nodes: int, size: float

@@ -17,7 +17,7 @@ from proofmark.plan.step import Step, WrittenFiles
 from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.run_files import StepFiles
 from proofmark.site.mount_source import may_be_same, same_type
-from proofmark.site.node.parts import Mount, mount_text
+from proofmark.site.node.parts import MountedFileSystem, mount_text
 from proofmark.site.partition import Partition
 from proofmark.site.storage import FileSystem
 
@@ -39,7 +39,7 @@ class ScratchFiles:
 
     folder: str
     real: str
-    mount: Mount
+    mount: MountedFileSystem
     bytes: int
     files: int
     most: int
@@ -57,13 +57,15 @@ def read_scratch_files(content: bytes) -> ScratchFiles:
         key: str(entry[key]).encode("latin-1").decode("utf-8", "replace")
         for key in ("scratch", "real", "kind", "source", "target")
     }
-    mount = Mount(source=words["source"], target=words["target"], kind=words["kind"], options="")
+    mount = MountedFileSystem(
+        source=words["source"], target=words["target"], kind=words["kind"], options=""
+    )
     numbers = int(entry["bytes"]), int(entry["files"]), int(entry["most"])
     return ScratchFiles(words["scratch"], words["real"], mount, *numbers)
 
 
 def scratch_error(
-    step: Step, content: bytes, partition: Partition, recorded: Sequence[Mount]
+    step: Step, content: bytes, partition: Partition, recorded: Sequence[MountedFileSystem]
 ) -> Message:
     """Return why the files of an execution are not those that `step` must write, or `NOTHING`.
 
@@ -99,7 +101,10 @@ def _planned(step: Step, partition: Partition) -> FileSystem:
 
 
 def _other_mount(
-    planned: FileSystem, seen: ScratchFiles, partition: Partition, recorded: Iterable[Mount]
+    planned: FileSystem,
+    seen: ScratchFiles,
+    partition: Partition,
+    recorded: Iterable[MountedFileSystem],
 ) -> Message:
     found = mount_text(seen.mount.kind, seen.mount.source)
     wrote = {"path": planned.path, "found": found}
@@ -138,7 +143,7 @@ def _too_small(least: WrittenFiles, seen: ScratchFiles) -> Message:
     return NOTHING
 
 
-def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
+def mount_of(path: str, mounts: Iterable[MountedFileSystem]) -> MountedFileSystem | None:
     """Return the mount of `path`: the deepest one, and the last of several at the same place."""
     above = [each for each in mounts if f"{path}/".startswith(f"{each.target.rstrip('/')}/")]
     return max(reversed(above), key=lambda each: len(each.target.rstrip("/")), default=None)

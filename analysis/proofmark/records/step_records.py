@@ -14,7 +14,7 @@ from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded, is_name
 from proofmark.plan.plan import Step
 from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuilder, intern
-from proofmark.records.physical_bounds import Bounds, StepBounds
+from proofmark.records.physical_bounds import StepBounds, ValueBounds
 from proofmark.records.run_facts import RunFacts
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.binding_file import damage
@@ -64,7 +64,7 @@ class Instance(NamedTuple):
     repeat: int
 
 
-class Machine(NamedTuple):
+class LikeNodes(NamedTuple):
     """Nodes of one kind; like nodes have one `number`."""
 
     number: int
@@ -92,8 +92,8 @@ class StepRecords(ABC):
         self._measurands: dict[tuple[object, ...], tuple[int, Message]] = {}
         between = len(step.nodes) > 1 and step.scope != "each-node" and not facts.emulated
         self._step_bounds = StepBounds(step, self._case, between_nodes=between)
-        self._machines: dict[tuple[int, Ceilings], Machine] = {}
-        self._bounds: dict[tuple[int, int], Bounds] = {}
+        self._machines: dict[tuple[int, Ceilings], LikeNodes] = {}
+        self._bounds: dict[tuple[int, int], ValueBounds] = {}
 
     @abstractmethod
     def executions(self, folder: str) -> Iterable[Attempt]:
@@ -166,11 +166,11 @@ class StepRecords(ABC):
         named = reading.node if reading.node and is_name(reading.node) else attempt.host
         return self._facts.names.node(planned, named) if named else _node_set(tuple(planned))
 
-    def _machine(self, hosts: Sequence[str]) -> Machine:
+    def _machine(self, hosts: Sequence[str]) -> LikeNodes:
         key = len(hosts), self._facts.ceilings(hosts)
-        return self._machines.setdefault(key, Machine(len(self._machines), *key))
+        return self._machines.setdefault(key, LikeNodes(len(self._machines), *key))
 
-    def _bounds_of(self, measurand: int, reading: Reading, machine: Machine) -> Bounds:
+    def _bounds_of(self, measurand: int, reading: Reading, machine: LikeNodes) -> ValueBounds:
         """Return the bounds of a reading; like nodes share them."""
         key = measurand, machine.number
         if key not in self._bounds:

@@ -22,7 +22,7 @@ LONGEST_TABLE = 1000
 
 
 @dataclass(frozen=True)
-class Link:
+class PageLink:
     """A file of the run, by its path relative to the report."""
 
     path: str
@@ -46,7 +46,7 @@ class Cell:
     text: str
     kind: str = ""
     details: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[PageLink, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Picture:
     title: str
     text: str
     svg: str
-    links: tuple[Link, ...]
+    links: tuple[PageLink, ...]
     kind: str = ""
 
 
@@ -102,7 +102,7 @@ class Block:
     titles: tuple[str, ...] = ()
     paragraphs: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[PageLink, ...] = ()
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
     codes: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class Block:
         return (self.items,) if self.items else ()
 
     @property
-    def link_lists(self) -> tuple[tuple[Link, ...], ...]:
+    def link_lists(self) -> tuple[tuple[PageLink, ...], ...]:
         """Return the links as one list; nothing if there are none."""
         return (self.links,) if self.links else ()
 

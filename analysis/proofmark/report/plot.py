@@ -9,7 +9,7 @@ from functools import cache
 from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
-from proofmark.judge.claim_source import Machine
+from proofmark.judge.claim_source import NodeHardware
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.series import Sample
@@ -32,7 +32,7 @@ class PlotContext:
 
     peak_gflops: float | None
     choice_labels: Mapping[tuple[str, str], str]
-    machine: Machine | None = None
+    machine: NodeHardware | None = None
     missing_steps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     derived: Mapping[str, Mapping[str, str | int | float]] = field(default_factory=dict)
 

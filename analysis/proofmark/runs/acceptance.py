@@ -42,7 +42,7 @@ _FORM = "the lines that proofmark signed"
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedAcceptance:
     """The result of `check`.
 
     Attributes:
@@ -200,7 +200,7 @@ def _copy(folder: Path, name: str, target: Path) -> None:
         raise bad_input(folder / name, "", f"{error.strerror}", "a regular file") from None
 
 
-def check(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
+def check(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedAcceptance:
     """Check the signatures of a signed folder, then each of its files.
 
     Args:
@@ -230,7 +230,7 @@ def check(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
     if not wrong:
         wrong += differences(folder, raw)
     others = tuple(one_line(str(error)) for error in refused)
-    return Checked(tuple(accepted), others, tuple(wrong), hashlib.sha256(raw).hexdigest())
+    return CheckedAcceptance(tuple(accepted), others, tuple(wrong), hashlib.sha256(raw).hexdigest())
 
 
 def _checked(raw: bytes, signature: Path, signers: Path, revoked: Path | None) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.plan.adopted_plan import Output, adopted_plan
 from proofmark.runs.adopted import Adopted, AdoptedFile, shown
-from proofmark.runs.adoption_request import Adoption, Request, planned
+from proofmark.runs.adoption_request import Adoption, AdoptionRequest, planned
 from proofmark.runs.latest import Link, point
 from proofmark.runs.output_folder import OutputFolder, opened
 from proofmark.runs.run import Run
@@ -37,7 +37,7 @@ Counted = Callable[[int, int], None]
 
 def adopt_folder(
     root: Path,
-    request: Request,
+    request: AdoptionRequest,
     benchmarks: Benchmarks,
     site: Site | None = None,
     counted: Counted = lambda done, total: None,

@@ -18,7 +18,7 @@ from proofmark.plan.adopted_plan import Output
 from proofmark.plan.adoption_rules import case_patterns, label_rules, node_rule
 from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.runs.output_folder import OutputFolder, find_outputs, named_errors
-from proofmark.runs.output_heads import Head, head_of, heads_of
+from proofmark.runs.output_heads import OutputHead, head_of, heads_of
 from proofmark.site.inventory import Site
 
 FolderReader = Callable[[OutputFolder], Mapping[str, str | Message]]
@@ -41,7 +41,7 @@ FOLDER_READERS: Sequence[FolderReader] = (of_io500,)
 
 
 @dataclass(frozen=True)
-class Request:
+class AdoptionRequest:
     """What is adopted.
 
     Attributes:
@@ -74,13 +74,13 @@ class Adoption:
         left: the other files, each with the reason.
     """
 
-    request: Request
+    request: AdoptionRequest
     outputs: Sequence[Output]
     left: Mapping[str, Message]
 
 
 def planned(
-    folder: OutputFolder, request: Request, benchmarks: Benchmarks, site: Site | None = None
+    folder: OutputFolder, request: AdoptionRequest, benchmarks: Benchmarks, site: Site | None = None
 ) -> Adoption:
     """Return what is adopted of `folder`.
 
@@ -135,7 +135,7 @@ class _Files:
     """The files of a folder: what their begins show, and the job scripts beside them."""
 
     def __init__(
-        self, folder: OutputFolder, head: Callable[[str], Head], scripts: Sequence[str]
+        self, folder: OutputFolder, head: Callable[[str], OutputHead], scripts: Sequence[str]
     ) -> None:
         self._folder, self._head, self._paths = folder, head, scripts
         self._scripts: dict[str, set[tuple[str, ...]]] | None = None
@@ -152,7 +152,7 @@ class _Files:
         beside = self._scripts.get(path.rpartition("/")[0], set())
         return next(iter(beside)) if len(beside) == 1 else ()
 
-    def labelled(self, output: Output, request: Request) -> dict[str, str | int | float]:
+    def labelled(self, output: Output, request: AdoptionRequest) -> dict[str, str | int | float]:
         """Return the parameters of an output, with its labels."""
         given = {}
         for label in request.labels:
@@ -163,7 +163,7 @@ class _Files:
 
 
 def _outputs(
-    files: _Files, request: Request, cases: Mapping[str, str]
+    files: _Files, request: AdoptionRequest, cases: Mapping[str, str]
 ) -> tuple[list[Output], dict[str, Message]]:
     """Return the outputs with their nodes, parameters and labels, and the files without a node."""
     outputs: list[Output] = []
@@ -191,7 +191,7 @@ def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
     return adoption
 
 
-def _case_of(head: Head) -> str | Message:
+def _case_of(head: OutputHead) -> str | Message:
     if head.problem:
         return Message("adopted-unread", problem=head.problem)
     if len(head.cases) > 1:
@@ -209,7 +209,7 @@ def _alike(outputs: Sequence[Output]) -> Iterator[Sequence[str]]:
     return (paths for paths in groups.values() if len(paths) > 1)
 
 
-def _patterns(paths: Mapping[str, Head], outputs: Sequence[Output]) -> dict[str, list[str]]:
+def _patterns(paths: Mapping[str, OutputHead], outputs: Sequence[Output]) -> dict[str, list[str]]:
     by_case: dict[str, list[str]] = {}
     for each in outputs:
         by_case.setdefault(each.case, []).append(each.source)

@@ -26,7 +26,7 @@ from proofmark.runs.state import made
 COLUMNS = ("time", "gate", "node", "serial_number", "slot", "evidence", "run")
 
 
-class Check(StrictModel):
+class GateCheck(StrictModel):
     """The decision of a gate about a node.
 
     Attributes:
@@ -64,7 +64,7 @@ def vendor_file(site: Path) -> Path:
     return site / "vendor.csv"
 
 
-def read_checks(site: Path) -> list[Check]:
+def read_checks(site: Path) -> list[GateCheck]:
     """Return all decisions, the oldest first. An incomplete last line is left out.
 
     Raises:
@@ -78,19 +78,19 @@ def read_checks(site: Path) -> list[Check]:
     checks = []
     for number, line in enumerate(lines, 1):
         try:
-            checks.append(Check.model_validate_json(line))
+            checks.append(GateCheck.model_validate_json(line))
         except ValidationError:
             found = repr(line[:80].decode(errors="replace"))
             raise bad_input(f"{path}:{number}", "", found, "a line of JSON of a gate") from None
     return checks
 
 
-def last_checks(checks: Iterable[Check]) -> dict[str, Check]:
+def last_checks(checks: Iterable[GateCheck]) -> dict[str, GateCheck]:
     """Return the last decision about each node; `checks` begin with the oldest."""
     return {check.node: check for check in checks}
 
 
-def append_checks(site: Path, checks: Sequence[Check]) -> None:
+def append_checks(site: Path, checks: Sequence[GateCheck]) -> None:
     """Append decisions to both files. A decision that a file has already is not written again.
 
     A command that was killed between the two files is repeated. Therefore each file is compared by
@@ -103,7 +103,7 @@ def append_checks(site: Path, checks: Sequence[Check]) -> None:
     _append_vendor(vendor_file(site), [check for check in checks if check.fault])
 
 
-def _append_vendor(path: Path, checks: Sequence[Check]) -> None:
+def _append_vendor(path: Path, checks: Sequence[GateCheck]) -> None:
     try:
         text = read_regular(path).decode(errors="replace")
     except FileNotFoundError:

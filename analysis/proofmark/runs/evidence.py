@@ -66,7 +66,7 @@ class Change(StrEnum):
     """The file appeared in a finished execution."""
 
 
-class Head(StrictModel):
+class ArchiveHead(StrictModel):
     """What the first member of an archive states.
 
     Attributes:
@@ -104,12 +104,12 @@ class SealedEvidence:
     """
 
     folder: Path
-    heads: Sequence[Head]
+    heads: Sequence[ArchiveHead]
     digests: Sequence[str]
     chain: Chain
 
     @property
-    def newest(self) -> Head:
+    def newest(self) -> ArchiveHead:
         """What the newest archive states."""
         return self.heads[-1]
 
@@ -191,7 +191,7 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
     Raises:
         BadInput: an archive is missing or damaged, or is not the one that was sealed.
     """
-    archives, heads, listed = [], list[Head](), _listed(folder)
+    archives, heads, listed = [], list[ArchiveHead](), _listed(folder)
     for number, digest in enumerate(listed, 1):
         path = _path(folder, number)
         try:
@@ -221,10 +221,10 @@ def _sha256(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _head(archive: Archive, path: Path, number: int, before: str) -> Head:
+def _head(archive: Archive, path: Path, number: int, before: str) -> ArchiveHead:
     """Return the head of an archive, which must be the `number`-th, after the one of `before`."""
     try:
-        head = Head.model_validate_json(json.dumps(archive.head))
+        head = ArchiveHead.model_validate_json(json.dumps(archive.head))
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", "a tar that proofmark sealed") from None
     if head.format != FORMAT:
@@ -339,7 +339,7 @@ def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None) -> bool:
     if writer.empty:
         return False
     _add_nodes(writer, Chain([*(known.chain.archives if known else ()), writer.archive()]), folder)
-    head = Head(
+    head = ArchiveHead(
         format=FORMAT,
         run=folder.name,
         number=len(known.digests) + 1 if known else 1,

@@ -30,7 +30,7 @@ from proofmark.runs.run_files import JobFiles
 
 
 @dataclass(frozen=True)
-class Submission:
+class JobSubmission:
     """The submission of a job to a scheduler.
 
     Attributes:
@@ -63,18 +63,18 @@ class JobFolder:
         self.script, self.log = self.files.script, self.files.messages
         self._submission, self._history = self.files.ticket, self.files.history
 
-    def create(self, scheduler: str, name: str) -> Submission:
+    def create(self, scheduler: str, name: str) -> JobSubmission:
         """Write and return the submission of a job that will be submitted next."""
         attempts = len(self.files.attempts())
-        submission = Submission(scheduler, name, "", attempts, _now(), steps=self._steps)
+        submission = JobSubmission(scheduler, name, "", attempts, _now(), steps=self._steps)
         self.save(submission)
         return submission
 
-    def save(self, submission: Submission) -> None:
+    def save(self, submission: JobSubmission) -> None:
         """Write `submission` to ``ticket.json``."""
         write_whole(self._submission, json.dumps(asdict(submission)) + "\n")
 
-    def submission(self) -> Submission | None:
+    def submission(self) -> JobSubmission | None:
         """Return the submission of a job that may still be in the queue; None if there is none.
 
         Raises:
@@ -91,7 +91,7 @@ class JobFolder:
             raise bad_input(self._submission, "", found, accepted) from None
 
     def append_event(
-        self, submission: Submission, status: JobStatus, *, over: bool = False, without: str = ""
+        self, submission: JobSubmission, status: JobStatus, *, over: bool = False, without: str = ""
     ) -> None:
         """Add a line to the history.
 
@@ -118,7 +118,9 @@ class JobFolder:
 
     def not_run(self, scheduler: str, why: str) -> None:
         """Add to the history why the job was not submitted."""
-        self.append_event(Submission(scheduler, "", "", 0, ""), JobStatus(State.UNAVAILABLE, why))
+        self.append_event(
+            JobSubmission(scheduler, "", "", 0, ""), JobStatus(State.UNAVAILABLE, why)
+        )
 
     def history(self) -> list[dict[str, str]]:
         """Return the lines of the history that can be read, oldest first."""
@@ -146,18 +148,18 @@ class JobFolder:
         numbers = ", ".join(map(str, damaged[:MOST_DAMAGED]))
         return lines, f"{self._history.name}: damaged lines: {numbers}" if damaged else ""
 
-    def exit_code(self, submission: Submission) -> int | None:
+    def exit_code(self, submission: JobSubmission) -> int | None:
         """Return the exit code of the job script of `submission`; None if it did not end."""
         try:
             return int(self._note(submission, "exit"))
         except ValueError:
             return None
 
-    def stopped_early(self, submission: Submission) -> str:
+    def stopped_early(self, submission: JobSubmission) -> str:
         """Return why the job script of `submission` started no further step; or "" if it did."""
         return one_line(self._note(submission, "fail-fast"))
 
-    def _note(self, submission: Submission, name: str) -> str:
+    def _note(self, submission: JobSubmission, name: str) -> str:
         """Return a file of the newest attempt, if that belongs to `submission`; else ""."""
         attempts = self.files.attempts()
         if len(attempts) <= submission.attempts:
@@ -194,13 +196,13 @@ def _event(line: Any) -> dict[str, str]:
     return event
 
 
-def _submission(values: Any) -> Submission:
+def _submission(values: Any) -> JobSubmission:
     """Return the content of ``ticket.json``.
 
     Raises:
         TypeError: a key is missing or unknown, or a value has another type.
     """
-    submission = Submission(**values)
+    submission = JobSubmission(**values)
     for each in fields(submission):
         found = getattr(submission, each.name)
         if type(found).__name__ != each.type:

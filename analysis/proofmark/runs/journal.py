@@ -25,7 +25,7 @@ INTENT, RESULT = "intent", "result"
 
 
 @dataclass(frozen=True)
-class History:
+class NodeHistory:
     """The state of a node, from its journal.
 
     Attributes:
@@ -106,7 +106,7 @@ class Journal:
         """Write the result of an action, or an observation."""
         self._append(state, RESULT, facts)
 
-    def history(self) -> History:
+    def history(self) -> NodeHistory:
         """Return the state of the node, from all lines.
 
         Raises:
@@ -172,7 +172,7 @@ def _sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def history(lines: Iterable[Mapping[str, Any]]) -> History:
+def history(lines: Iterable[Mapping[str, Any]]) -> NodeHistory:
     """Return the state of the node after `lines`."""
     facts: dict[str, Any] = {}
     staged: list[tuple[str, Scalar]] = []
@@ -221,7 +221,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
             case "fail":
                 facts["failed"] = f"{line['outcome']}: {line['text']}"
     facts |= {"staged": tuple(staged), "proven": proven}
-    return History(reasons=tuple(dict.fromkeys(reasons)), **facts)
+    return NodeHistory(reasons=tuple(dict.fromkeys(reasons)), **facts)
 
 
 def journals(run: Path) -> list[Journal]:

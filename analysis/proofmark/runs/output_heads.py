@@ -35,7 +35,7 @@ _NAMED = re.compile(
 
 
 @dataclass(frozen=True)
-class Head:
+class OutputHead:
     """What the begin of a file shows.
 
     Attributes:
@@ -51,19 +51,19 @@ class Head:
     problem: str = ""
 
 
-def head_of(outputs: OutputFolder, banners: Banners, path: str) -> Head:
+def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
     """Return what the begin of one file shows."""
     try:
         text = text_of(outputs.head(path))
     except OSError as error:
-        return Head(problem=error.strerror or "unreadable")
+        return OutputHead(problem=error.strerror or "unreadable")
     cases = tuple(banners.cases(text))
     printed = [name for case in cases for name in banners.nodes(case, text) if is_name(name)]
     nodes = tuple(dict.fromkeys(printed or _named(text)))
-    return Head(cases, nodes, not cases and bool(_SCRIPT.match(text)))
+    return OutputHead(cases, nodes, not cases and bool(_SCRIPT.match(text)))
 
 
-def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, Head]:
+def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:
     """Return what the begin of each file shows, by path."""
     paths = list(outputs.paths)
     batches = [paths[first : first + BATCH] for first in range(0, len(paths), BATCH)]
@@ -72,7 +72,7 @@ def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, Head]:
     return dict(zip(paths, (head for batch in heads for head in batch), strict=True))
 
 
-def _batch(outputs: OutputFolder, banners: Banners, paths: Sequence[str]) -> list[Head]:
+def _batch(outputs: OutputFolder, banners: Banners, paths: Sequence[str]) -> list[OutputHead]:
     return [head_of(outputs, banners, path) for path in paths]
 
 

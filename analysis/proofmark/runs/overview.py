@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proofmark.runs.job_folder import JobFolder, last_state
-from proofmark.runs.prediction import Prediction
+from proofmark.runs.prediction import RemainingTime
 from proofmark.runs.progress import Progress
 from proofmark.runs.run import Run
 from proofmark.runs.step_state import StepState
@@ -47,7 +47,9 @@ def case_progress(run: Run, current: Progress) -> list[CaseProgress]:
     return [_of_case(mode, case, states, current.left) for (mode, case), states in groups.items()]
 
 
-def _of_case(mode: str, case: str, states: Sequence[StepState], left: Prediction) -> CaseProgress:
+def _of_case(
+    mode: str, case: str, states: Sequence[StepState], left: RemainingTime
+) -> CaseProgress:
     done = sum(state.state == "done" for state in states)
     running = sum(state.state == "running" for state in states)
     return CaseProgress(

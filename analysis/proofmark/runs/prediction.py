@@ -24,7 +24,7 @@ _TENTHS = 10
 
 
 @dataclass(frozen=True)
-class Prediction:
+class RemainingTime:
     """The remaining seconds of the unfinished steps.
 
     Attributes:
@@ -70,7 +70,7 @@ def predict(
     uncounted: Collection[str],
     moment: float,
     earlier: Mapping[str, float] | None = None,
-) -> Prediction:
+) -> RemainingTime:
     """Return the remaining time of the steps in `states` that have no result.
 
     Args:
@@ -109,7 +109,7 @@ def predict(
         by_step[name] = max(0.0, expected[name] * pace.mean - gone)
         least[name] = max(0.0, expected[name] * pace.least - gone)
         most += max(0.0, expected[name] * pace.most - gone)
-    return Prediction(
+    return RemainingTime(
         expected_s=_time_of_jobs(plan, by_step),
         least_s=_longest_jobs(plan, least),
         most_s=most,

@@ -19,7 +19,7 @@ from proofmark.runs.disturbed_steps import (
     repeat_seconds,
     repeats_of_job,
 )
-from proofmark.runs.prediction import Prediction, predict
+from proofmark.runs.prediction import RemainingTime, predict
 from proofmark.runs.run import Run
 from proofmark.runs.step_state import StepState as StepState
 from proofmark.runs.step_state import state_of
@@ -41,7 +41,7 @@ class Progress:
 
     steps: Sequence[StepState]
     active: bool
-    left: Prediction
+    left: RemainingTime
     steps_per_hour: float
     repeats: tuple[Repeat, ...] = ()
     disturbed_by: str = ""
@@ -130,7 +130,7 @@ def progress(
     """
     if run.plan.imported:
         states = [StepState(step, "imported") for step in run.plan.steps()]
-        return Progress(states, active, Prediction(), 0.0)
+        return Progress(states, active, RemainingTime(), 0.0)
     known = (
         {
             state.step.id: state

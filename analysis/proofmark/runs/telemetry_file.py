@@ -41,7 +41,7 @@ _LIMITS = {
 }
 
 
-class Interval(NamedTuple):
+class TelemetryInterval(NamedTuple):
     """One line: the values of the sensors by the key of the file; `time` and `span` in seconds."""
 
     host: str
@@ -50,7 +50,7 @@ class Interval(NamedTuple):
     values: dict[str, float]
 
 
-def read_telemetry(contents: ReadOnce) -> list[Interval]:
+def read_telemetry(contents: ReadOnce) -> list[TelemetryInterval]:
     """Return the intervals of all nodes of an execution; empty without a file.
 
     Raises:
@@ -64,11 +64,11 @@ def read_telemetry(contents: ReadOnce) -> list[Interval]:
     return [_interval(line) for line in content.splitlines()]
 
 
-def _interval(line: bytes) -> Interval:
+def _interval(line: bytes) -> TelemetryInterval:
     entry = parse_json(line)
     host, time = check_name(str(entry.pop("host"))), seconds_of(entry.pop("time"))
     values = {key: _checked(key, value) for key, value in entry.items()}
-    return Interval(host, time, values.pop("span"), values)
+    return TelemetryInterval(host, time, values.pop("span"), values)
 
 
 def _checked(key: str, value: object) -> float:

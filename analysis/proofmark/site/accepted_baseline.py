@@ -85,7 +85,7 @@ class Capacity(StrictModel):
     port_gbit_per_s: tuple[float, ...] = ()
 
 
-class NodeState(StrictModel):
+class AcceptedNodes(StrictModel):
     """The state of the nodes of a node set; traits by their name (`judge.traits`)."""
 
     nodes: _Text
@@ -132,10 +132,10 @@ class Baseline(StrictModel):
     origin: _Text
     label: str = ""
     runs: tuple[AcceptedRun, ...]
-    nodes: tuple[NodeState, ...]
+    nodes: tuple[AcceptedNodes, ...]
     figures: _Text
 
-    def states(self) -> dict[str, NodeState]:
+    def states(self) -> dict[str, AcceptedNodes]:
         """Return the state of each node."""
         return {host: state for state in self.nodes for host in hosts_of(state.nodes)}
 

@@ -32,7 +32,7 @@ Day = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}){0,2}$")]
 Blas = Literal["aocl", "blis", "mkl", "nvpl", "openblas"]
 
 
-class Conditions(StrictModel):
+class TypicalConditions(StrictModel):
     """What was measured for a typical figure. A condition that its source does not state is absent.
 
     Attributes:
@@ -66,7 +66,7 @@ class Typical(StrictModel):
 
     ratio: Annotated[float, Field(gt=0, lt=1.5)]
     tolerance: Tolerance
-    conditions: Conditions
+    conditions: TypicalConditions
     source: Sentence
     date: Day
 

@@ -29,7 +29,7 @@ class Refused(StrictModel):
     why: Text
 
 
-class Library(StrictModel):
+class ReadingLibrary(StrictModel):
     """A library that reads variables: the prefix, and patterns of the rest of the known names.
 
     ``mpis`` are the families of MPI that use it; empty: it does not depend on the MPI.
@@ -51,7 +51,7 @@ class Library(StrictModel):
 
 class _Table(StrictModel):
     refused: tuple[Refused, ...]
-    libraries: tuple[Library, ...]
+    libraries: tuple[ReadingLibrary, ...]
 
 
 @cache

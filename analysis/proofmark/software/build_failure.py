@@ -13,23 +13,23 @@ from proofmark.common.errors import BadInput, InputError
 from proofmark.common.files import read_bytes
 from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
-from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
+from proofmark.software.first_error import ErrorKind, FirstError, failed_test, first_error
 
 _ADVICE = {
-    Kind.NO_SPACE: "free space, or another folder (provision_prefixes)",
-    Kind.KILLED: "more memory, or fewer processes of a build (provision_jobs=1)",
-    Kind.HEADER_MISSING: "the header {name}",
-    Kind.MODULE_MISSING: "the module {name}, made by this Fortran compiler",
-    Kind.LIBRARY_MISSING: "the library {name}",
-    Kind.SYMBOL_MISSING: "a library with {name} in the call of the linker",
-    Kind.TOOL_MISSING: "the program {name}",
-    Kind.COMPILER_MISSING: "a {name} compiler",
-    Kind.COMPILER_FAILS: "a {name} compiler that works (see config.log)",
-    Kind.PACKAGE_MISSING: "the package {name}",
-    Kind.CONFIGURE_ERROR: "what configure requires",
-    Kind.CMAKE_ERROR: "what CMake requires",
-    Kind.COMPILE_ERROR: "sources that this compiler accepts",
-    Kind.COMMAND_ERROR: "a command that succeeds",
+    ErrorKind.NO_SPACE: "free space, or another folder (provision_prefixes)",
+    ErrorKind.KILLED: "more memory, or fewer processes of a build (provision_jobs=1)",
+    ErrorKind.HEADER_MISSING: "the header {name}",
+    ErrorKind.MODULE_MISSING: "the module {name}, made by this Fortran compiler",
+    ErrorKind.LIBRARY_MISSING: "the library {name}",
+    ErrorKind.SYMBOL_MISSING: "a library with {name} in the call of the linker",
+    ErrorKind.TOOL_MISSING: "the program {name}",
+    ErrorKind.COMPILER_MISSING: "a {name} compiler",
+    ErrorKind.COMPILER_FAILS: "a {name} compiler that works (see config.log)",
+    ErrorKind.PACKAGE_MISSING: "the package {name}",
+    ErrorKind.CONFIGURE_ERROR: "what configure requires",
+    ErrorKind.CMAKE_ERROR: "what CMake requires",
+    ErrorKind.COMPILE_ERROR: "sources that this compiler accepts",
+    ErrorKind.COMMAND_ERROR: "a command that succeeds",
 }
 
 SOURCES_NEEDED = "the archive with the checksum of the recipe, in a mirror (provision_sources)"
@@ -82,17 +82,17 @@ def package_with(error: FirstError) -> SystemPackage | None:
 def _has(package: SystemPackage, error: FirstError) -> bool:
     name = error.name
     match error.kind:
-        case Kind.HEADER_MISSING:
+        case ErrorKind.HEADER_MISSING:
             return name in package.headers
-        case Kind.MODULE_MISSING:
+        case ErrorKind.MODULE_MISSING:
             return name.lower().removesuffix(".mod") in package.headers
-        case Kind.LIBRARY_MISSING:
+        case ErrorKind.LIBRARY_MISSING:
             return name in package.libraries
-        case Kind.SYMBOL_MISSING:
+        case ErrorKind.SYMBOL_MISSING:
             return bool(name) and name.startswith(package.symbols)
-        case Kind.TOOL_MISSING | Kind.COMPILER_MISSING:
+        case ErrorKind.TOOL_MISSING | ErrorKind.COMPILER_MISSING:
             return PurePath(name).name in package.tools
-        case Kind.PACKAGE_MISSING:
+        case ErrorKind.PACKAGE_MISSING:
             return name in package.finds
         case _:
             return False
@@ -112,7 +112,7 @@ def _parts(error: FirstError) -> Iterator[str]:
             yield f"or {package.instead}"
 
 
-class Cause(StrEnum):
+class BuildCause(StrEnum):
     """Why a package was not installed; the value is the code in messages."""
 
     CHECKSUM = "CHECKSUM"
@@ -135,7 +135,7 @@ class BuildFailure:
         others: the number of other packages that failed.
     """
 
-    cause: Cause
+    cause: BuildCause
     package: str
     phase: str
     message: str
@@ -164,7 +164,7 @@ def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError |
         read: returns the lines of a file.
     """
     error = first_error(read(log))
-    if error is not None and error.kind is Kind.COMPILER_FAILS:
+    if error is not None and error.kind is ErrorKind.COMPILER_FAILS:
         reason = first_error(failed_test(read(log.parent / "spack-src/config.log")))
         return reason or error
     return error
@@ -191,7 +191,7 @@ def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: 
     others = f"; {failure.others} more packages failed" if failure.others else ""
     if error:
         needs = what_to_do(error)
-    elif failure.cause in (Cause.CHECKSUM, Cause.SOURCE):
+    elif failure.cause in (BuildCause.CHECKSUM, BuildCause.SOURCE):
         needs = SOURCES_NEEDED
     else:
         needs = "a complete installation"
@@ -203,9 +203,9 @@ def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: 
 
 
 _CAUSES = (
-    (Cause.CHECKSUM, re.compile(r".*[Cc]hecksum verification .*failed")),
-    (Cause.SOURCE, re.compile(r".*(?:Couldn't find file|Failed to download)")),
-    (Cause.BUILD, re.compile(r".*shell command .* failed with exit code")),
+    (BuildCause.CHECKSUM, re.compile(r".*[Cc]hecksum verification .*failed")),
+    (BuildCause.SOURCE, re.compile(r".*(?:Couldn't find file|Failed to download)")),
+    (BuildCause.BUILD, re.compile(r".*shell command .* failed with exit code")),
 )
 
 
@@ -220,7 +220,7 @@ def read_failure(lines: Sequence[str]) -> BuildFailure | None:
     after = next((n for n in range(end, len(lines)) if _BEGUN.match(lines[n])), len(lines))
     log = _last(_OUTPUT, lines[:end]) or _last(_LOG, lines[end:after])
     return BuildFailure(
-        cause=next((cause for cause, rule in _CAUSES if rule.match(text)), Cause.RECIPE),
+        cause=next((cause for cause, rule in _CAUSES if rule.match(text)), BuildCause.RECIPE),
         package=_last(_BEGUN, lines[:end]),
         phase=_last(_PHASE, [line for line in lines[:end] if line != "== ..."]),
         message=text,
@@ -232,7 +232,7 @@ def read_failure(lines: Sequence[str]) -> BuildFailure | None:
 
 def _without_package(lines: Sequence[str]) -> BuildFailure | None:
     text = _last(_ERROR, lines)
-    return BuildFailure(Cause.RECIPE, "", "", text, None) if text else None
+    return BuildFailure(BuildCause.RECIPE, "", "", text, None) if text else None
 
 
 def _last(rule: re.Pattern[str], lines: Sequence[str]) -> str:

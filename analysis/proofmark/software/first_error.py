@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class ErrorKind(StrEnum):
     """What is wrong; the value is the code in messages."""
 
     NO_SPACE = "NO_SPACE"
@@ -39,7 +39,7 @@ class FirstError:
         line: the line in `file`; 0 if it is not known.
     """
 
-    kind: Kind
+    kind: ErrorKind
     text: str
     name: str = ""
     file: str = ""
@@ -55,101 +55,113 @@ _PGI_END = r" \((?P<file>[^\s()]+): (?P<line>\d+)\)"
 
 # In the order of their priority for one line. gcc, clang and compilers made from it (icx, craycc,
 # armclang, amdclang, flang); classic icc and ifort, and ifx; nvc and nvfortran; linkers; shells.
-_RULES: tuple[tuple[Kind, str], ...] = (
-    (Kind.NO_SPACE, r"(?P<text>.*(?:No space left on device|Disk quota exceeded).*)"),
-    (Kind.KILLED, r"(?P<text>.*(?:Killed signal terminated program|error: Killed \(program).*)"),
-    (Kind.KILLED, r"(?P<text>g?make(?:\[\d+\])?: \*\*\* .*\] Killed.*)"),
-    (Kind.HEADER_MISSING, rf"{_GNU}(?P<text>.*rror: (?P<name>\S+): No such file or directory)"),
-    (Kind.HEADER_MISSING, rf"{_GNU}(?P<text>.*rror: {_Q}(?P<name>[^'\s]+)' file not found.*)"),
+_RULES: tuple[tuple[ErrorKind, str], ...] = (
+    (ErrorKind.NO_SPACE, r"(?P<text>.*(?:No space left on device|Disk quota exceeded).*)"),
+    (
+        ErrorKind.KILLED,
+        r"(?P<text>.*(?:Killed signal terminated program|error: Killed \(program).*)",
+    ),
+    (ErrorKind.KILLED, r"(?P<text>g?make(?:\[\d+\])?: \*\*\* .*\] Killed.*)"),
+    (
+        ErrorKind.HEADER_MISSING,
+        rf"{_GNU}(?P<text>.*rror: (?P<name>\S+): No such file or directory)",
+    ),
+    (ErrorKind.HEADER_MISSING, rf"{_GNU}(?P<text>.*rror: {_Q}(?P<name>[^'\s]+)' file not found.*)"),
     *(
         (
-            Kind.HEADER_MISSING,
+            ErrorKind.HEADER_MISSING,
             rf"{place}(?P<text>.*error.*: [Cc](?:annot|ould not) open (?:source|include) file {_Q}"
             rf"(?P<name>[^'\"\s]+).*)",
         )
         for place in (_INTEL, _EDG)
     ),
     (
-        Kind.HEADER_MISSING,
+        ErrorKind.HEADER_MISSING,
         rf"(?P<text>{_PGI}\S+Can't find include file (?P<name>\S+).*?){_PGI_END}",
     ),
-    (Kind.HEADER_MISSING, r"\s*(?P<text>Could not open source file \"(?P<name>[^\"]+)\".*)"),
+    (ErrorKind.HEADER_MISSING, r"\s*(?P<text>Could not open source file \"(?P<name>[^\"]+)\".*)"),
     (
-        Kind.HEADER_MISSING,
+        ErrorKind.HEADER_MISSING,
         rf"(?P<text>(?:Fatal )?Error: Can(?:no|')t open included file {_Q}(?P<name>[^'\s]+).*)",
     ),
     (
-        Kind.MODULE_MISSING,
+        ErrorKind.MODULE_MISSING,
         rf"(?P<text>(?:Fatal )?Error: Can(?:no|')t open module file {_Q}(?P<name>[^'\s]+).*)",
     ),
     (
-        Kind.MODULE_MISSING,
+        ErrorKind.MODULE_MISSING,
         rf"{_GNU}(?P<text>error: Cannot parse module file for module '(?P<name>[^']+)'.*)",
     ),
-    (Kind.HEADER_MISSING, rf"{_GNU}(?P<text>error: Source file '(?P<name>[^']+)' was not found.*)"),
     (
-        Kind.MODULE_MISSING,
+        ErrorKind.HEADER_MISSING,
+        rf"{_GNU}(?P<text>error: Source file '(?P<name>[^']+)' was not found.*)",
+    ),
+    (
+        ErrorKind.MODULE_MISSING,
         rf"{_INTEL}(?P<text>error #\d+: Error in opening the compiled module file\..*"
         r"\[(?P<name>\w+)\].*)",
     ),
     (
-        Kind.MODULE_MISSING,
+        ErrorKind.MODULE_MISSING,
         rf"(?P<text>{_PGI}\S+Unable to open MODULE file (?P<name>\S+).*?){_PGI_END}",
     ),
     (
-        Kind.MODULE_MISSING,
+        ErrorKind.MODULE_MISSING,
         r"\s*(?P<text>\"(?P<name>\w+)\" is specified as the module name on a USE statement.*)",
     ),
-    (Kind.LIBRARY_MISSING, r"\S*ld(?:\.\w+)?: (?P<text>cannot find -l(?P<name>[^\s:]+).*)"),
+    (ErrorKind.LIBRARY_MISSING, r"\S*ld(?:\.\w+)?: (?P<text>cannot find -l(?P<name>[^\s:]+).*)"),
     (
-        Kind.LIBRARY_MISSING,
+        ErrorKind.LIBRARY_MISSING,
         r"\S*ld(?:\.\w+)?: (?P<text>error: unable to find library -l(?P<name>\S+).*)",
     ),
     (
-        Kind.SYMBOL_MISSING,
+        ErrorKind.SYMBOL_MISSING,
         rf"(?:\S*ld(?:\.\w+)?: )?(?P<file>[^\s:]+?):(?:(?P<line>\d+):|\S*:)? ?"
         rf"(?P<text>undefined reference to {_Q}(?P<name>[^']+).*)",
     ),
-    (Kind.SYMBOL_MISSING, r"\S*ld(?:\.\w+)?: (?P<text>error: undefined symbol: (?P<name>\S+).*)"),
     (
-        Kind.TOOL_MISSING,
+        ErrorKind.SYMBOL_MISSING,
+        r"\S*ld(?:\.\w+)?: (?P<text>error: undefined symbol: (?P<name>\S+).*)",
+    ),
+    (
+        ErrorKind.TOOL_MISSING,
         r"(?P<text>g?make(?:\[\d+\])?: (?P<name>[\w.+-]+): (?:No such file or directory"
         r"|Command not found).*)",
     ),
     (
-        Kind.TOOL_MISSING,
+        ErrorKind.TOOL_MISSING,
         r"(?P<text>\S*sh: (?:(?:line )?\d+: )?(?P<name>[\w.+/-]+): (?:command )?not found)",
     ),
     (
-        Kind.COMPILER_MISSING,
+        ErrorKind.COMPILER_MISSING,
         r"configure: error: (?P<text>no acceptable (?P<name>C|Fortran|C\+\+)(?: \d+)? compiler.*)",
     ),
     (
-        Kind.COMPILER_FAILS,
+        ErrorKind.COMPILER_FAILS,
         r"configure: error: (?P<text>(?P<name>C|Fortran|C\+\+) compiler cannot create .*)",
     ),
-    (Kind.CONFIGURE_ERROR, rf"configure: error: (?!in {_Q}/)(?P<text>.*)"),
+    (ErrorKind.CONFIGURE_ERROR, rf"configure: error: (?!in {_Q}/)(?P<text>.*)"),
     (
-        Kind.COMPILER_MISSING,
+        ErrorKind.COMPILER_MISSING,
         r"\s+(?P<text>No CMAKE_(?P<name>C|CXX|Fortran)_COMPILER could be found\.)",
     ),
-    (Kind.PACKAGE_MISSING, r"\s+(?P<text>Could NOT find (?P<name>\w+) .*)"),
+    (ErrorKind.PACKAGE_MISSING, r"\s+(?P<text>Could NOT find (?P<name>\w+) .*)"),
     (
-        Kind.PACKAGE_MISSING,
+        ErrorKind.PACKAGE_MISSING,
         r"\s+(?P<text>Could not find a package configuration file provided by \"(?P<name>\w+)\".*)",
     ),
-    (Kind.CMAKE_ERROR, r"(?P<text>CMake Error: .*)"),
-    (Kind.COMPILE_ERROR, rf"{_GNU}(?P<text>(?:fatal )?error: .*)"),
-    (Kind.COMPILE_ERROR, rf"{_INTEL}(?P<text>(?:catastrophic )?error(?: #\d+)?: .*)"),
-    (Kind.COMPILE_ERROR, rf"{_EDG}(?P<text>(?:catastrophic )?error.*: .*)"),
-    (Kind.COMPILE_ERROR, rf"(?P<text>{_PGI}[SF]-.*?){_PGI_END}"),
+    (ErrorKind.CMAKE_ERROR, r"(?P<text>CMake Error: .*)"),
+    (ErrorKind.COMPILE_ERROR, rf"{_GNU}(?P<text>(?:fatal )?error: .*)"),
+    (ErrorKind.COMPILE_ERROR, rf"{_INTEL}(?P<text>(?:catastrophic )?error(?: #\d+)?: .*)"),
+    (ErrorKind.COMPILE_ERROR, rf"{_EDG}(?P<text>(?:catastrophic )?error.*: .*)"),
+    (ErrorKind.COMPILE_ERROR, rf"(?P<text>{_PGI}[SF]-.*?){_PGI_END}"),
     (
-        Kind.COMPILE_ERROR,
+        ErrorKind.COMPILE_ERROR,
         r"(?P<text>(?:CC|ftn)-\d+ \w+: ERROR .*File = (?P<file>\S+), Line = (?P<line>\d+).*)",
     ),
-    (Kind.COMPILE_ERROR, r"(?P<text>(?:Fatal )?Error: .*)"),
-    (Kind.COMMAND_ERROR, r"(?P<text>(?!collect2)[\w.+-]+: (?:fatal )?error: .*)"),
-    (Kind.COMMAND_ERROR, r"(?P<text>g?make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)).*)"),
+    (ErrorKind.COMPILE_ERROR, r"(?P<text>(?:Fatal )?Error: .*)"),
+    (ErrorKind.COMMAND_ERROR, r"(?P<text>(?!collect2)[\w.+-]+: (?:fatal )?error: .*)"),
+    (ErrorKind.COMMAND_ERROR, r"(?P<text>g?make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)).*)"),
 )
 _COMPILED = tuple((kind, re.compile(rule)) for kind, rule in _RULES)
 _GFORTRAN = re.compile(r"(?P<file>[^\s:()]+):(?P<line>\d+):(?:\d+:)?$")
@@ -157,7 +169,7 @@ _CRAY = re.compile(r"(?:CC|ftn)-\d+ \w+: ERROR .*File = (?P<file>\S+), Line = (?
 _CMAKE = re.compile(r"CMake (?P<text>Error) at (?P<file>\S+):(?P<line>\d+)")
 _TESTED = re.compile(r"configure:\d+: checking ")
 _REFUSED = re.compile(r"configure:\d+: error: ")
-_OF_CMAKE = {Kind.PACKAGE_MISSING, Kind.COMPILER_MISSING}
+_OF_CMAKE = {ErrorKind.PACKAGE_MISSING, ErrorKind.COMPILER_MISSING}
 _ASCII_QUOTES = {0x2018: "'", 0x2019: "'"}
 _LONGEST = 2000
 """Characters of a line that are read: a longer one is no message."""
@@ -170,7 +182,11 @@ def first_error(log: Iterable[str]) -> FirstError | None:
     no error.
     """
     found = list(_errors(log))
-    for kinds in ({Kind.NO_SPACE, Kind.KILLED}, set(Kind) - {Kind.COMMAND_ERROR}, set(Kind)):
+    for kinds in (
+        {ErrorKind.NO_SPACE, ErrorKind.KILLED},
+        set(ErrorKind) - {ErrorKind.COMMAND_ERROR},
+        set(ErrorKind),
+    ):
         for error in found:
             if error.kind in kinds:
                 return error
@@ -201,7 +217,7 @@ def _errors(log: Iterable[str]) -> Iterator[FirstError]:
         if place is not None and place.re is _CMAKE and line.strip():
             error = _matched(line)
             named = error is not None and error.kind in _OF_CMAKE
-            error = error if named else FirstError(Kind.CMAKE_ERROR, line.strip())
+            error = error if named else FirstError(ErrorKind.CMAKE_ERROR, line.strip())
         elif header := (_GFORTRAN.match(line) or _CRAY.match(line)):
             place = header
             continue

@@ -8,7 +8,7 @@ from typing import Literal
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.node.probe_text import Stream, read_streams
+from proofmark.site.node.probe_text import ProbeStream, read_streams
 
 Launcher = Literal["openmpi", "hydra", "plain"]
 LAUNCHERS: dict[str, Launcher] = {
@@ -143,7 +143,7 @@ def parse_program(text: str, source: str) -> Program:
     return programs[0]
 
 
-def _program(stream: Stream) -> Program:
+def _program(stream: ProbeStream) -> Program:
     facts = stream.pairs("program")
     path = facts["path"]
     hash_lines = (line.partition(" ") for line in stream.lines("hashes"))
@@ -171,7 +171,7 @@ def _program(stream: Stream) -> Program:
     )
 
 
-def _blas(stream: Stream) -> Blas | None:
+def _blas(stream: ProbeStream) -> Blas | None:
     facts = stream.pairs("blas")
     if "family" not in facts:
         return None
@@ -192,7 +192,7 @@ def _blas(stream: Stream) -> Blas | None:
     )
 
 
-def _mpi(stream: Stream, packages: dict[str, str | None]) -> Mpi | None:
+def _mpi(stream: ProbeStream, packages: dict[str, str | None]) -> Mpi | None:
     facts = stream.pairs("mpi")
     if "library" not in facts:
         return None

@@ -117,7 +117,7 @@ class ProgramProbe(StrictModel):
     prefix: str = ""
 
 
-class Probes(StrictModel):
+class ProgramProbes(StrictModel):
     """The output of ``probe.sh`` on the node, and of ``probe-program.sh`` for each package."""
 
     node: str
@@ -125,7 +125,7 @@ class Probes(StrictModel):
 
 
 def provide_software(
-    run: Run, environments: Path, probes: Probes, *, by_installed: bool = False
+    run: Run, environments: Path, probes: ProgramProbes, *, by_installed: bool = False
 ) -> None:
     """Write ``software.json`` of `run`, and write the probes that it is made from into the run.
 

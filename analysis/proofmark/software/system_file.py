@@ -69,7 +69,7 @@ class System(StrictModel):
     packages: dict[str, Source]
 
 
-class SystemPackage(StrictModel):
+class PlannedPackage(StrictModel):
     """One package of a plan for the role `provision`.
 
     `lock` is empty if pip installs nothing. `prefix` is empty if neither pip installs nor the kit
@@ -85,7 +85,7 @@ class SystemPackage(StrictModel):
     environment: dict[str, str]
 
 
-def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[SystemPackage]:
+def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[PlannedPackage]:
     """Return the entries of `packages` in the ``system.yml`` `file`.
 
     The folders of pip are ``<prefixes>/<distribution>``; for programs of the kit see `own_prefix`.
@@ -98,7 +98,7 @@ def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[Sy
         prefix = f"{prefixes / source.pip.distribution}" if source.pip else ""
         if source.own:
             prefix = f"{own_prefix(file.parents[1], name, prefixes)}"
-        entry = SystemPackage(
+        entry = PlannedPackage(
             package=name,
             apt=source.apt,
             lock=source.pip.lock if source.pip else "",

@@ -9,9 +9,9 @@ from proofmark.runs.predictions import Assumption
 from proofmark.site.hardware_limits import link as port_of_rate
 from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Topology
-from proofmark.twin.interconnects import Bus, Interconnect, Sourced
+from proofmark.twin.interconnects import Bus, Interconnect, SourcedValue
 from proofmark.twin.network_graph import SWITCH_S, link_of_node
-from proofmark.twin.twin_files import Fit
+from proofmark.twin.twin_files import ModelFit
 
 
 def of_node(known: Interconnect, topology: Topology) -> Iterator[Assumption]:
@@ -34,7 +34,7 @@ def of_node(known: Interconnect, topology: Topology) -> Iterator[Assumption]:
     yield _assumed("model-place", Message("model-place-first"), Message("model-place-why"))
 
 
-def of_network(site: Site, fit: Fit | None = None) -> Iterator[Assumption]:
+def of_network(site: Site, fit: ModelFit | None = None) -> Iterator[Assumption]:
     """Yield the assumptions about the network; `fit` has the fitted figures."""
     fabric = site.partition.fabric
     link_rate, between_s = link_of_node(fabric, fit)
@@ -68,7 +68,7 @@ def _of_bus(code: str, bus: Bus) -> Iterator[Assumption]:
     yield _figure(code, bus.bytes_per_s, "bytes/s")
 
 
-def _figure(code: str, of: Sourced, unit: str) -> Assumption:
+def _figure(code: str, of: SourcedValue, unit: str) -> Assumption:
     why = _source(of.source or of.assumed or "")
     value = _value(f"{of.value:g} {unit}".strip())
     return Assumption(what=Message(code), value=value, why=why, sourced=of.source is not None)

@@ -14,10 +14,10 @@ from statistics import median
 from proofmark.common.message import Message
 from proofmark.common.units import measure
 from proofmark.site.node.topology import Topology
-from proofmark.twin.interconnects import Bus, Interconnect, Sourced
+from proofmark.twin.interconnects import Bus, Interconnect, SourcedValue
 from proofmark.twin.network_graph import SWITCH_S
 from proofmark.twin.node_graph import LINE_BYTES, READ_AND_WRITTEN, copy_rate
-from proofmark.twin.twin_files import Distance, Fit, MeasuredFigures, Point, TwinFigure
+from proofmark.twin.twin_files import Distance, MeasuredFigures, ModelFit, Point, TwinFigure
 
 SMALLEST_BYTES = 8
 """Messages up to this size have the latency. The first size of a program alone also contains the
@@ -35,7 +35,7 @@ STREAMS = {("Uniband", "bandwidth"), ("Multiple Bandwidth / Message Rate", "band
 
 
 @dataclass(frozen=True)
-class Line:
+class FittedLine:
     """Messages of one distance: their latency in seconds, and their rate in bytes/s or None."""
 
     latency_s: float
@@ -58,7 +58,7 @@ def one_way_s(known: Interconnect, size: float, hop_s: float = 0.0) -> float:
     return sides * known.software_s.value + line_s + size / rate
 
 
-def fit(measured: MeasuredFigures, known: Interconnect, cache: float) -> Fit:
+def fit(measured: MeasuredFigures, known: Interconnect, cache: float) -> ModelFit:
     """Return the figures of the model that follow from the messages between two ranks of a run.
 
     Inside a socket, the latency gives the time in the MPI library, and the rate gives the cache
@@ -74,10 +74,10 @@ def fit(measured: MeasuredFigures, known: Interconnect, cache: float) -> Fit:
     used: dict[Point, None] = {}
     near = _line(messages, "socket", known, cache, used)
     if near is None:
-        return Fit(run=measured.run, notes=(Message("fit-no-pingpong"),))
+        return ModelFit(run=measured.run, notes=(Message("fit-no-pingpong"),))
     far = _line(messages, "other-socket", known, cache, used)
     of_node, notes = _of_node(near, far, known)
-    fitted = Fit(run=measured.run, **of_node)
+    fitted = ModelFit(run=measured.run, **of_node)
     between, more = _between_nodes(measured, calibrated(known, fitted), used)
     update = {**between, "points": tuple(used), "notes": (*notes, *more)}
     return fitted.model_copy(update=update)
@@ -89,11 +89,11 @@ def cache_bytes(topology: Topology) -> int:
     return min((cache.bytes for cache in topology.caches if cache.level == last), default=0)
 
 
-def calibrated(known: Interconnect, fitted: Fit) -> Interconnect:
+def calibrated(known: Interconnect, fitted: ModelFit) -> Interconnect:
     """Return `known` with the fitted figures in place of its own."""
 
-    def new(old: Sourced, value: float | None) -> Sourced:
-        return old if value is None else Sourced(value=value, source=fitted.source)
+    def new(old: SourcedValue, value: float | None) -> SourcedValue:
+        return old if value is None else SourcedValue(value=value, source=fitted.source)
 
     socket = Bus(
         latency_s=new(known.socket.latency_s, fitted.socket_latency_s),
@@ -114,7 +114,7 @@ def calibrated(known: Interconnect, fitted: Fit) -> Interconnect:
 
 
 def _of_node(
-    near: Line, far: Line | None, known: Interconnect
+    near: FittedLine, far: FittedLine | None, known: Interconnect
 ) -> tuple[Mapping[str, float], tuple[Message, ...]]:
     """Return the fitted figures of the links inside a node, and notes about the fit."""
     line_s = known.line_s.value
@@ -180,7 +180,7 @@ def _line(
     known: Interconnect,
     cache: float,
     used: dict[Point, None],
-) -> Line | None:
+) -> FittedLine | None:
     """Return latency and rate of the messages with `distance`, and add their points to `used`.
 
     The latency is the median of the smallest sizes. The rate is the median of the largest sizes
@@ -198,7 +198,7 @@ def _line(
         rates = dict(_rates(fitting, start_s, known))
         slowness = 1 / median(rates.values()) if rates else 0.0
     used.update(dict.fromkeys([*(each.point for each in short), *rates]))
-    return Line(latency_s, 1 / slowness if slowness else None)
+    return FittedLine(latency_s, 1 / slowness if slowness else None)
 
 
 def _start_s(latency_s: float, line_s: float, known: Interconnect) -> Callable[[float], float]:

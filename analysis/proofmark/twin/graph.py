@@ -10,7 +10,7 @@ GATEWAY = "adapter"
 
 
 @dataclass(frozen=True)
-class Link:
+class GraphLink:
     """A link of the model.
 
     Attributes:
@@ -44,5 +44,5 @@ class Graph:
 
     cpus: tuple[str, ...]
     routers: tuple[str, ...]
-    links: Mapping[str, Link]
+    links: Mapping[str, GraphLink]
     edges: tuple[Edge, ...]

@@ -18,7 +18,7 @@ imitates (SMPI, ``smpi/coll-selector``). ``classic`` has published algorithms
 (`proofmark.twin.platform.ALGORITHMS`)."""
 
 
-class Sourced(StrictModel):
+class SourcedValue(StrictModel):
     """A value in SI units with its source, or with what was assumed if there is none."""
 
     value: Annotated[float, Field(gt=0)]
@@ -35,8 +35,8 @@ class Sourced(StrictModel):
 class Bus(StrictModel):
     """The latency in seconds and the rate in bytes/s of one direction of a link inside a node."""
 
-    latency_s: Sourced
-    bytes_per_s: Sourced
+    latency_s: SourcedValue
+    bytes_per_s: SourcedValue
 
 
 class Interconnect(StrictModel):
@@ -56,14 +56,14 @@ class Interconnect(StrictModel):
     """
 
     architecture: Text
-    line_s: Sourced
-    lines_in_flight: Sourced
+    line_s: SourcedValue
+    lines_in_flight: SourcedValue
     socket: Bus
     book: Bus | None = None
     adapter: Bus
-    software_s: Sourced
+    software_s: SourcedValue
     collectives: Annotated[tuple[Selector, ...], Field(min_length=1)]
-    eager_bytes: Sourced
+    eager_bytes: SourcedValue
     used_for: str = ""
 
 

@@ -9,14 +9,14 @@ from proofmark.site.fabric import Fabric, Level
 from proofmark.site.hardware import bytes_per_s
 from proofmark.site.hardware_limits import link as port_of_rate
 from proofmark.site.inventory import Site
-from proofmark.twin.graph import Edge, Graph, Link
-from proofmark.twin.twin_files import Fit
+from proofmark.twin.graph import Edge, Graph, GraphLink
+from proofmark.twin.twin_files import ModelFit
 
 SWITCH_S = 1.0e-7
 """The assumed latency of one switch, in seconds."""
 
 
-def network_graph(site: Site, nodes: Sequence[str], fit: Fit | None = None) -> Graph:
+def network_graph(site: Site, nodes: Sequence[str], fit: ModelFit | None = None) -> Graph:
     """Return the switches above `nodes`.
 
     The links between a switch and the level above are one link with the rate of all of them. If
@@ -27,17 +27,17 @@ def network_graph(site: Site, nodes: Sequence[str], fit: Fit | None = None) -> G
     below = Counter(
         switch for host in site.partition_hosts or site.hosts for switch in _path(site, host)
     )
-    links: dict[str, Link] = {}
+    links: dict[str, GraphLink] = {}
     edges: dict[str, Edge] = {}
     for node in nodes:
-        one, link = node, Link(link_rate, between_s / 2, duplex=True)
+        one, link = node, GraphLink(link_rate, between_s / 2, duplex=True)
         for switch, level in _path(site, node).items():
             name = f"link-{one}"
             links.setdefault(name, link)
             edges.setdefault(name, Edge(one, switch, (name,)))
             one, link = (
                 switch,
-                Link(_up_rate(fabric, level, below[switch], link_rate), SWITCH_S, duplex=True),
+                GraphLink(_up_rate(fabric, level, below[switch], link_rate), SWITCH_S, duplex=True),
             )
     routers = dict.fromkeys(edge.other for edge in edges.values())
     return Graph((), tuple(routers), links, tuple(edges.values()))
@@ -50,7 +50,7 @@ def _path(site: Site, host: str) -> dict[str, Level | None]:
     return {**path, site.partition.fabric.top: None}
 
 
-def link_of_node(fabric: Fabric, fit: Fit | None) -> tuple[float, float]:
+def link_of_node(fabric: Fabric, fit: ModelFit | None) -> tuple[float, float]:
     """Return the rate of the link of a node, and the latency between two adapters."""
     port = port_of_rate(fabric.rate) if isinstance(fabric.rate, str) else None
     rate = fit.link_bytes_per_s if fit else None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from proofmark.site.node.topology import Topology
-from proofmark.twin.graph import GATEWAY, Edge, Graph, Link
+from proofmark.twin.graph import GATEWAY, Edge, Graph, GraphLink
 from proofmark.twin.interconnects import Bus, Interconnect
 
 READ_AND_WRITTEN = 2
@@ -34,7 +34,7 @@ def node_graph(topology: Topology, known: Interconnect) -> Graph:
     distances each socket is connected with each other socket of its book, or of the node. Each
     book is connected with each other book. The adapter is at the first socket.
     """
-    links: dict[str, Link] = {"bus": _link(known.adapter)}
+    links: dict[str, GraphLink] = {"bus": _link(known.adapter)}
     edges: list[Edge] = []
     books: dict[int, int | None] = {}
     near, far = known.line_s.value, known.line_s.value + known.socket.latency_s.value
@@ -42,8 +42,8 @@ def node_graph(topology: Topology, known: Interconnect) -> Graph:
         books[core.socket] = core.book
         inside, outside = f"core{core.index}", f"far{core.index}"
         # Each end of a route has half of the latency; the links between sockets have the rest.
-        links[inside] = Link(copy_rate(known, near), near / 2)
-        links[outside] = Link(copy_rate(known, far), 0.0)
+        links[inside] = GraphLink(copy_rate(known, near), near / 2)
+        links[outside] = GraphLink(copy_rate(known, far), 0.0)
         for pu in core.pus:
             edges.append(Edge(cpu_name(pu), f"cache{core.socket}", (inside,)))
             edges.append(Edge(cpu_name(pu), _socket(core.socket), (inside, outside)))
@@ -55,7 +55,7 @@ def node_graph(topology: Topology, known: Interconnect) -> Graph:
     if len(numbers) > 1:
         bus = known.book or known.socket
         for socket, book in books.items():
-            links[f"port{socket}"] = Link(bus.bytes_per_s.value, 0.0, duplex=True)
+            links[f"port{socket}"] = GraphLink(bus.bytes_per_s.value, 0.0, duplex=True)
             edges.append(Edge(_socket(socket), f"book{book}", (f"port{socket}",)))
         for one, other in combinations(numbers, 2):
             links[f"book{one}-{other}"] = _link(bus)
@@ -80,8 +80,8 @@ def _socket(number: int) -> str:
     return f"socket{number}"
 
 
-def _link(bus: Bus) -> Link:
-    return Link(bus.bytes_per_s.value, bus.latency_s.value, duplex=True)
+def _link(bus: Bus) -> GraphLink:
+    return GraphLink(bus.bytes_per_s.value, bus.latency_s.value, duplex=True)
 
 
 def _connected_sockets(

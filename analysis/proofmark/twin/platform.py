@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from proofmark.twin.graph import GATEWAY, Edge, Graph, Link
+from proofmark.twin.graph import GATEWAY, Edge, Graph, GraphLink
 from proofmark.twin.interconnects import Interconnect
 from proofmark.twin.node_graph import copy_rate, cpu_name
 from proofmark.twin.twin_model import TwinModel
@@ -122,7 +122,7 @@ def _add_graph(zone: Element, graph: Graph, prefix: str) -> None:
 
 
 def _add_zone_route(
-    world: Element, edge: Edge, gateways: Mapping[str, str], links: Mapping[str, Link]
+    world: Element, edge: Edge, gateways: Mapping[str, str], links: Mapping[str, GraphLink]
 ) -> None:
     ends = {
         "src": edge.one if edge.one in gateways else f"zone-{edge.one}",
@@ -133,7 +133,7 @@ def _add_zone_route(
     _add_links(SubElement(world, "zoneRoute", ends), edge, links, "")
 
 
-def _add_link(zone: Element, name: str, link: Link) -> None:
+def _add_link(zone: Element, name: str, link: GraphLink) -> None:
     policy = "SPLITDUPLEX" if link.duplex else "SHARED"
     SubElement(
         zone,
@@ -145,7 +145,7 @@ def _add_link(zone: Element, name: str, link: Link) -> None:
     )
 
 
-def _add_links(route: Element, edge: Edge, links: Mapping[str, Link], prefix: str) -> None:
+def _add_links(route: Element, edge: Edge, links: Mapping[str, GraphLink], prefix: str) -> None:
     for name in edge.links:
         way = {"direction": "UP"} if links[name].duplex else {}
         SubElement(route, "link_ctn", {"id": prefix + name, **way})

@@ -12,7 +12,7 @@ from proofmark.site.partition import PREDICTED
 from proofmark.site.storage import Scratch
 from proofmark.twin.interconnects import Interconnect
 from proofmark.twin.platform import platform_xml, settings
-from proofmark.twin.twin_files import Fit, MeasuredFigures, Twin, TwinFacts
+from proofmark.twin.twin_files import MeasuredFigures, ModelFit, SimulatedRun, TwinFacts
 from proofmark.twin.twin_model import TwinModel
 
 PROVIDER = "twin"
@@ -72,9 +72,9 @@ def make_twin(
     model: TwinModel,
     simulator: tuple[int, int],
     *,
-    fit: Fit | None = None,
+    fit: ModelFit | None = None,
     measured: MeasuredFigures | None = None,
-) -> Twin:
+) -> SimulatedRun:
     """Return the files of a simulation on the twin `site`.
 
     Args:
@@ -93,7 +93,7 @@ def make_twin(
         assumptions=model.assumptions,
         fit=fit,
     )
-    return Twin(platform_xml(model, values), facts, measured)
+    return SimulatedRun(platform_xml(model, values), facts, measured)
 
 
 def _selector(interconnect: Interconnect, given: str) -> str:

@@ -38,7 +38,7 @@ from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.provider import PROVIDERS
-from proofmark.software.provision import Probes, ProgramProbe, provide_software
+from proofmark.software.provision import ProgramProbe, ProgramProbes, provide_software
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.twin.at_once import divided
 from proofmark.twin.calibration import cache_bytes, calibrated, fit
@@ -234,7 +234,10 @@ def _provide(run: Run, kit: Path, options: Namespace) -> None:
         for name, package in installed.packages.items()
     }
     provide_software(
-        run, kit / "environments", Probes(node=probe_here(), packages=probes), by_installed=True
+        run,
+        kit / "environments",
+        ProgramProbes(node=probe_here(), packages=probes),
+        by_installed=True,
     )
 
 

@@ -47,7 +47,7 @@ class MeasuredFigures(StrictModel):
     figures: tuple[TwinFigure, ...]
 
 
-class Fit(StrictModel):
+class ModelFit(StrictModel):
     """Figures of a model that were fitted; None: not fitted, the model has that of the tables.
 
     Attributes:
@@ -110,7 +110,7 @@ class TwinFacts(StrictModel):
     selectors: tuple[str, ...]
     settings: dict[str, str]
     assumptions: tuple[Assumption, ...]
-    fit: Fit | None = None
+    fit: ModelFit | None = None
 
 
 class TwinFiles(Files):
@@ -125,7 +125,7 @@ class TwinFiles(Files):
 
 
 @dataclass(frozen=True)
-class Twin:
+class SimulatedRun:
     """The files of a simulation.
 
     Attributes:

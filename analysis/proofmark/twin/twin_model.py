@@ -14,7 +14,7 @@ from proofmark.twin.graph import Graph
 from proofmark.twin.interconnects import Interconnect, interconnect, interconnects
 from proofmark.twin.network_graph import network_graph
 from proofmark.twin.node_graph import node_graph
-from proofmark.twin.twin_files import Fit
+from proofmark.twin.twin_files import ModelFit
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def twin_model(
     topology: Topology,
     nodes: Sequence[str],
     known: Interconnect | None = None,
-    fit: Fit | None = None,
+    fit: ModelFit | None = None,
 ) -> TwinModel:
     """Return the model of `nodes`, which are hosts of `site`.
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from proofmark.cases.reader.command_line import Request
+from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import Reading, program_runs, read_output
 from proofmark.cases.reader.spec import ReadSpec
 
@@ -25,7 +25,7 @@ def spec_of(*, parameters: Any = None, **text: Any) -> ReadSpec:
     return ReadSpec.model_validate(block)
 
 
-def read(output: str, request: Request | None = None, **text: Any) -> list[Reading]:
+def read(output: str, request: StartedCommand | None = None, **text: Any) -> list[Reading]:
     return read_output(spec_of(**text), "mine", output, request)
 
 
@@ -135,13 +135,13 @@ def test_requested_rows_replace_only_the_named_line() -> None:
     assert read(output + "CHECK\n", **rules)[0].valid
     [reading] = read("T 0 2\nCHECK\n", **rules)
     assert reading.reason == "no line 'end': truncated, or a check failed"
-    assert read("T 0 2\nCHECK\n", Request(["-w"]), **rules)[0].valid
+    assert read("T 0 2\nCHECK\n", StartedCommand(["-w"]), **rules)[0].valid
 
 
 def test_a_known_request_precedes_a_printed_one() -> None:
     rules: dict[str, Any] = {"require": {"end": "END"}, "command": operations()}
     assert not read("run -w -i 2\nT 0 2\n", **rules)[0].valid
-    assert read("run -w -i 2\nT 0 2\n", Request(["-w"]), **rules)[0].valid
+    assert read("run -w -i 2\nT 0 2\n", StartedCommand(["-w"]), **rules)[0].valid
 
 
 def test_the_command_line_before_a_title_is_of_the_next_run() -> None:

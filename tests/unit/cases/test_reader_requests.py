@@ -16,7 +16,7 @@ from tests.fixtures.outputs import benchmarks, read, text_of, valid
 from proofmark.cases.reader.aborted import without_tags
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import (
-    Request,
+    StartedCommand,
     exact_sizes,
     has_requested_rows,
     missing_sizes,
@@ -172,7 +172,7 @@ def test_a_printed_command_line_counts(line: str) -> None:
 def test_whether_rows_may_be_missing_is_known(
     text: str, arguments: str | None, unproven: list[bool]
 ) -> None:
-    request = None if arguments is None else Request(arguments.split())
+    request = None if arguments is None else StartedCommand(arguments.split())
     runs = program_runs(benchmarks().case("osu-latency").reader(), text, request)
     assert [run.unproven for run in runs] == unproven
 
@@ -316,7 +316,7 @@ def rows(*sizes: int, benchmark: str | None = "A") -> list[ReadingBuilder]:
 
 
 def missing(words: str, builders: Sequence[ReadingBuilder], ranks: int | None = None) -> str:
-    return missing_sizes(DOUBLING, Request(words.split(), ranks), builders)
+    return missing_sizes(DOUBLING, StartedCommand(words.split(), ranks), builders)
 
 
 @pytest.mark.parametrize(
@@ -343,8 +343,8 @@ def test_missing_sizes(words: str, builders: list[ReadingBuilder], problem: str)
 
 def test_a_rule_for_named_benchmarks_needs_a_name() -> None:
     rule = DOUBLING.model_copy(update={"largest": (Largest.model_validate(ANY_NAME),)})
-    assert missing_sizes(rule, Request([]), rows(1, 2, benchmark="C")) == ""
-    assert missing_sizes(rule, Request([]), rows(1, 2, benchmark=None)) != ""
+    assert missing_sizes(rule, StartedCommand([]), rows(1, 2, benchmark="C")) == ""
+    assert missing_sizes(rule, StartedCommand([]), rows(1, 2, benchmark=None)) != ""
 
 
 def test_memory_limits_sizes_for_known_ranks_only() -> None:
@@ -362,7 +362,7 @@ def test_a_size_is_a_number() -> None:
 
 def requested(words: str, *found: tuple[str, int], problems: Sequence[Message] = ()) -> bool:
     builders = [ReadingBuilder(name, 1.0, {"iteration": at}, [*problems]) for name, at in found]
-    return has_requested_rows(OPERATIONS, Request(words.split()), builders)
+    return has_requested_rows(OPERATIONS, StartedCommand(words.split()), builders)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_exact_sizes_are_those_that_can_be_read() -> None:
     rule = CommandLine.model_validate(
         {"match": "(?P<command>.*)", "exact": {"block": "-b", "transfer": "-t", "other": "-o"}}
     )
-    assert exact_sizes(rule, Request(["-b", "4k", "-t", "x"])) == {"block": 4096}
+    assert exact_sizes(rule, StartedCommand(["-b", "4k", "-t", "x"])) == {"block": 4096}
 
 
 @pytest.mark.parametrize(

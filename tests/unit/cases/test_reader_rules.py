@@ -9,7 +9,7 @@ import pytest
 
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
-from proofmark.cases.reader.spec_table import Table
+from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.table import is_rowlike
 
 DOCUMENT = {
@@ -153,7 +153,7 @@ NAMED = {
     ],
 )
 def test_whether_a_line_may_be_a_row(titles: str, line: str, rowlike: bool) -> None:
-    table = Table.model_validate(TABLE)
+    table = TableRule.model_validate(TABLE)
     assert is_rowlike(line.split(), table.layout(titles)) is rowlike
 
 
@@ -173,11 +173,11 @@ def test_whether_a_line_may_be_a_row(titles: str, line: str, rowlike: bool) -> N
     ],
 )
 def test_whether_a_line_may_be_a_named_row(line: str, rowlike: bool) -> None:
-    table = Table.model_validate(NAMED)
+    table = TableRule.model_validate(NAMED)
     assert is_rowlike(line.split(), table.layout("name rate size")) is rowlike
 
 
 def test_the_columns_that_are_not_read_may_have_any_word() -> None:
-    table = Table.model_validate(NAMED)
+    table = TableRule.model_validate(NAMED)
     assert is_rowlike(["x", "total", "1", "2", "z"], table.layout("name rate size more"))
     assert not is_rowlike(["x", "total", "1", "z", "2"], table.layout("name rate size more"))

@@ -41,7 +41,7 @@ from proofmark.site.inventory import load_sites
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.survey.environment import environments_in
 from proofmark.site.survey.inventory_files import inventory_files, write_files
-from proofmark.site.survey.listed import Kind, ListedNode
+from proofmark.site.survey.listed import ListedNode, NodeKind
 from proofmark.site.survey.node_answers import NodeReport, Survey
 
 SKL = recorded_probe("skl-2x6148.txt")
@@ -873,7 +873,7 @@ def test_any_text_of_a_node_leaves_a_readable_inventory(
     nodes = (ListedNode("n1", (text,), groups=(text,), alias=text),)
     found = Survey(
         scheduler="slurm",
-        kinds=(Kind("cluster", nodes, (text,)),),
+        kinds=(NodeKind("cluster", nodes, (text,)),),
         reports={"n1": report},
         listing_source="scontrol show node",
         listing_problem=text,

@@ -17,7 +17,7 @@ from proofmark.cli.command import SECRETS
 from proofmark.cli.input import read_stdin
 from proofmark.common.errors import BadInput
 from proofmark.common.input_limits import MAX_SMALL_BYTES
-from proofmark.software.provision import Probes
+from proofmark.software.provision import ProgramProbes
 
 PROBES = {"node": "facts", "packages": {"fio-3": {"output": "a probe"}}}
 LOGIN = b'{"user": "admin", "password": "hunter2"}'
@@ -32,14 +32,14 @@ class TestJson:
     def test_probes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Control: nothing is wrong."""
         give(monkeypatch, json.dumps(PROBES).encode())
-        probes = read_stdin(Probes)
+        probes = read_stdin(ProgramProbes)
         assert (probes.node, probes.packages["fio-3"].output) == ("facts", "a probe")
 
     @pytest.mark.parametrize("content", [b"", b"fio", b'{"node": "\xff"}', b"[" * 100_000])
     def test_no_json(self, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
         give(monkeypatch, content)
         with pytest.raises(BadInput, match=r"^stdin: found Invalid JSON: .*JSON of the playbooks"):
-            read_stdin(Probes)
+            read_stdin(ProgramProbes)
 
     @pytest.mark.parametrize(
         ("changes", "key"),
@@ -55,7 +55,7 @@ class TestJson:
     ) -> None:
         give(monkeypatch, json.dumps({**PROBES, **changes}).encode())
         with pytest.raises(BadInput, match=f"^stdin: {key}: found .*JSON of the playbooks"):
-            read_stdin(Probes)
+            read_stdin(ProgramProbes)
 
     @pytest.mark.parametrize("name", ["", "..", "../fio", "a/b", "-fio", "Fio", "fio\n", "fio.x"])
     def test_a_name_that_no_package_of_a_case_can_have(
@@ -64,7 +64,7 @@ class TestJson:
         """The probe of a package is written into a file of this name."""
         give(monkeypatch, json.dumps({**PROBES, "packages": {name: {"output": ""}}}).encode())
         with pytest.raises(BadInput, match=r"found String should match pattern"):
-            read_stdin(Probes)
+            read_stdin(ProgramProbes)
 
     @pytest.mark.parametrize("more", [0, 1])
     def test_the_limit_of_bytes(self, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
@@ -73,9 +73,9 @@ class TestJson:
         give(monkeypatch, content + more * b" ")
         if more:
             with pytest.raises(BadInput, match=r"^stdin: found more bytes; accepted: at most"):
-                read_stdin(Probes)
+                read_stdin(ProgramProbes)
         else:
-            assert read_stdin(Probes).node == "facts"
+            assert read_stdin(ProgramProbes).node == "facts"
 
 
 class TestCredentials:

@@ -22,7 +22,7 @@ from proofmark.common.nodesets import NAME
 from proofmark.exports.nhc_checks import MemorySizes, checks_of, match_expressions
 from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.node.parts import Mount, Nic, Port
+from proofmark.site.node.parts import MountedFileSystem, Nic, Port
 
 HOSTILE = (
     "$(touch pwned)", "`touch pwned`", "a; touch pwned", "a || touch pwned", "a && touch pwned",
@@ -122,9 +122,11 @@ def test_links_clocks_and_mounts_have_checks() -> None:
         ports=(port(), port(port="2", state="1: DOWN")),
         nics=(nic(megabits=100000, link="x16 at 8.0 GT/s PCIe"), nic(name="eth1", state="down")),
         mounts=(
-            Mount(source="10.0.0.1@o2ib:/fs", target="/scratch", kind="lustre", options="rw"),
-            Mount(source="nfs:/apps", target="/apps", kind="nfs4", options="ro,nosuid"),
-            Mount(source="/dev/sda1", target="/boot", kind="ext4", options="rw"),
+            MountedFileSystem(
+                source="10.0.0.1@o2ib:/fs", target="/scratch", kind="lustre", options="rw"
+            ),
+            MountedFileSystem(source="nfs:/apps", target="/apps", kind="nfs4", options="ro,nosuid"),
+            MountedFileSystem(source="/dev/sda1", target="/boot", kind="ext4", options="rw"),
         ),
         governor="performance",
         max_hz=2_400_000_000,
@@ -148,8 +150,8 @@ def test_links_clocks_and_mounts_have_checks() -> None:
     assert not any("/scratch" in check for check in conf(facts, temporary="/scratch"))
 
 
-def mount(source: str, target: str, kind: str, options: str = "rw") -> Mount:
-    return Mount(source=source, target=target, kind=kind, options=options)
+def mount(source: str, target: str, kind: str, options: str = "rw") -> MountedFileSystem:
+    return MountedFileSystem(source=source, target=target, kind=kind, options=options)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,9 @@ def mount(source: str, target: str, kind: str, options: str = "rw") -> Mount:
         ),
     ],
 )
-def test_nhc_lets_the_automounter_mount(mounts: list[Mount], expected: list[str]) -> None:
+def test_nhc_lets_the_automounter_mount(
+    mounts: list[MountedFileSystem], expected: list[str]
+) -> None:
     """The option -F of NHC uses the folder first; an idle node has only the autofs there."""
     text = "\n".join(f"{m.source} {m.target} {m.kind} {m.options} 0 0" for m in mounts)
     probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
@@ -211,13 +215,13 @@ def test_nhc_lets_the_automounter_mount(mounts: list[Mount], expected: list[str]
 
 HOSTILE_FACTS: dict[str, Callable[[NodeFacts, str], NodeFacts]] = {
     "mount point": lambda facts, text: changed(
-        facts, mounts=(Mount(source="fs", target=f"/{text}", kind="nfs", options="rw"),)
+        facts, mounts=(MountedFileSystem(source="fs", target=f"/{text}", kind="nfs", options="rw"),)
     ),
     "source": lambda facts, text: changed(
-        facts, mounts=(Mount(source=text, target="/scratch", kind="nfs", options="rw"),)
+        facts, mounts=(MountedFileSystem(source=text, target="/scratch", kind="nfs", options="rw"),)
     ),
     "scratch type": lambda facts, text: changed(
-        facts, mounts=(Mount(source="fs", target="/", kind=text, options="rw"),)
+        facts, mounts=(MountedFileSystem(source="fs", target="/", kind=text, options="rw"),)
     ),
     "interface": lambda facts, text: changed(facts, nics=(nic(name=text),)),
     "link": lambda facts, text: changed(facts, nics=(nic(link=f"x16 at {text}"),)),

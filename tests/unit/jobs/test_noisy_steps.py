@@ -21,7 +21,7 @@ from proofmark.common.auto_repeats import AutoRepeats, auto_repeats
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
-from proofmark.judge.more_repeats import Need, next_round, wanted_values
+from proofmark.judge.more_repeats import RepeatNeed, next_round, wanted_values
 from proofmark.judge.references.limit_confidence import beyond
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.decisions import read_decisions
@@ -172,14 +172,14 @@ class TestRuns:
 
 class TestRound:
     def test_the_cheapest_measurements_come_first(self) -> None:
-        cheap, dear = Need(("a", "b"), 3, 10.0), Need(("c",), 2, 100.0)
+        cheap, dear = RepeatNeed(("a", "b"), 3, 10.0), RepeatNeed(("c",), 2, 100.0)
         chosen = next_round([dear, cheap], 200)
         assert chosen.executions == {"a": 2, "b": 1}
         assert chosen.beyond == (dear,)
         assert next_round([dear, cheap], 230).executions == {"a": 2, "b": 1, "c": 2}
 
     def test_what_no_number_of_repeats_shows_is_not_repeated(self) -> None:
-        hopeless = Need(("a",), math.inf, 1.0)
+        hopeless = RepeatNeed(("a",), math.inf, 1.0)
         assert next_round([hopeless], 1e9) == next_round([hopeless], 1e9)
         assert next_round([hopeless], 1e9).executions == {}
         assert next_round([hopeless], 1e9).beyond == (hopeless,)

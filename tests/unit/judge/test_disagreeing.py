@@ -18,7 +18,7 @@ from proofmark.report.sections import disagreements, issues
 from proofmark.report.short.sheet import ALLOWANCES
 from proofmark.report.short.sheet_exceptions import exceptions_part
 from proofmark.runs.adoption import adopt_folder
-from proofmark.runs.adoption_request import Request
+from proofmark.runs.adoption_request import AdoptionRequest
 from proofmark.runs.run import Run, open_run
 from proofmark.site.adopted_site import site_of_hosts
 
@@ -47,7 +47,7 @@ def judged(folder: Path, factors: dict[str, float], nodes: tuple[str, ...] = NOD
 def adopted(folder: Path, nodes: tuple[str, ...], *labels: str) -> Judged:
     benchmarks = shipped_benchmarks()
     cases = {"osu-bw": benchmarks.cases["osu-bw"]}
-    request = Request(
+    request = AdoptionRequest(
         folder / "vendor",
         {"osu-bw": ["*.out"]},
         PathRule("[/+](n[0-9]+)", cases),

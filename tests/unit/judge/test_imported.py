@@ -23,7 +23,7 @@ from proofmark.report.short.sheet import ALLOWANCES
 from proofmark.report.short.sheet_exceptions import exceptions_part
 from proofmark.report.short.sheet_facts import facts
 from proofmark.runs.adoption import adopt_folder
-from proofmark.runs.adoption_request import Request
+from proofmark.runs.adoption_request import AdoptionRequest
 from proofmark.runs.run import open_run
 from proofmark.site.adopted_site import site_of_hosts
 from proofmark.site.ceilings import UNIVERSAL, stated_ceilings
@@ -77,7 +77,7 @@ def judged(
     cases = {name: benchmarks.cases[name] for name in of_cases}
     patterns = {name: [f"*/{name}"] for name in of_cases}
     rule = PathRule("(n[0-9]+)", cases)
-    request = Request(folder / "vendor", patterns, rule, run_id="vendor")
+    request = AdoptionRequest(folder / "vendor", patterns, rule, run_id="vendor")
     run, _ = adopt_folder(folder / "runs", request, benchmarks, site)
     return read_and_judge(open_run(run.folder))[1]
 

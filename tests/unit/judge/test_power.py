@@ -26,7 +26,7 @@ from proofmark.judge.power import (
     too_noisy,
 )
 from proofmark.judge.shift import ratio_interval
-from proofmark.judge.trend.change_points import Series, courses
+from proofmark.judge.trend.change_points import LevelSeries, courses
 
 WITHIN = (0.9, 1.0, 1.1)
 """Parts of a stated change: the change that is seen in 95 of 100 cases lies between the outer."""
@@ -187,7 +187,7 @@ class TestTrend:
         def course(step: float) -> tuple[bool, float]:
             logs = 0.01 * random.standard_normal((figures, runs))
             logs[0, runs // 2 :] -= step
-            first = courses([Series(days, row, 0) for row in logs], 0.01)[0]
+            first = courses([LevelSeries(days, row, 0) for row in logs], 0.01)[0]
             return bool(first.steps or first.slope), first.visible
 
         for _ in range(trials):

@@ -20,7 +20,7 @@ from proofmark.judge.gate.gate_decisions import decide
 from proofmark.judge.gate.gate_evidence import evidence_of
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
-from proofmark.site.accepted_baseline import Baseline, NodeState
+from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
 from proofmark.site.hardware import StatedNode
 from proofmark.site.installed_parts import declared_parts, missing_parts, parts_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -209,7 +209,7 @@ def facts(**changes: Any) -> NodeFacts:
 
 def accepted(*nodes: NodeFacts) -> Baseline:
     states = tuple(
-        NodeState(
+        AcceptedNodes(
             nodes=f"a{number}",
             capacity=capacity_of(node),
             traits={"processor": node.cpu_model},

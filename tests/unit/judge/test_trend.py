@@ -16,7 +16,7 @@ from tests.fixtures.past_runs import Value, run_id, write_evidence, write_past_r
 
 from proofmark.cases.reference import Metric
 from proofmark.judge.shared_traits import differences
-from proofmark.judge.trend.change_points import Course, Series, courses
+from proofmark.judge.trend.change_points import Course, LevelSeries, courses
 from proofmark.judge.trend.past_run import LeftOut, PastFigure, PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import Trend, trends
 
@@ -24,16 +24,18 @@ LEVEL = 0.01
 RATE = Metric(unit="MB/s", better="higher", bound=1e9, what="rate")
 
 
-def _series(logs: Sequence[float], family: int = 0, days: Sequence[float] | None = None) -> Series:
-    return Series(np.array(days or range(len(logs)), dtype=float), np.array(logs), family)
+def _series(
+    logs: Sequence[float], family: int = 0, days: Sequence[float] | None = None
+) -> LevelSeries:
+    return LevelSeries(np.array(days or range(len(logs)), dtype=float), np.array(logs), family)
 
 
-def _like(count: int, length: int, seed: int = 1) -> list[Series]:
+def _like(count: int, length: int, seed: int = 1) -> list[LevelSeries]:
     rng = np.random.default_rng(seed)
     return [_series(rng.normal(0, 0.01, length).tolist()) for _ in range(count)]
 
 
-def _with(series: Sequence[Series], first: Sequence[float]) -> Course:
+def _with(series: Sequence[LevelSeries], first: Sequence[float]) -> Course:
     """Return the course of the first series after `first` was added to it."""
     changed = _series((series[0].logs + np.array(first)).tolist(), series[0].family)
     return courses([changed, *series[1:]], LEVEL)[0]

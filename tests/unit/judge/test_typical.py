@@ -29,7 +29,7 @@ from proofmark.judge.references.typical import (
     typical_value,
 )
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import Conditions, Typical, link, processor, processors
+from proofmark.site.hardware_limits import Typical, TypicalConditions, link, processor, processors
 from proofmark.site.judge_expected import JudgeExpected
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.software import Package, Software
@@ -58,7 +58,7 @@ def tabled(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
     typical = Typical(
         ratio=RATIO,
         tolerance=TOLERANCE,
-        conditions=Conditions(system="a healthy machine", **getattr(request, "param", {})),
+        conditions=TypicalConditions(system="a healthy machine", **getattr(request, "param", {})),
         source="a guide",
         date="2024",
     )

@@ -17,7 +17,7 @@ from proofmark.machine.bmc.bmc_model import (
     Condition,
     FirmwareState,
     Host,
-    Rule,
+    RegistryRule,
     foreign_pending,
     refused_settings,
     typed,
@@ -163,9 +163,9 @@ def test_the_job_of_knl_generic_goes_through_the_queue_of_the_site(
 
 
 RULES = (
-    Rule((Condition("Profile", "EQU", "Fixed"),), "ReadOnly", value=True),
-    Rule((Condition("Profile", "EQU", "Turbo"),), "CurrentValue", "High"),
-    Rule(
+    RegistryRule((Condition("Profile", "EQU", "Fixed"),), "ReadOnly", value=True),
+    RegistryRule((Condition("Profile", "EQU", "Turbo"),), "CurrentValue", "High"),
+    RegistryRule(
         (Condition("Cores", "GTR", 8), Condition("Smt", "NEQ", "Off", "OR")), "GrayOut", value=True
     ),
 )
@@ -203,7 +203,7 @@ def test_types_limits_and_dependencies(
 def test_a_change_that_unlocks_an_attribute_is_accepted() -> None:
     spec = AttributeSpec(
         read_only=True,
-        rules=(Rule((Condition("Profile", "EQU", "Custom"),), "ReadOnly", value=False),),
+        rules=(RegistryRule((Condition("Profile", "EQU", "Custom"),), "ReadOnly", value=False),),
     )
     offers, current = {"a": spec, "Profile": AttributeSpec()}, {"Profile": "Fixed"}
     assert list(refused_settings({"a": "x"}, offers, current)) == ["a: read-only"]

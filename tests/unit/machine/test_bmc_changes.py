@@ -12,7 +12,7 @@ from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import Emulator
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.modes.mode_results import Result
+from proofmark.machine.modes.mode_results import ModeResult
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal
 
@@ -40,7 +40,7 @@ def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeS
         emulator.__exit__(None, None, None)
 
 
-def outcome(results: dict[str, Result]) -> tuple[str, str]:
+def outcome(results: dict[str, ModeResult]) -> tuple[str, str]:
     return str(results["n1"].outcome), results["n1"].text
 
 

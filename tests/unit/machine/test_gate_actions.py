@@ -20,7 +20,7 @@ from proofmark.machine.scheduler import (
     ReservingScheduler,
     SchedulerUnavailable,
 )
-from proofmark.runs.checks import Check, read_checks
+from proofmark.runs.checks import GateCheck, read_checks
 from proofmark.runs.gates import GateState, begin_gate
 
 IN_SERVICE = NodeStatus(out=False, idle=True)
@@ -115,9 +115,9 @@ def made(state: GateState) -> Made:
     return gate
 
 
-def check_of(node: str, action: str, **more: object) -> Check:
+def check_of(node: str, action: str, **more: object) -> GateCheck:
     given = {"at": "2026-01-01T00:00:00Z", "node": node, "gate": "g", "run": "/r", "reason": "why"}
-    return Check.model_validate({**given, "action": action, **more})
+    return GateCheck.model_validate({**given, "action": action, **more})
 
 
 def texts(failed: Mapping[str, NodeError]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.fixtures.json_values import JSON
 
 from proofmark.common.input_limits import MAX_DEPTH
-from proofmark.machine.bmc.json_body import JsonError, Part, is_path, parse
+from proofmark.machine.bmc.json_body import BodyPart, JsonError, is_path, parse
 from proofmark.machine.outcome import LONGEST_TEXT, NodeError, Outcome
 
 
@@ -58,7 +58,7 @@ def test_a_body_that_is_no_object_is_named(raw: bytes, found: str) -> None:
     assert found in str(error.value)
 
 
-CALLS: dict[str, tuple[Callable[[Part], object], str]] = {
+CALLS: dict[str, tuple[Callable[[BodyPart], object], str]] = {
     "part": (lambda part: part.part("x"), "an object"),
     "items": (lambda part: part.items("x"), "a"),
     "texts": (lambda part: part.texts("x"), "a"),
@@ -74,7 +74,7 @@ CALLS: dict[str, tuple[Callable[[Part], object], str]] = {
 @pytest.mark.fault("bmc-other-types")
 @given(JSON)
 def test_a_value_of_another_type_is_named_with_its_place(value: Any) -> None:
-    part = Part("/redfish/v1/Systems/1", {"x": value})
+    part = BodyPart("/redfish/v1/Systems/1", {"x": value})
     for call, accepted in CALLS.values():
         try:
             call(part)
@@ -93,7 +93,7 @@ def test_values_of_the_expected_type_are_returned() -> None:
         "names": ["a"],
         "items": [{"n": 5, "f": True}],
     }
-    part = Part("/p", body)
+    part = BodyPart("/p", body)
     assert part.link("link") == "/redfish/v1/x"
     assert part.settings("Attributes", dict.fromkeys("abcd")) == {"a": "1", "b": 2, "c": True}
     assert part.texts("names") == ["a"] and part.text("missing") == ""
@@ -117,7 +117,7 @@ def test_values_of_the_expected_type_are_returned() -> None:
 )
 def test_a_link_stays_on_the_bmc(path: str, accepted: bool) -> None:
     assert is_path(path) is accepted
-    part = Part("/p", {"x": {"@odata.id": path}})
+    part = BodyPart("/p", {"x": {"@odata.id": path}})
     if accepted:
         assert part.link("x") == path
     else:

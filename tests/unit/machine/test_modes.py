@@ -21,7 +21,7 @@ from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Emulato
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.modes.mode_results import Result, failures, summary
+from proofmark.machine.modes.mode_results import ModeResult, failures, summary
 from proofmark.machine.modes.rollout import forecast
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.schedulers import slurm
@@ -52,7 +52,7 @@ def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeS
         emulator.__exit__(None, None, None)
 
 
-def outcomes(results: dict[str, Result]) -> dict[str, str]:
+def outcomes(results: dict[str, ModeResult]) -> dict[str, str]:
     return {node: str(result.outcome) for node, result in results.items()}
 
 

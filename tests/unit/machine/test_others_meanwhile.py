@@ -14,7 +14,7 @@ from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from proofmark.machine.bmc.back_end import BackEndContext
 from proofmark.machine.bmc.backends.redfish import Redfish
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.modes.mode_results import Result
+from proofmark.machine.modes.mode_results import ModeResult
 from proofmark.machine.schedulers import slurm
 
 Act = Callable[[EmulatedSite], object]
@@ -45,7 +45,7 @@ def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeS
         yield make
 
 
-def outcomes(results: dict[str, Result]) -> dict[str, str]:
+def outcomes(results: dict[str, ModeResult]) -> dict[str, str]:
     return {node: str(result.outcome) for node, result in results.items()}
 
 

@@ -19,7 +19,7 @@ from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.node_commands import NodeProcess
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.preflight import preflight
-from proofmark.machine.programs import Called
+from proofmark.machine.programs import CalledProgram
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.plan import Plan
 from proofmark.site.firmware import Firmware
@@ -27,7 +27,7 @@ from proofmark.site.hardware import StatedNode
 from proofmark.site.inventory import Site
 
 CREDENTIALS = Credentials(USER, PASSWORD)
-DASH = Called(debian="dash", needed=("step",))
+DASH = CalledProgram(debian="dash", needed=("step",))
 UNUSABLE = {"back_end": "redfish", "bmc": "{node}-bmc", "ca": "/no/such/file"}
 
 

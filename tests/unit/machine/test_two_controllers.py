@@ -18,7 +18,7 @@ from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import Emulator
 
 from proofmark.machine.modes.drains import Drains
-from proofmark.machine.modes.mode_results import Result
+from proofmark.machine.modes.mode_results import ModeResult
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.remote_shell import HOLDER
 from proofmark.machine.schedulers import slurm
@@ -50,7 +50,7 @@ def make_site(tmp_path: Path) -> Iterator[MakeSite]:
         yield make
 
 
-def outcomes(results: dict[str, Result]) -> dict[str, str]:
+def outcomes(results: dict[str, ModeResult]) -> dict[str, str]:
     return {name: str(result.outcome) for name, result in results.items()}
 
 

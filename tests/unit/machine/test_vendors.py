@@ -22,7 +22,7 @@ from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import FirmwareState, Host
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.modes.mode_results import Result
+from proofmark.machine.modes.mode_results import ModeResult
 from proofmark.machine.modes.mode_stage import seen_settings
 from proofmark.machine.modes.rollout import ModeRollout, forecast
 from proofmark.machine.modes.target_mode import TargetMode
@@ -123,7 +123,7 @@ class Lab:
         transition = self.rollout().transition
         transition.prove(host, self.target(mode), transition.shell(host.node, PROBE))
 
-    def enter(self, mode: str) -> dict[str, Result]:
+    def enter(self, mode: str) -> dict[str, ModeResult]:
         return self.rollout().enter(self.nodes, self.target(mode))
 
 
@@ -151,7 +151,7 @@ def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeLa
         emulator.__exit__(None, None, None)
 
 
-def outcomes(results: dict[str, Result]) -> dict[str, str]:
+def outcomes(results: dict[str, ModeResult]) -> dict[str, str]:
     return {name: str(result.outcome) for name, result in results.items()}
 
 

@@ -24,7 +24,7 @@ from proofmark.machine.modes.verification import (
 )
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
-from proofmark.runs.journal import History
+from proofmark.runs.journal import NodeHistory
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.node.numa import NumaShape
 
@@ -140,14 +140,14 @@ def test_the_original_state_is_proven_by_domains_and_smbios(
     original: str, now: str, proven: bool
 ) -> None:
     seen = json.loads(json.dumps(shown(original, settings=True).as_json()))
-    target = original_state(History(original={"x": 1}, original_seen=seen))
+    target = original_state(NodeHistory(original={"x": 1}, original_seen=seen))
     assert target.shown_by(shown(now, settings=True)) == proven
 
 
 def test_the_original_state_differs_if_only_the_domains_do() -> None:
     """A DIMM failed meanwhile."""
     seen = json.loads(json.dumps(shown("snc4-cache", settings=True).as_json()))
-    target = original_state(History(original={"x": 1}, original_seen=seen))
+    target = original_state(NodeHistory(original={"x": 1}, original_seen=seen))
     lost = Observation("b", NumaShape(((272, 80 * GIB),), ()), seen["smbios"], "", 0)
     assert not target.shown_by(lost)
     with pytest.raises(NodeError) as error:
@@ -156,7 +156,7 @@ def test_the_original_state_differs_if_only_the_domains_do() -> None:
 
 
 def test_without_an_original_state_nothing_is_to_be_proven() -> None:
-    assert original_state(History()).shown_by(shown("snc4-flat", settings=True))
+    assert original_state(NodeHistory()).shown_by(shown("snc4-flat", settings=True))
 
 
 @pytest.mark.parametrize(

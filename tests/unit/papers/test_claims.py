@@ -15,7 +15,7 @@ from tests.fixtures.kit import examples
 from tests.fixtures.sweeps import Files, Layout, Machine, Placing, Sheet
 
 from proofmark.judge.claim_source import Answer
-from proofmark.judge.claim_source import Machine as Facts
+from proofmark.judge.claim_source import NodeHardware as Facts
 from proofmark.papers import p5
 from proofmark.papers.all_claims import CLAIMS, answers
 from proofmark.papers.change_point import steepest_fall

@@ -15,7 +15,7 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from proofmark.cases.suite_use import SearchRule
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
-from proofmark.plan.search import PASSES, Candidate, Decision, Search, decide
+from proofmark.plan.search import PASSES, Candidate, Search, SearchDecision, decide
 from proofmark.site.machines import machines_of
 
 AXES: Mapping[str, tuple[int, ...]] = {"a": (1, 2, 3), "b": (1, 2), "c": (1, 2, 3)}
@@ -47,7 +47,7 @@ def step_id(point: Point, repeat: int = 0) -> str:
     return "-".join(map(str, (*point, repeat)))
 
 
-def executed(of: Search, figures: Mapping[str, float | None]) -> Decision:
+def executed(of: Search, figures: Mapping[str, float | None]) -> SearchDecision:
     """Measure what the search needs until it ends; each decision needs a step that is new."""
     known: dict[str, float | None] = {}
     while not (decision := decide(of, known)).ended:

@@ -26,7 +26,7 @@ from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import Step
 from proofmark.records.columns import Record
-from proofmark.records.physical_bounds import Bound, Bounds, StepBounds
+from proofmark.records.physical_bounds import Bound, StepBounds, ValueBounds
 from proofmark.records.read import read_run
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of
 from proofmark.site.node.facts import parse_probe
@@ -287,7 +287,7 @@ def bounds(
     between: bool = False,
     nodes: int = 1,
     **changes: Any,
-) -> Bounds:
+) -> ValueBounds:
     """Return the bounds of a reading of the metric, whose case has the keys `changes`."""
     usual = TIME if unit == "us" else RATE_OF_1E8
     kit = make_kit(folder)
@@ -311,16 +311,16 @@ class TestError:
         ],
     )
     def test_a_value_at_a_bound_is_possible(self, value: float, reason: str) -> None:
-        both = Bounds(Bound(1.0, "low"), Bound(2.0, "high"))
+        both = ValueBounds(Bound(1.0, "low"), Bound(2.0, "high"))
         assert both.error("rate", value, "s") == reason
 
     def test_a_missing_bound_refuses_nothing(self) -> None:
-        assert Bounds(None, None).error("rate", 1e308, "s") == ""
-        assert Bounds(None, Bound(2.0, "high")).error("rate", -1.0, "s") == ""
-        assert Bounds(Bound(1.0, "low"), None).error("rate", 1e308, "s") == ""
+        assert ValueBounds(None, None).error("rate", 1e308, "s") == ""
+        assert ValueBounds(None, Bound(2.0, "high")).error("rate", -1.0, "s") == ""
+        assert ValueBounds(Bound(1.0, "low"), None).error("rate", 1e308, "s") == ""
 
     def test_a_number_without_a_unit_is_shown_without_one(self) -> None:
-        reason = Bounds(None, Bound(2.0, "high")).error("rate", 3.0, "")
+        reason = ValueBounds(None, Bound(2.0, "high")).error("rate", 3.0, "")
         assert reason == "rate 3 is above the physical bound 2: high"
 
 

@@ -20,7 +20,7 @@ from proofmark.runs.journal import Journal
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
-from proofmark.site.node.parts import Mount
+from proofmark.site.node.parts import MountedFileSystem
 from proofmark.site.partition import Partition
 
 RATES = {f"n{number:02d}": 100.0 + number / 10 for number in range(8)}
@@ -47,7 +47,7 @@ MODES = {"flat": {"topology": NODE.format(94)}, "cache": {"topology": NODE.forma
 
 BY_HAND: dict[str, Any] = {"firmware": {"back_end": "manual"}}
 
-SCRATCH_MOUNT = Mount(source="a:/s", target="/scratch", kind="lustre", options="")
+SCRATCH_MOUNT = MountedFileSystem(source="a:/s", target="/scratch", kind="lustre", options="")
 
 
 def run_of(folder: Path, partition: Mapping[str, Any], **how: Any) -> Run:
@@ -130,9 +130,11 @@ def test_a_run_keeps_the_topologies_for_its_verdict(tmp_path: Path) -> None:
     [("/scratch/a", "/scratch"), ("/scratchy", "/"), ("/scratch", "/scratch"), ("/a", "/")],
 )
 def test_a_path_is_on_the_deepest_mount(path: str, target: str) -> None:
-    mounts = [Mount(source=f"{i}", target=each, kind="x", options="") for i, each in enumerate(
-        ("/", "/scratch", "/scratch/deep", "/")
-    )]  # fmt: skip
+    targets = ("/", "/scratch", "/scratch/deep", "/")
+    mounts = [
+        MountedFileSystem(source=f"{number}", target=each, kind="x", options="")
+        for number, each in enumerate(targets)
+    ]
     found = mount_of(path, mounts)
     assert found is not None
     assert (found.target, found.source) == (target, {"/": "3", "/scratch": "1"}[target])
@@ -448,7 +450,7 @@ class TestOtherMode:
 
 
 class TestFileSystem:
-    def conditions(self, case: Case, *mounts: Mount, **scratch: Any) -> Conditions:
+    def conditions(self, case: Case, *mounts: MountedFileSystem, **scratch: Any) -> Conditions:
         facts = {"path": "/scratch/runs", "type": "lustre", "source": "a:/s", **scratch}
         return case.conditions(case.node(mounts=mounts), scratch=facts)
 
@@ -592,8 +594,8 @@ class TestReasons:
 
 
 class TestMount:
-    def mount(self, target: str, source: str) -> Mount:
-        return Mount(source=source, target=target, kind="x", options="")
+    def mount(self, target: str, source: str) -> MountedFileSystem:
+        return MountedFileSystem(source=source, target=target, kind="x", options="")
 
     @pytest.mark.parametrize(
         ("path", "source"),

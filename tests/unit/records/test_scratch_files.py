@@ -30,7 +30,7 @@ from proofmark.records.scratch_files import (
     scratch_error,
 )
 from proofmark.runs.run import Run
-from proofmark.site.node.parts import Mount, read_mounts
+from proofmark.site.node.parts import MountedFileSystem, read_mounts
 from proofmark.site.partition import Partition
 from proofmark.site.storage import FileSystem, Scratch
 
@@ -206,9 +206,9 @@ class TestIntendedFileSystem:
     @pytest.mark.fault("two-file-systems-are-one")
     @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
     def test_two_file_systems_on_one_disk(self, injected: bool) -> None:
-        disk = Mount(source="/dev/sda1", target="/", kind="xfs", options="rw")
-        one = Mount(source="gpfs1", target="/one", kind="gpfs", options="rw")
-        two = Mount(source="gpfs2", target="/two", kind="gpfs", options="rw")
+        disk = MountedFileSystem(source="/dev/sda1", target="/", kind="xfs", options="rw")
+        one = MountedFileSystem(source="gpfs1", target="/one", kind="gpfs", options="rw")
+        two = MountedFileSystem(source="gpfs2", target="/two", kind="gpfs", options="rw")
         mounts = [disk] if injected else [disk, one, two]
         partition = partition_with(
             FileSystem(name="a", path="/one"), FileSystem(name="b", path="/two")
@@ -243,7 +243,7 @@ class TestIntendedFileSystem:
     def test_a_host_name_can_be_an_address(self, declared: str, shown: str, right: bool) -> None:
         """Nothing resolves names here: it must be the mount that the node reported before."""
         (kind, source), (seen_kind, seen_source) = declared.split(), shown.split()
-        mount = Mount(source=seen_source, target="/one", kind=seen_kind, options="rw")
+        mount = MountedFileSystem(source=seen_source, target="/one", kind=seen_kind, options="rw")
         scratch = Scratch(path="/one", type=kind, source=source)
         partition = partition_with().model_copy(update={"scratch": scratch})
         files = seen("/one/run/step", mount)
@@ -253,7 +253,7 @@ class TestIntendedFileSystem:
             assert "the node reported" in str(scratch_error(a_step(""), files, partition, [before]))
 
     def test_the_root_file_system_is_refused_where_the_inventory_refuses_it(self) -> None:
-        root = Mount(source="/dev/sda1", target="/", kind="xfs", options="rw")
+        root = MountedFileSystem(source="/dev/sda1", target="/", kind="xfs", options="rw")
         scratch = Scratch(path="/one", off_root=True)
         partition = partition_with().model_copy(update={"scratch": scratch})
         reason = scratch_error(a_step(""), seen("/one/run/step", root), partition, ())
@@ -261,7 +261,7 @@ class TestIntendedFileSystem:
 
     @pytest.mark.parametrize(("off_root", "refused"), [(False, False), (True, True)])
     def test_a_chroot_whose_root_is_no_mount_point(self, off_root: bool, refused: bool) -> None:
-        nothing = Mount(source="", target="", kind="", options="")
+        nothing = MountedFileSystem(source="", target="", kind="", options="")
         scratch = Scratch(path="/one", off_root=off_root)
         partition = partition_with().model_copy(update={"scratch": scratch})
         reason = scratch_error(a_step(""), seen("/one/run/step", nothing), partition, ())
@@ -269,13 +269,13 @@ class TestIntendedFileSystem:
         assert "()" not in reason
 
     def test_another_path_than_planned(self) -> None:
-        mount = Mount(source="s", target="/", kind="xfs", options="rw")
+        mount = MountedFileSystem(source="s", target="/", kind="xfs", options="rw")
         reason = scratch_error(a_step(""), seen("/two/run", mount), partition_with(), ())
         assert reason == "the scratch folder was /two/run, planned in /one"
 
     def test_an_emulated_node_reports_other_mounts(self) -> None:
-        real = Mount(source="s", target="/", kind="xfs", options="rw")
-        reported = Mount(source="t", target="/", kind="ext4", options="rw")
+        real = MountedFileSystem(source="s", target="/", kind="xfs", options="rw")
+        reported = MountedFileSystem(source="t", target="/", kind="ext4", options="rw")
         for origin, valid in (("measured", False), ("emulated", True)):
             partition = partition_with().model_copy(update={"origin": origin})
             reason = scratch_error(a_step(""), seen("/one/run", real), partition, [reported])
@@ -325,7 +325,7 @@ class TestSize:
     def test_less_is_invalid_up_to_the_number_that_is_counted(
         self, bytes_: int, files: int
     ) -> None:
-        mount = Mount(source="s", target="/", kind="xfs", options="rw")
+        mount = MountedFileSystem(source="s", target="/", kind="xfs", options="rw")
         content = seen("/one/run", mount, bytes=bytes_, files=files, most=12)
         reason = scratch_error(a_step(""), content, partition_with(), ())
         assert (not reason) is ((bytes_ >= 1000 and files >= 2) or files == 12)
@@ -389,15 +389,15 @@ def a_step(file_system: str) -> Step:
     return Step.model_construct(**given)
 
 
-def seen(folder: str, mount: Mount, **numbers: int) -> bytes:
+def seen(folder: str, mount: MountedFileSystem, **numbers: int) -> bytes:
     """Return the content of ``scratch.json``."""
     counts = {"bytes": 1000, "files": 2, "most": 10000, **numbers}
     words = {"scratch": folder, "real": folder, "kind": mount.kind, "source": mount.source}
     return json.dumps({**counts, **words, "target": mount.target}).encode()
 
 
-def mount(target: str = "/one", source: str = "gpfs1", kind: str = "gpfs") -> Mount:
-    return Mount(source=source, target=target, kind=kind, options="rw")
+def mount(target: str = "/one", source: str = "gpfs1", kind: str = "gpfs") -> MountedFileSystem:
+    return MountedFileSystem(source=source, target=target, kind=kind, options="rw")
 
 
 def content(**changes: Any) -> bytes:
@@ -424,7 +424,7 @@ def partition(*systems: FileSystem, **scratch: Any) -> Partition:
 def error(
     changes: dict[str, Any] | None = None,
     at: Partition | None = None,
-    recorded: tuple[Mount, ...] = (),
+    recorded: tuple[MountedFileSystem, ...] = (),
     file_system: str = "",
 ) -> str:
     """Return the error of a step that must write 1,000 bytes in two files."""
@@ -437,7 +437,9 @@ class TestContent:
     def test_the_texts_and_numbers(self) -> None:
         seen = read_scratch_files(content(real="/one/run", bytes="7", options="x"))
         assert (seen.folder, seen.real) == ("/one/run/step", "/one/run")
-        assert seen.mount == Mount(source="gpfs1", target="/one", kind="gpfs", options="")
+        assert seen.mount == MountedFileSystem(
+            source="gpfs1", target="/one", kind="gpfs", options=""
+        )
         assert (seen.bytes, seen.files, seen.most) == (7, 2, 10000)
 
     def test_an_unusual_text_has_one_character_for_each_byte(self) -> None:
@@ -532,7 +534,7 @@ class TestReported:
         ("before", "named"),
         [(mount(source="gpfs2"), "gpfs (gpfs2)"), (mount(kind="nfs"), "nfs (gpfs1)")],
     )
-    def test_another_mount(self, before: Mount, named: str) -> None:
+    def test_another_mount(self, before: MountedFileSystem, named: str) -> None:
         assert error({}, recorded=(before,)) == (
             f"the files of /one were on gpfs (gpfs1), but the node reported {named} there before "
             "the job; type and source of the file system in the inventory state the intended one"

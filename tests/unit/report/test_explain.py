@@ -31,7 +31,7 @@ from proofmark.records import (
     step_records,
 )
 from proofmark.report.explanation.explanation import explain
-from proofmark.report.explanation.rows import Explanation, Row
+from proofmark.report.explanation.rows import ExplainedRow, Explanation
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machines import machines_of
@@ -72,7 +72,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return runs
 
 
-def rows(found: Explanation, key: str) -> list[Row]:
+def rows(found: Explanation, key: str) -> list[ExplainedRow]:
     (section,) = (each for each in found.sections if each.key == key)
     return list(section.rows)
 

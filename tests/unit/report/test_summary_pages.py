@@ -21,11 +21,11 @@ from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short.sheet import (
     ALLOWANCES,
     Allowance,
-    Part,
     Party,
     Sheet,
     SheetColumn,
     SheetCount,
+    SheetPart,
     clipped,
 )
 from proofmark.report.short.summary_pdf import column_widths, pdf
@@ -45,9 +45,9 @@ def largest(allowance: Allowance, name: str) -> Sheet:
     word = clipped(name, allowance.characters)
     half = clipped(name, allowance.characters // 2)
 
-    def part(title: str, shares: tuple[int, ...], row: tuple[str, ...], rows: int) -> Part:
+    def part(title: str, shares: tuple[int, ...], row: tuple[str, ...], rows: int) -> SheetPart:
         columns = tuple(SheetColumn("title", share) for share in shares)
-        return Part(title, title, columns, (row,) * rows, (word,), (f"300 more {title}",))
+        return SheetPart(title, title, columns, (row,) * rows, (word,), (f"300 more {title}",))
 
     return Sheet(
         "Summary",
@@ -77,7 +77,7 @@ def test_no_short_word_is_broken_on_paper() -> None:
     )
     rows = tuple((name, name, "a sentence of many words " * 8) for name in names)
     content = largest(ALLOWANCES[-1], "a long text")
-    content = replace(content, parts=(Part("nodes", "nodes", columns, rows),))
+    content = replace(content, parts=(SheetPart("nodes", "nodes", columns, rows),))
     words = text_of(pdf(content, WRITTEN)[0]).split()
     assert [words.count(name) for name in names] == [2, 2, 2, 2]
 

@@ -22,7 +22,7 @@ from proofmark.records.columns import Record
 from proofmark.runs import output_folder
 from proofmark.runs.adopted import Adopted
 from proofmark.runs.adoption import adopt_folder
-from proofmark.runs.adoption_request import Request
+from proofmark.runs.adoption_request import AdoptionRequest
 from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
 from proofmark.twin.smpi import unpack
@@ -69,7 +69,7 @@ def adopt(
 ) -> tuple[Run, Adopted]:
     cases = {name: benchmarks.cases[name] for name in patterns}
     rule = PathRule(node, cases) if node else None
-    request = Request(folder, patterns, rule, nodes, "vendor")
+    request = AdoptionRequest(folder, patterns, rule, nodes, "vendor")
     return adopt_folder(folder.parent / "runs", request, benchmarks, site)
 
 
@@ -177,7 +177,7 @@ class TestRuns:
             patterns.setdefault(step.case, []).append(path.relative_to(own.folder).as_posix())
         node = own.plan.nodes()[0]
         wanted, _ = judged(own)
-        request = Request(own.folder, patterns, nodes=(node,), run_id="again")
+        request = AdoptionRequest(own.folder, patterns, nodes=(node,), run_id="again")
         run, _ = adopt_folder(tmp_path / "runs", request, benchmarks)
         found, _ = judged(run)
         assert found
@@ -302,7 +302,7 @@ class TestRefused:
             adopt(benchmarks, vendor, STREAMS)
 
     def test_runs_in_the_folder_are_refused(self, benchmarks: Benchmarks, vendor: Path) -> None:
-        request = Request(vendor, STREAMS, nodes=("n1",))
+        request = AdoptionRequest(vendor, STREAMS, nodes=("n1",))
         with pytest.raises(BadInput, match="it is never changed"):
             adopt_folder(vendor / "runs", request, benchmarks)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.runs.journal import History, Journal, unverified
+from proofmark.runs.journal import Journal, NodeHistory, unverified
 
 Line = tuple[str, Mapping[str, Any]]
 VERIFIED: Line = ("verified result", {"mode": "flat", "seen": {}})
@@ -25,7 +25,7 @@ def written(folder: Path, lines: Sequence[Line]) -> Journal:
     return journal
 
 
-def history(folder: Path, *lines: Line) -> History:
+def history(folder: Path, *lines: Line) -> NodeHistory:
     return written(folder, lines).history()
 
 

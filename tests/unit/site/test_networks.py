@@ -15,8 +15,8 @@ from tests.folders import ROOT
 from proofmark.site.fabric import Network
 from proofmark.site.node.networks import (
     Carrier,
+    CounterSample,
     Division,
-    Sample,
     carried,
     divided,
     read_samples,
@@ -147,9 +147,9 @@ def test_an_interface_above_others_counts_once(tmp_path: Path) -> None:
     assert (division.intended, others(division)) == (0, {"eth0": 10, "eth1": 10})
 
 
-def sample(uptime: float, **bytes_: int | None) -> Sample:
+def sample(uptime: float, **bytes_: int | None) -> CounterSample:
     carriers = {name: Carrier(name, "ethernet", total) for name, total in bytes_.items()}
-    return Sample("2026-11-21T10:18:00Z", uptime, carriers)
+    return CounterSample("2026-11-21T10:18:00Z", uptime, carriers)
 
 
 @given(rate=st.integers(0, 10**9), seconds=st.integers(1, 1000), moved=st.integers(0, 10**12))

@@ -16,7 +16,7 @@ from proofmark.site.installed_parts import VIRTUAL_MEMORY_TOLERANCE
 from proofmark.site.machine import Machine
 from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.node.probe_text import Stream, read_stream
+from proofmark.site.node.probe_text import ProbeStream, read_stream
 
 PROBE = PACKAGE / "site/node/probe.sh"
 SHELLS = (["dash"], ["busybox", "sh"], ["bash", "--posix"])
@@ -88,7 +88,7 @@ def assert_same_memory(one: NodeFacts, other: NodeFacts) -> None:
     assert one.memory_total_bytes == pytest.approx(other.memory_total_bytes, rel=tolerance)
 
 
-def stream_of(text: str) -> Stream:
+def stream_of(text: str) -> ProbeStream:
     return read_stream(text, "probe", "facts", "before", "after")
 
 

@@ -22,7 +22,7 @@ from proofmark.software.spack.build_times import (
     measured_times,
     read_times,
 )
-from proofmark.software.spack.install import POLL_S, Holder, one_at_a_time
+from proofmark.software.spack.install import POLL_S, LockHolder, one_at_a_time
 from proofmark.software.spack.lock_file import Spec, read_lock
 
 
@@ -223,7 +223,7 @@ def test_it_continues_when_the_other_one_has_ended(tmp_path: Path) -> None:
     other.write("a text\x1b of nobody")
     other.flush()
     with one_at_a_time(path, "local", lines.append, lambda _: other.close()):
-        holder = Holder.model_validate(json.loads(path.read_text()))
+        holder = LockHolder.model_validate(json.loads(path.read_text()))
         assert (holder.process, holder.work) == (os.getpid(), "local")
     assert lines == [
         "waiting for another installation in the same folder; waited for 0 s",

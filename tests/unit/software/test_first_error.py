@@ -9,8 +9,8 @@ from tests.folders import ROOT
 
 from proofmark.software import build_failure as easybuild_failure
 from proofmark.software.build_failure import (
+    BuildCause,
     BuildFailure,
-    Cause,
     error_of_build,
     package_with,
     read_log,
@@ -18,7 +18,7 @@ from proofmark.software.build_failure import (
     system_packages,
     what_to_do,
 )
-from proofmark.software.first_error import FirstError, Kind, failed_test, first_error
+from proofmark.software.first_error import ErrorKind, FirstError, failed_test, first_error
 from proofmark.software.spack.build_progress import read_failure
 
 LOGS = ROOT / "tests/data/build-logs"
@@ -32,25 +32,25 @@ def lines(name: str) -> list[str]:
 @pytest.mark.parametrize(
     ("log", "kind", "name", "place"),
     [
-        ("header", Kind.HEADER_MISSING, "mpi.h", "a.c:2"),
-        ("imb", Kind.HEADER_MISSING, "mpi.h", "imb.cpp:33"),
-        ("fortran", Kind.MODULE_MISSING, "mpi.mod", "a.f90:2"),
-        ("symbol", Kind.SYMBOL_MISSING, "dgemm_", "a.c:0"),
-        ("configure", Kind.COMPILER_MISSING, "C", ":0"),
-        ("hpl-configure", Kind.COMPILER_FAILS, "C", ":0"),
+        ("header", ErrorKind.HEADER_MISSING, "mpi.h", "a.c:2"),
+        ("imb", ErrorKind.HEADER_MISSING, "mpi.h", "imb.cpp:33"),
+        ("fortran", ErrorKind.MODULE_MISSING, "mpi.mod", "a.f90:2"),
+        ("symbol", ErrorKind.SYMBOL_MISSING, "dgemm_", "a.c:0"),
+        ("configure", ErrorKind.COMPILER_MISSING, "C", ":0"),
+        ("hpl-configure", ErrorKind.COMPILER_FAILS, "C", ":0"),
         (
             "cmake",
-            Kind.PACKAGE_MISSING,
+            ErrorKind.PACKAGE_MISSING,
             "MPI",
             "/usr/share/cmake-3.25/Modules/FindPackageHandleStandardArgs.cmake:230",
         ),
-        ("space", Kind.NO_SPACE, "", ":0"),
-        ("killed", Kind.KILLED, "", ":0"),
-        ("tool", Kind.COMMAND_ERROR, "", ":0"),
+        ("space", ErrorKind.NO_SPACE, "", ":0"),
+        ("killed", ErrorKind.KILLED, "", ":0"),
+        ("tool", ErrorKind.COMMAND_ERROR, "", ":0"),
     ],
 )
 def test_the_log_of_a_failed_build_gives_its_first_error(
-    log: str, kind: Kind, name: str, place: str
+    log: str, kind: ErrorKind, name: str, place: str
 ) -> None:
     error = first_error(lines(f"{log}.log"))
     assert error is not None
@@ -92,7 +92,11 @@ MODULES = [
 def test_each_compilers_word_for_a_missing_file_is_read_with_its_place(text: str) -> None:
     error = first_error([*text.splitlines(), "make: *** [Makefile:2: all] Error 1"])
     assert error is not None
-    kind, file = (Kind.HEADER_MISSING, "a.c") if text in HEADERS else (Kind.MODULE_MISSING, "a.f90")
+    kind, file = (
+        (ErrorKind.HEADER_MISSING, "a.c")
+        if text in HEADERS
+        else (ErrorKind.MODULE_MISSING, "a.f90")
+    )
     assert (error.kind, error.file, error.line) == (kind, file, 2)
     assert package_with(error) == system_packages()[0]
 
@@ -103,35 +107,39 @@ def test_each_compilers_word_for_a_missing_file_is_read_with_its_place(text: str
         (
             "/usr/bin/ld: cannot find -lfftw3: No such file or directory",
             FirstError(
-                Kind.LIBRARY_MISSING, "cannot find -lfftw3: No such file or directory", "fftw3"
+                ErrorKind.LIBRARY_MISSING, "cannot find -lfftw3: No such file or directory", "fftw3"
             ),
         ),
         (
             "ld.lld: error: unable to find library -lopenblas",
             FirstError(
-                Kind.LIBRARY_MISSING, "error: unable to find library -lopenblas", "openblas"
+                ErrorKind.LIBRARY_MISSING, "error: unable to find library -lopenblas", "openblas"
             ),
         ),
         (
             "/usr/bin/ld: a.c:12: undefined reference to `dgemm_'",
-            FirstError(Kind.SYMBOL_MISSING, "undefined reference to `dgemm_'", "dgemm_", "a.c", 12),
+            FirstError(
+                ErrorKind.SYMBOL_MISSING, "undefined reference to `dgemm_'", "dgemm_", "a.c", 12
+            ),
         ),
         (
             "make: gfortran: No such file or directory",
-            FirstError(Kind.TOOL_MISSING, "make: gfortran: No such file or directory", "gfortran"),
+            FirstError(
+                ErrorKind.TOOL_MISSING, "make: gfortran: No such file or directory", "gfortran"
+            ),
         ),
         (
             "/bin/sh: 1: autoreconf: not found",
-            FirstError(Kind.TOOL_MISSING, "/bin/sh: 1: autoreconf: not found", "autoreconf"),
+            FirstError(ErrorKind.TOOL_MISSING, "/bin/sh: 1: autoreconf: not found", "autoreconf"),
         ),
         (
             "configure: error: libfoo is required",
-            FirstError(Kind.CONFIGURE_ERROR, "libfoo is required"),
+            FirstError(ErrorKind.CONFIGURE_ERROR, "libfoo is required"),
         ),
         (
             "CMake Error at CMakeLists.txt:2 (project):\n  No CMAKE_C_COMPILER could be found.",
             FirstError(
-                Kind.COMPILER_MISSING,
+                ErrorKind.COMPILER_MISSING,
                 "No CMAKE_C_COMPILER could be found.",
                 "C",
                 "CMakeLists.txt",
@@ -140,16 +148,20 @@ def test_each_compilers_word_for_a_missing_file_is_read_with_its_place(text: str
         ),
         (
             "CMake Error at a/CMakeLists.txt:7 (message):\n\n  Too old",
-            FirstError(Kind.CMAKE_ERROR, "Too old", "", "a/CMakeLists.txt", 7),
+            FirstError(ErrorKind.CMAKE_ERROR, "Too old", "", "a/CMakeLists.txt", 7),
         ),
         (
             "c.c:1:17: error: \u2018x\u2019 undeclared",
-            FirstError(Kind.COMPILE_ERROR, "error: 'x' undeclared", "", "c.c", 1),
+            FirstError(ErrorKind.COMPILE_ERROR, "error: 'x' undeclared", "", "c.c", 1),
         ),
         (
             "d.f90:3:2:\n\n    3 |  x=1\nError: Symbol \u2018x\u2019 at (1) has no IMPLICIT type",
             FirstError(
-                Kind.COMPILE_ERROR, "Error: Symbol 'x' at (1) has no IMPLICIT type", "", "d.f90", 3
+                ErrorKind.COMPILE_ERROR,
+                "Error: Symbol 'x' at (1) has no IMPLICIT type",
+                "",
+                "d.f90",
+                3,
             ),
         ),
     ],
@@ -164,10 +176,10 @@ def test_a_full_disk_is_the_cause_of_earlier_errors_and_make_is_none() -> None:
     make = "make: *** [a] Error 1"
     full = "cc1: fatal error: a.s: No space left on device"
     for log, kind in (
-        ([make, compiler, full], Kind.NO_SPACE),
-        ([compiler, killed], Kind.KILLED),
-        ([make, compiler], Kind.COMPILE_ERROR),
-        ([make], Kind.COMMAND_ERROR),
+        ([make, compiler, full], ErrorKind.NO_SPACE),
+        ([compiler, killed], ErrorKind.KILLED),
+        ([make, compiler], ErrorKind.COMPILE_ERROR),
+        ([make], ErrorKind.COMMAND_ERROR),
     ):
         error = first_error(log)
         assert error is not None
@@ -180,16 +192,16 @@ def test_the_reason_of_a_compiler_that_fails_is_in_config_log() -> None:
         Path("/s/spack-build-out.txt"), lambda path: lines(files[path.name]) if path else []
     )
     assert error is not None
-    assert (error.kind, error.name) == (Kind.LIBRARY_MISSING, "open-rte")
+    assert (error.kind, error.name) == (ErrorKind.LIBRARY_MISSING, "open-rte")
     assert failed_test(["configure:1: checking for x", "a.c:1:1: error: no"]) == ()
 
 
 def test_the_advice_names_the_packages_of_debian_and_rhel() -> None:
-    header = FirstError(Kind.HEADER_MISSING, "text", "numa.h")
+    header = FirstError(ErrorKind.HEADER_MISSING, "text", "numa.h")
     assert what_to_do(header) == "the header numa.h; Debian: libnuma-dev; RHEL: numactl-devel"
-    unknown = FirstError(Kind.LIBRARY_MISSING, "text", "own")
+    unknown = FirstError(ErrorKind.LIBRARY_MISSING, "text", "own")
     assert what_to_do(unknown) == "the library own"
-    assert {what_to_do(FirstError(kind, "", "x")) for kind in Kind}.isdisjoint({""})
+    assert {what_to_do(FirstError(kind, "", "x")) for kind in ErrorKind}.isdisjoint({""})
 
 
 def test_no_file_is_in_two_system_packages() -> None:
@@ -202,22 +214,22 @@ def test_no_file_is_in_two_system_packages() -> None:
 @pytest.mark.parametrize(
     ("name", "cause", "phase"),
     [
-        ("header", Cause.BUILD, "install"),
-        ("configure", Cause.BUILD, "configure"),
-        ("checksum", Cause.CHECKSUM, ""),
-        ("source", Cause.SOURCE, ""),
-        ("patch", Cause.RECIPE, ""),
+        ("header", BuildCause.BUILD, "install"),
+        ("configure", BuildCause.BUILD, "configure"),
+        ("checksum", BuildCause.CHECKSUM, ""),
+        ("source", BuildCause.SOURCE, ""),
+        ("patch", BuildCause.RECIPE, ""),
     ],
 )
 def test_the_output_of_spack_gives_package_phase_and_log(
-    name: str, cause: Cause, phase: str
+    name: str, cause: BuildCause, phase: str
 ) -> None:
     failure = read_failure(lines(f"{name}.spack"))
     assert failure is not None
     assert (failure.cause, failure.package, failure.phase) == (cause, f"bad-{name}-1.0", phase)
-    built = cause is Cause.BUILD
+    built = cause is BuildCause.BUILD
     assert (failure.log is not None and failure.log.name == "spack-build-out.txt") == built
-    assert len(failure.addresses) == (2 if cause is Cause.SOURCE else 0)
+    assert len(failure.addresses) == (2 if cause is BuildCause.SOURCE else 0)
 
 
 def test_the_first_of_several_failures_is_read() -> None:
@@ -237,19 +249,24 @@ def test_the_first_of_several_failures_is_read() -> None:
 @pytest.mark.parametrize(
     ("log", "cause", "phase", "file"),
     [
-        ("build.eb", Cause.BUILD, "building", "out.txt"),
-        ("source.eb", Cause.SOURCE, "fetching files and verifying checksums", "easybuild-y-1"),
-        ("checksum.eb", Cause.CHECKSUM, "fetching files and verifying checksums", "easybuild-z-1"),
+        ("build.eb", BuildCause.BUILD, "building", "out.txt"),
+        ("source.eb", BuildCause.SOURCE, "fetching files and verifying checksums", "easybuild-y-1"),
+        (
+            "checksum.eb",
+            BuildCause.CHECKSUM,
+            "fetching files and verifying checksums",
+            "easybuild-z-1",
+        ),
     ],
 )
-def test_the_output_of_easybuild_gives(log: str, cause: Cause, phase: str, file: str) -> None:
+def test_the_output_of_easybuild_gives(log: str, cause: BuildCause, phase: str, file: str) -> None:
     failure = easybuild_failure.read_failure([*lines(log), *lines("build.eb")])
     assert failure is not None
     assert (failure.cause, failure.phase, failure.others) == (cause, phase, 1)
     assert failure.package in ("x-1", "y-1", "z-1")
     assert failure.log is not None
     assert failure.log.name.startswith(file)
-    assert bool(failure.addresses) == (cause is Cause.SOURCE)
+    assert bool(failure.addresses) == (cause is BuildCause.SOURCE)
     assert "took" not in failure.message
     assert len(failure.message) < 200
 
@@ -263,8 +280,10 @@ def test_without_a_package_the_error_of_easybuild_is_the_failure() -> None:
 
 
 def test_the_message_has_code_place_remedy_and_log() -> None:
-    failure = BuildFailure(Cause.BUILD, "hpl-2.3", "build", "exit", Path("/s/b.txt"), others=1)
-    error = FirstError(Kind.HEADER_MISSING, "fatal error: mpi.h: No such file", "mpi.h", "a.c", 2)
+    failure = BuildFailure(BuildCause.BUILD, "hpl-2.3", "build", "exit", Path("/s/b.txt"), others=1)
+    error = FirstError(
+        ErrorKind.HEADER_MISSING, "fatal error: mpi.h: No such file", "mpi.h", "a.c", 2
+    )
     (mistake,) = refused("spack install", failure, error, Path("/s/out.log")).mistakes
     assert mistake.code == "HEADER_MISSING"
     assert mistake.found == (

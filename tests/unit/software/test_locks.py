@@ -25,7 +25,7 @@ from proofmark.software.spack.lock_check import (
 )
 from proofmark.software.spack.lock_make import Checkouts, make
 from proofmark.software.spack.lock_rules import (
-    Environment,
+    LockedEnvironment,
     LockText,
     canonicalise,
     check_lock,
@@ -97,7 +97,9 @@ def check_text(text: str, digest: str, overlay: Path, **changes: Any) -> list[In
         **changes,
     }
     pins = environment.pop("pins", {"spack": {"commit": "c0ffee"}})
-    return check_lock(LockText("lock", text, digest), Environment(**environment), overlay, pins)
+    return check_lock(
+        LockText("lock", text, digest), LockedEnvironment(**environment), overlay, pins
+    )
 
 
 def mistakes(lock: dict[str, Any], overlay: Path, **changes: Any) -> list[str]:

@@ -24,7 +24,7 @@ from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs
-from proofmark.software.provision import Probes, make_software, provide_software
+from proofmark.software.provision import ProgramProbes, make_software, provide_software
 from proofmark.software.software import Software
 from proofmark.software.system_file import System, system_needs
 
@@ -195,9 +195,9 @@ def run(tmp_path: Path) -> Run:
     return start_or_continue(tmp_path / "runs", RunInputs(plan, cases, site, FACTS))[0]
 
 
-def probed(text: str) -> Probes:
+def probed(text: str) -> ProgramProbes:
     """Return the probes of a node with the programs of the package fio in `text`."""
-    return Probes.model_validate({"node": FACTS, "packages": {"fio": {"output": text}}})
+    return ProgramProbes.model_validate({"node": FACTS, "packages": {"fio": {"output": text}}})
 
 
 def provide(run: Run, tmp_path: Path, text: str) -> None:
@@ -274,6 +274,6 @@ def test_an_installed_program_without_a_probe_is_named(run: Run, tmp_path: Path)
     provided = Provided(version="3.3", prefix="/opt", programs={"fio": "/opt/bin/fio"})
     installed = Installed(origin="preinstalled", packages={"fio": provided})
     (run.folder / "installed.json").write_text(installed.model_dump_json())
-    probes = Probes.model_validate({"node": FACTS, "packages": {}})
+    probes = ProgramProbes.model_validate({"node": FACTS, "packages": {}})
     with pytest.raises(BadInput, match=r"probes of fio: fio: .*/opt/bin/fio"):
         provide_software(run, tmp_path / "environments", probes, by_installed=True)

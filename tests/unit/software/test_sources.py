@@ -28,7 +28,7 @@ from proofmark.software.spack.lock_sources import (
     check_sources,
     read_sources,
 )
-from proofmark.software.spack.mirror import Located, State, link, locate, search_sources
+from proofmark.software.spack.mirror import Located, SourceState, link, locate, search_sources
 from proofmark.software.spack.system import OperatingSystem
 
 CONTENT = b"the source of IOR"
@@ -78,7 +78,7 @@ def test_a_file_is_found_by_its_checksum_under_any_name(mirror: Path, name: str)
     (mirror / name).parent.mkdir(parents=True, exist_ok=True)
     (mirror / name).write_bytes(CONTENT)
     found = found_in(mirror)
-    assert (found.state, found.file) == (State.FOUND, mirror / name)
+    assert (found.state, found.file) == (SourceState.FOUND, mirror / name)
 
 
 @pytest.mark.parametrize("name", ["4.0.0.tar.gz", "ior-4.0.0.tar.gz", PLACE])
@@ -86,21 +86,21 @@ def test_a_file_with_the_name_and_another_content_is_not_used(mirror: Path, name
     (mirror / name).parent.mkdir(parents=True, exist_ok=True)
     (mirror / name).write_bytes(CONTENT + b"!")
     found = found_in(mirror)
-    assert (found.state, found.usable) == (State.OTHER_CHECKSUM, False)
+    assert (found.state, found.usable) == (SourceState.OTHER_CHECKSUM, False)
 
 
 def test_a_source_without_a_checksum_is_found_only_at_its_place(mirror: Path) -> None:
     unknown: SourcesOfLock = {"imb-era@3.2": (source(sha256=None, place="imb-era/IMB_3.2.tgz"),)}
     (mirror / "IMB_3.2.tgz").write_bytes(CONTENT)
-    assert found_in(mirror, unknown).state is State.MISSING
+    assert found_in(mirror, unknown).state is SourceState.MISSING
     (mirror / "imb-era").mkdir()
     (mirror / "IMB_3.2.tgz").rename(mirror / "imb-era/IMB_3.2.tgz")
-    assert found_in(mirror, unknown).state is State.NO_CHECKSUM
+    assert found_in(mirror, unknown).state is SourceState.NO_CHECKSUM
 
 
 def test_a_fifo_in_the_mirror_is_not_read(mirror: Path) -> None:
     os.mkfifo(mirror / "ior-4.0.0.tar.gz")
-    assert found_in(mirror).state is State.MISSING
+    assert found_in(mirror).state is SourceState.MISSING
 
 
 def test_found_files_are_linked_to_where_spack_searches_them(mirror: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site
 from proofmark.twin.twin_error import figures_of, model_error_of
-from proofmark.twin.twin_files import MeasuredFigures, Twin, TwinFacts, TwinFiles
+from proofmark.twin.twin_files import MeasuredFigures, SimulatedRun, TwinFacts, TwinFiles
 from proofmark.twin.twin_predictions import predictions_of
 
 HOSTS = ("n00", "n01", "n02", "n03", "n04", "n05")
@@ -202,7 +202,7 @@ def test_predictions_judge_nothing(known: Any, given: Any) -> None:
 def twin_run(folder: Path, name: str = "model", **more: Any) -> Run:
     """Return a finished run of a twin of the partition of `fleet_run`."""
     partition = {"origin": "predicted", **more.pop("partition", {})}
-    twin = Twin("<platform/>", FACTS)
+    twin = SimulatedRun("<platform/>", FACTS)
     rates = more.pop("measured", RATES)
     run = fleet_run(folder / name, rates, run_id=name, partition=partition, twin=twin, **more)
     (step,) = run.plan.steps()

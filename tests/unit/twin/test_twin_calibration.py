@@ -14,10 +14,10 @@ from tests.fixtures.shipped import shipped_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Cache, Topology
 from proofmark.twin.calibration import cache_bytes, calibrated, fit, one_way_s
-from proofmark.twin.interconnects import Interconnect, Sourced, interconnect
+from proofmark.twin.interconnects import Interconnect, SourcedValue, interconnect
 from proofmark.twin.network_graph import SWITCH_S, network_graph
 from proofmark.twin.node_graph import copy_rate
-from proofmark.twin.twin_files import Distance, Fit, MeasuredFigures, TwinFigure
+from proofmark.twin.twin_files import Distance, MeasuredFigures, ModelFit, TwinFigure
 from proofmark.twin.twin_model import twin_model
 
 SIZES = [0, *(2**power for power in range(23))]
@@ -28,7 +28,7 @@ def table(**changes: float) -> Interconnect:
     """Return the row of Nehalem with other values."""
     known = interconnect("nehalem")
     assert known is not None
-    values = {name: Sourced(value=value, assumed="test") for name, value in changes.items()}
+    values = {name: SourcedValue(value=value, assumed="test") for name, value in changes.items()}
     return known.model_copy(update=values)
 
 
@@ -83,7 +83,7 @@ def test_messages_between_sockets_give_the_time_of_a_cache_line(
     line_s: float, software_s: float, hop_s: float
 ) -> None:
     real = table(line_s=line_s, software_s=software_s)
-    fast = real.socket.model_copy(update={"bytes_per_s": Sourced(value=1e12, assumed="test")})
+    fast = real.socket.model_copy(update={"bytes_per_s": SourcedValue(value=1e12, assumed="test")})
     real = real.model_copy(update={"socket": fast})
     fitted = fit(run_of(*messages(real), *messages(real, hop_s)), table(), 0)
     assert fitted.socket_latency_s == pytest.approx(hop_s, rel=0.01)
@@ -188,7 +188,7 @@ def test_a_fabric_that_is_faster_than_its_adapters_is_not_fitted() -> None:
 def test_the_model_has_the_fitted_figures_with_their_run() -> None:
     site = shipped_site("tachyon", "tachyon2")
     topology = topology_of_mode(site, site.partition.current_mode)
-    fitted = Fit(
+    fitted = ModelFit(
         run="real", software_s=1e-7, lines_in_flight=5, adapters_s=9e-6, link_bytes_per_s=1e9
     )
     known = calibrated(table(), fitted)
@@ -211,7 +211,7 @@ def test_the_model_has_the_fitted_figures_with_their_run() -> None:
 
 def test_a_model_without_a_fit_is_that_of_the_table() -> None:
     site = shipped_site("tachyon", "tachyon2")
-    assert network_graph(site, site.hosts[:2], Fit(run="real")) == network_graph(
+    assert network_graph(site, site.hosts[:2], ModelFit(run="real")) == network_graph(
         site, site.hosts[:2]
     )
 
@@ -225,4 +225,4 @@ def test_the_cache_is_the_last_one_of_a_core() -> None:
 
 def test_a_fit_is_the_same_after_it_was_stored(tmp_path: Path) -> None:
     fitted = fit(run_of(*messages(table())), table(), 0)
-    assert Fit.model_validate_json(fitted.model_dump_json()) == fitted
+    assert ModelFit.model_validate_json(fitted.model_dump_json()) == fitted

@@ -16,7 +16,7 @@ _ELEMENT = 8
 
 
 @dataclass(frozen=True)
-class Request:
+class StartedCommand:
     """What was started.
 
     Attributes:
@@ -28,7 +28,7 @@ class Request:
     ranks: int | None = None
 
 
-def exact_sizes(rule: CommandLine, request: Request) -> dict[str, int]:
+def exact_sizes(rule: CommandLine, request: StartedCommand) -> dict[str, int]:
     """Return the sizes in the command line, by parameter; without those that cannot be read."""
     sizes = {}
     for name, option in rule.exact.items():
@@ -38,7 +38,7 @@ def exact_sizes(rule: CommandLine, request: Request) -> dict[str, int]:
 
 
 def has_requested_rows(
-    rule: Operations, request: Request, builders: Iterable[ReadingBuilder]
+    rule: Operations, request: StartedCommand, builders: Iterable[ReadingBuilder]
 ) -> bool:
     """Return whether the readings have an intact row for each requested operation."""
     words = request.arguments
@@ -55,7 +55,7 @@ def has_requested_rows(
     return needed <= rows
 
 
-def selected_metrics(rule: CommandLine, request: Request) -> set[str]:
+def selected_metrics(rule: CommandLine, request: StartedCommand) -> set[str]:
     """Return the metrics that the options of `request` select by `rule.phases`."""
     # mdtest prints each word in quotes: single ones, or double ones (1.9.3).
     words = {word.strip("'\"") for word in request.arguments}
@@ -67,7 +67,9 @@ def selected_metrics(rule: CommandLine, request: Request) -> set[str]:
     return set.intersection(*chosen)
 
 
-def missing_sizes(rule: Doubling, request: Request, builders: Sequence[ReadingBuilder]) -> Message:
+def missing_sizes(
+    rule: Doubling, request: StartedCommand, builders: Sequence[ReadingBuilder]
+) -> Message:
     """Return which requested sizes have no row; `NOTHING` if all have one."""
     sizes = sorted(_sizes_of(rule, builders))
     if not sizes:
@@ -106,7 +108,7 @@ def _default(rule: Doubling, builders: Sequence[ReadingBuilder]) -> int | None:
     return next(fitting, None)
 
 
-def _value(request: Request, option: str) -> str | None:
+def _value(request: StartedCommand, option: str) -> str | None:
     """Return the word after the last `option`, or the end of a word `option=`; None without it."""
     found = None
     words: Mapping[int, str] = dict(enumerate(request.arguments))

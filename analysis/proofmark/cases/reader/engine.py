@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from proofmark.cases.reader.aborted import without_tags
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, check
-from proofmark.cases.reader.command_line import Request
+from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.json_output import find_document, read_documents
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.text_reader import read_text
@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 
 
 def read_output(
-    spec: ReadSpec, case: str, text: str, request: Request | None = None
+    spec: ReadSpec, case: str, text: str, request: StartedCommand | None = None
 ) -> list[Reading]:
     """Return the readings in `text`, an output of `case`.
 
@@ -71,7 +71,9 @@ def readings_of(spec: ReadSpec, case: str, runs: Iterable[ProgramRun]) -> list[R
     return [reading for run in runs for reading in _readings(spec, case, run)]
 
 
-def program_runs(spec: ReadSpec, text: str, request: Request | None = None) -> list[ProgramRun]:
+def program_runs(
+    spec: ReadSpec, text: str, request: StartedCommand | None = None
+) -> list[ProgramRun]:
     """Return the runs of the program in `text`; see `read_output`."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)

@@ -14,7 +14,7 @@ from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 
 
-class Column(StrictModel):
+class ColumnRule(StrictModel):
     """One column of a table. A column without keys is accepted and not read.
 
     Attributes:
@@ -34,7 +34,7 @@ class Column(StrictModel):
     power: int = 0
 
     @model_validator(mode="after")
-    def _one_role(self) -> Column:
+    def _one_role(self) -> ColumnRule:
         role = {key for key in self.model_fields_set if getattr(self, key) is not None}
         if self.unit:
             role.discard("power")
@@ -46,7 +46,7 @@ class Column(StrictModel):
         return self
 
 
-class Table(StrictModel):
+class TableRule(StrictModel):
     """A table: a header line with titles, and rows with one word for each title.
 
     Attributes:
@@ -62,7 +62,7 @@ class Table(StrictModel):
     """
 
     header: Pattern
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ColumnRule]
     unread: Pattern | None = None
     skip: Pattern | None = None
     gives_up: Pattern | None = None
@@ -70,7 +70,7 @@ class Table(StrictModel):
     stray: Pattern | None = None
 
     @model_validator(mode="after")
-    def _readable(self) -> Table:
+    def _readable(self) -> TableRule:
         if not any(True for _ in self.yields()):
             raise ValueError("columns: none has a metric, or both names and their unit")
         if self.gives_up and "reason" not in self.gives_up.groupindex:
@@ -83,12 +83,12 @@ class Table(StrictModel):
         return lru_cache(maxsize=64)(self._layout)
 
     def _layout(self, titles: str) -> Layout:
-        columns: list[Column] = []
+        columns: list[ColumnRule] = []
         problems: list[Message] = []
         place = 0
         while match := self.title.match(titles, place):
             place = match.end()
-            columns.append(self.columns[match["known"]] if match["known"] else Column())
+            columns.append(self.columns[match["known"]] if match["known"] else ColumnRule())
             if not (match["known"] or (self.unread and self.unread.fullmatch(match["unknown"]))):
                 title = shorten(match["unknown"], 40)
                 problems.append(Message("reader-title", title=title))
@@ -147,7 +147,7 @@ class Layout:
     """
 
     def __init__(
-        self, columns: Sequence[Column], metrics: Sequence[str], problems: Sequence[Message]
+        self, columns: Sequence[ColumnRule], metrics: Sequence[str], problems: Sequence[Message]
     ) -> None:
         self.width, self.metrics, self.problems = len(columns), metrics, problems
         places = list(enumerate(columns))

@@ -13,12 +13,12 @@ from typing import Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from proofmark.cases.reader.spec_command import CommandLine, Complaint, Once
-from proofmark.cases.reader.spec_table import Table
+from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.spec_types import CACHED, Pattern, check_known
 from proofmark.common.strict_model import StrictModel
 
 
-class Row(StrictModel):
+class RowRule(StrictModel):
     """A line with several values, and the lines elsewhere that confirm or refuse it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Row(StrictModel):
     count: Pattern | None = None
 
     @model_validator(mode="after")
-    def _groups(self) -> Row:
+    def _groups(self) -> RowRule:
         check_known(self.metrics, self.match.groupindex, "metrics", "group of match")
         groups = self.confirm.groupindex if self.confirm else ()
         check_known(self.confirmed, groups, "confirmed", "group of confirm")
@@ -92,7 +92,7 @@ class Keys(StrictModel):
         return self.metrics.get(match["key"].strip())
 
 
-class Context(StrictModel):
+class ContextRule(StrictModel):
     """A line whose groups are valid for the following lines, up to the next such line or a reset.
 
     Attributes:
@@ -138,7 +138,7 @@ class Hit(NamedTuple):
     match: re.Match[str]
 
 
-class Line(NamedTuple):
+class ClassifiedLine(NamedTuple):
     """A line and the rules that match it, independent of its place in the output.
 
     Attributes:
@@ -194,9 +194,9 @@ class TextSpec(StrictModel):
     complaints: tuple[Complaint, ...] = ()
     facts: tuple[Pattern, ...] = ()
     corrects: tuple[Pattern, ...] = ()
-    context: tuple[Context, ...] = ()
-    tables: tuple[Table, ...] = ()
-    rows: tuple[Row, ...] = ()
+    context: tuple[ContextRule, ...] = ()
+    tables: tuple[TableRule, ...] = ()
+    rows: tuple[RowRule, ...] = ()
     keys: tuple[Keys, ...] = ()
     require: Mapping[str, Pattern] = {}
     reject: tuple[Pattern, ...] = ()
@@ -235,7 +235,7 @@ class TextSpec(StrictModel):
         return next(self.yields())[0]
 
     @cached_property
-    def strays(self) -> tuple[tuple[Table, re.Pattern[str]], ...]:
+    def strays(self) -> tuple[tuple[TableRule, re.Pattern[str]], ...]:
         """The tables that recognise their rows outside a table, with the pattern of a row."""
         return tuple((table, table.stray) for table in self.tables if table.stray)
 
@@ -274,17 +274,17 @@ class TextSpec(StrictModel):
             yield "command.operations", [command.operations.numbered] if command.operations else []
 
     @cached_property
-    def classify(self) -> Callable[[str], Line]:
+    def classify(self) -> Callable[[str], ClassifiedLine]:
         """A function that returns the `Line` of a raw line, with a cache."""
         return lru_cache(maxsize=CACHED)(self._classify)
 
-    def _classify(self, raw: str) -> Line:
+    def _classify(self, raw: str) -> ClassifiedLine:
         line = raw.rstrip()
         if not self.gate.fullmatch(line):
-            return Line(line, False)
+            return ClassifiedLine(line, False)
         starts = bool(self.starts and self.starts.fullmatch(line))
         hits = tuple(self._hits(line))
-        return Line(line, True, starts, hits, frozenset(hit.role for hit in hits))
+        return ClassifiedLine(line, True, starts, hits, frozenset(hit.role for hit in hits))
 
     def _hits(self, line: str) -> Iterator[Hit]:
         for pattern, role, subject in self._rules:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from proofmark.cases.reader.builder import Notes, UnreadLines
-from proofmark.cases.reader.spec_table import Layout, Table
+from proofmark.cases.reader.spec_table import Layout, TableRule
 from proofmark.cases.reader.spec_types import CACHED
 from proofmark.cases.reader.values import Parameter, measured, shorten
 from proofmark.common.message import Message
@@ -26,7 +26,7 @@ class OpenTable:
         notes: the readings are added to it.
     """
 
-    def __init__(self, rule: Table, titles: str, notes: Notes) -> None:
+    def __init__(self, rule: TableRule, titles: str, notes: Notes) -> None:
         self.rule = rule
         self._titles = titles
         self._notes = notes

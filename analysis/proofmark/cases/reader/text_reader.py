@@ -15,7 +15,7 @@ from typing import Any
 from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import Notes, ProgramRun, ReadingBuilder, UnreadLines
 from proofmark.cases.reader.command_line import (
-    Request,
+    StartedCommand,
     exact_sizes,
     has_requested_rows,
     missing_sizes,
@@ -23,8 +23,15 @@ from proofmark.cases.reader.command_line import (
 )
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_command import CommandLine, Complaint
-from proofmark.cases.reader.spec_table import Table
-from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, Row, TextSpec
+from proofmark.cases.reader.spec_table import TableRule
+from proofmark.cases.reader.spec_text import (
+    ClassifiedLine,
+    ContextRule,
+    Keys,
+    Role,
+    RowRule,
+    TextSpec,
+)
 from proofmark.cases.reader.table import OpenTable
 from proofmark.cases.reader.values import Parameter, measured, shorten
 from proofmark.common.message import NOTHING, Message
@@ -48,7 +55,7 @@ class Rows:
         counted: number of rows that the program reports.
     """
 
-    rule: Row
+    rule: RowRule
     notes: Notes
     waiting: list[ReadingBuilder] = field(default_factory=list)
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
@@ -117,7 +124,7 @@ class Rows:
 class TextRun:
     """The state of one run of a program while it is read."""
 
-    def __init__(self, spec: ReadSpec, rules: TextSpec, request: Request | None) -> None:
+    def __init__(self, spec: ReadSpec, rules: TextSpec, request: StartedCommand | None) -> None:
         self._spec = spec
         self._started = self._request = request
         self._next_request = request
@@ -151,7 +158,7 @@ class TextRun:
             return True
         return self.closed and not roles.isdisjoint(_OPENERS)
 
-    def ruled(self, line: Line) -> None:
+    def ruled(self, line: ClassifiedLine) -> None:
         """Read a line that a rule matches."""
         self._strays.end()
         if line.starts:
@@ -282,12 +289,12 @@ class TextRun:
 
     def _command(self, rule: CommandLine, match: Match) -> None:
         words = match["command"].split()
-        request = self._started or Request(words)
+        request = self._started or StartedCommand(words)
         if self._notes.run.builders:
             self._next_request = request
         else:
             self._request = request
-            self._notes.exact |= exact_sizes(rule, Request(words))
+            self._notes.exact |= exact_sizes(rule, StartedCommand(words))
 
     def _complaint(self, rule: Complaint, match: Match) -> None:
         notes = self._notes
@@ -314,7 +321,7 @@ class TextRun:
         run = self._notes.run
         run.corrected |= self._notes.typed(match.groupdict(), run.problems)
 
-    def _context(self, rule: Context, match: Match) -> None:
+    def _context(self, rule: ContextRule, match: Match) -> None:
         self._end_table()
         self._closed_table = None
         self._titled = self._titled or rule.titles
@@ -324,7 +331,7 @@ class TextRun:
         notes.benchmark = groups.get("benchmark") or notes.benchmark
         notes.sticky |= notes.typed(groups, notes.run.problems)
 
-    def _header(self, table: Table, match: Match) -> None:
+    def _header(self, table: TableRule, match: Match) -> None:
         self._end_table()
         if self._closed_table and self._rules.once == "rows":
             self.mixed = Message("mixed-headers")
@@ -430,7 +437,7 @@ _ACTIONS: Mapping[Role, Callable[[TextRun, Any, Match], None]] = {
 
 
 def read_text(
-    spec: ReadSpec, rules: TextSpec, text: str, request: Request | None
+    spec: ReadSpec, rules: TextSpec, text: str, request: StartedCommand | None
 ) -> list[ProgramRun]:
     """Return the program runs in `text`, one `ProgramRun` each."""
     *lines, cut = text.split("\n")

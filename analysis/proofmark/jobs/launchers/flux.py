@@ -13,7 +13,7 @@ from proofmark.common.nodesets import hostlist
 from proofmark.jobs.launcher import Launch, Launcher
 
 
-class Flux(Launcher):
+class FluxLauncher(Launcher):
     """Flux's flux run."""
 
     starts_children = False

@@ -9,13 +9,13 @@ from typing import Any
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.shared_traits import Traits, differences, of_node
-from proofmark.site.accepted_baseline import Baseline, Capacity, NodeState
+from proofmark.site.accepted_baseline import AcceptedNodes, Baseline, Capacity
 from proofmark.site.installed_parts import UNKNOWN_RATE, Parts, parts_of, usual_parts
 from proofmark.site.node.facts import NodeFacts
 
 
 @dataclass(frozen=True)
-class Change:
+class NodeChange:
     """A difference since the newest accepted run: a candidate cause of slower figures.
 
     Attributes:
@@ -86,21 +86,23 @@ def _parts(capacity: Capacity) -> Parts:
 
 def node_states(
     traits: Mapping[str, Traits], capacities: Mapping[str, Capacity]
-) -> tuple[NodeState, ...]:
+) -> tuple[AcceptedNodes, ...]:
     """Return the state of all nodes; nodes with the same state share one entry."""
     alike: dict[tuple[object, ...], list[str]] = {}
     for host, capacity in capacities.items():
         key = (tuple(capacity.model_dump().values()), tuple(sorted(traits[host].items())))
         alike.setdefault(key, []).append(host)
     return tuple(
-        NodeState(nodes=folded(hosts), capacity=capacities[hosts[0]], traits=dict(traits[hosts[0]]))
+        AcceptedNodes(
+            nodes=folded(hosts), capacity=capacities[hosts[0]], traits=dict(traits[hosts[0]])
+        )
         for hosts in alike.values()
     )
 
 
 def changes(
     baseline: Baseline, traits: Mapping[str, Traits], libraries: Mapping[Message, str]
-) -> tuple[Change, ...]:
+) -> tuple[NodeChange, ...]:
     """Return what differs since the newest accepted run: nodes, and packages that both runs use.
 
     Args:
@@ -120,6 +122,6 @@ def changes(
     accepted = {trait: value for trait, value in known if trait.fields.get("package") in used}
     software = differences(accepted, libraries)
     return (
-        *(Change(*each) for each in software),
-        *(Change(*key, folded(hosts)) for key, hosts in nodes.items()),
+        *(NodeChange(*each) for each in software),
+        *(NodeChange(*key, folded(hosts)) for key, hosts in nodes.items()),
     )

@@ -16,7 +16,7 @@ from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.shared_traits import machine_traits, software_traits, traits_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Mount
+from proofmark.site.node.parts import MountedFileSystem
 from proofmark.software.software import Software
 
 
@@ -48,7 +48,7 @@ class Circumstances:
         return values_table(figures, benchmarks, kinds, programs_of(self.software))
 
 
-def _mounted(mounts: Sequence[Mount], folder: str) -> dict[str, str]:
+def _mounted(mounts: Sequence[MountedFileSystem], folder: str) -> dict[str, str]:
     """Return the mount that contains `folder` as a trait; nothing if it is not known."""
     paths = {path.as_posix() for path in (Path(folder), *Path(folder).parents)}
     fitting = [mount for mount in mounts if mount.target in paths]

@@ -15,7 +15,7 @@ from proofmark.common.message import Message, Term, joined
 from proofmark.common.text import percent
 from proofmark.judge.baseline.baseline_table import FIGURE
 from proofmark.judge.baseline.change_limits import OWN, QUANTITY, Limits, limits_of
-from proofmark.judge.baseline.changes import Change
+from proofmark.judge.baseline.changes import NodeChange
 from proofmark.judge.power import repeats_needed, too_noisy
 from proofmark.judge.references.judgement import Judgement
 from proofmark.records.columns import Floats, Numbers
@@ -134,7 +134,7 @@ class BaselineComparison:
     other_hardware: int
     unknown: int
     unmeasured: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[NodeChange, ...] = ()
 
     @property
     def source(self) -> Message:
@@ -217,7 +217,7 @@ def compare_with_baseline(
     accepted: pl.DataFrame,
     figures: int,
     family_level: float,
-    changes: tuple[Change, ...] = (),
+    changes: tuple[NodeChange, ...] = (),
 ) -> BaselineComparison:
     """Return the comparison of a run with a baseline.
 

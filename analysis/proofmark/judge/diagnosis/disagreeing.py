@@ -33,7 +33,7 @@ Values = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class State:
+class LikeExecutions:
     """Executions of a figure with like values.
 
     Attributes:
@@ -65,7 +65,7 @@ class Disagreement:
     figure: int
     difference: float
     spread: float | None
-    states: tuple[State, State]
+    states: tuple[LikeExecutions, LikeExecutions]
     figures: int
     compared: int
     dates: bool = False
@@ -253,13 +253,13 @@ def _spread(nodes: Sequence[Values]) -> float | None:
     return median(spreads) if spreads else None
 
 
-def _states(values: Values) -> tuple[State, State]:
+def _states(values: Values) -> tuple[LikeExecutions, LikeExecutions]:
     """Divide the executions at the largest gap between two neighbouring values."""
     ordered = sorted(values.items(), key=lambda item: item[1])
     gaps = [after[1] - before[1] for before, after in pairwise(ordered)]
     cut = gaps.index(max(gaps)) + 1
     low, high = (
-        State(tuple(sorted(name for name, _ in part)), part[0][1], part[-1][1])
+        LikeExecutions(tuple(sorted(name for name, _ in part)), part[0][1], part[-1][1])
         for part in (ordered[:cut], ordered[cut:])
     )
     return low, high

@@ -46,7 +46,7 @@ the American Statistical Association 88, 1993)."""
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeOverTime:
     """The change of one figure from the beginning of the run to its end.
 
     Attributes:
@@ -114,11 +114,11 @@ class OverTime:
 
     window_s: float = 0.0
     seconds: float = 0.0
-    changes: Mapping[int, Change] = field(default_factory=dict)
+    changes: Mapping[int, ChangeOverTime] = field(default_factory=dict)
     series: Mapping[int, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     @property
-    def worse(self) -> tuple[Change, ...]:
+    def worse(self) -> tuple[ChangeOverTime, ...]:
         """The figures that became worse, the worst first."""
         worse = (change for change in self.changes.values() if change.worse)
         return tuple(sorted(worse, key=lambda change: (-abs(math.log(change.ratio)), change.node)))
@@ -185,7 +185,9 @@ def over_time(
         node = figures.records.nodes[int(figures.node[number])]
         worse = change > least
         evidence = _evidence(figures, series, number, window, begin, end) if worse else ()
-        changes[number] = Change(number, node, *parts, ratio, of_repeat, least, worse, evidence)
+        changes[number] = ChangeOverTime(
+            number, node, *parts, ratio, of_repeat, least, worse, evidence
+        )
     compared = {number: series[number] for number in changes}
     return OverTime(window, end - begin, changes, compared)
 

@@ -24,7 +24,7 @@ from proofmark.judge.fleet.like_figures import (
     like_nodes,
     like_targets,
 )
-from proofmark.judge.fleet.populations import Group, Places, populations_of
+from proofmark.judge.fleet.populations import PeerGroup, Places, populations_of
 from proofmark.judge.fleet.spikes import Off, spikes
 from proofmark.judge.fleet.thresholds import (
     DROPS,
@@ -211,11 +211,11 @@ def measure_fleet(
         places: switches and rack, by host: facts that may separate populations.
     """
     kinds = Kinds(nodes, distance)
-    targets = (Group(each, LIKE_TARGETS) for each in like_targets(figures))
+    targets = (PeerGroup(each, LIKE_TARGETS) for each in like_targets(figures))
     groups = [
         part
         for each in like_nodes(figures, benchmarks, kinds, same_digits=False)
-        for part in populations_of(figures, Group(each), kinds, places or {})
+        for part in populations_of(figures, PeerGroup(each), kinds, places or {})
     ]
     groups += targets
     level_of_figure, material = level_of_one(level, len(groups)), material_of(benchmarks)
@@ -272,7 +272,7 @@ def _without_size(record: Record) -> tuple[object, ...]:
     return (*what, *build, json.dumps(parameters, sort_keys=True), sized or id(record))
 
 
-def _name(figures: Aggregates, figure: int, group: Group) -> str:
+def _name(figures: Aggregates, figure: int, group: PeerGroup) -> str:
     """Return the node of a figure, or its storage target."""
     if group.compared == LIKE_NODES:
         return figures.records.nodes[int(figures.node[figure])]

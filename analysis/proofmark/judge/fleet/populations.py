@@ -37,7 +37,7 @@ _TRIALS, _MOST, _LEVEL, _SEED = 2000, 1000, 0.01, 37
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class PeerGroup:
     """Figures that are compared with each other.
 
     Attributes:
@@ -54,8 +54,8 @@ class Group:
 
 
 def populations_of(
-    figures: Aggregates, group: Group, kinds: Kinds, places: Places
-) -> Iterator[Group]:
+    figures: Aggregates, group: PeerGroup, kinds: Kinds, places: Places
+) -> Iterator[PeerGroup]:
     """Yield the populations of a group; the group itself if it is one.
 
     Single nodes whose hardware is known to be alike are one: a slower part of them is a fault, and

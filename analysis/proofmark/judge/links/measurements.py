@@ -13,7 +13,7 @@ from proofmark.cases.vocabulary import ALONE, MEASURED, MESSAGE_SIZE
 from proofmark.common.units import measure
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.links.paths import Paths
-from proofmark.judge.links.samples import Samples, Series
+from proofmark.judge.links.samples import PairSeries, Samples
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
 from proofmark.records.columns import Measurand, Numbers
@@ -92,7 +92,7 @@ def _pairs(steps: Iterable[Step], paths: Paths) -> dict[str, tuple[Step, int, in
     return found
 
 
-def _series(figures: Aggregates, benchmarks: Benchmarks) -> tuple[Numbers, list[Series]]:
+def _series(figures: Aggregates, benchmarks: Benchmarks) -> tuple[Numbers, list[PairSeries]]:
     """Return the number of the series of each measurand, -1 for none, and the series."""
     measurands = figures.records.measurands
     groups: dict[Measurand, list[int]] = {}
@@ -103,7 +103,7 @@ def _series(figures: Aggregates, benchmarks: Benchmarks) -> tuple[Numbers, list[
             same = json.dumps(parameters, sort_keys=True)
             groups.setdefault(each._replace(metric="", unit="", parameters=same), []).append(number)
     of = np.full(len(measurands), -1, dtype=np.int64)
-    series: list[Series] = []
+    series: list[PairSeries] = []
     for numbers in groups.values():
         chosen = list(_chosen({number: measurands[number] for number in numbers}, benchmarks))
         if chosen:
@@ -128,9 +128,9 @@ def _chosen(measurands: Mapping[int, Measurand], benchmarks: Benchmarks) -> Iter
                 return
 
 
-def _described(measurand: Measurand, benchmarks: Benchmarks) -> Series:
+def _described(measurand: Measurand, benchmarks: Benchmarks) -> PairSeries:
     metric = benchmarks.case(measurand.case).metrics[measurand.metric]
-    return Series(
+    return PairSeries(
         case=measurand.case,
         benchmark=measurand.benchmark,
         metric=measurand.metric,

@@ -22,7 +22,7 @@ LEAST_SPREAD = 0.002
 
 
 @dataclass(frozen=True)
-class Series:
+class PairSeries:
     """What was measured: one metric of one case, of pairs together or alone.
 
     Attributes:
@@ -68,7 +68,7 @@ class Samples:
     round: Numbers
     series: Numbers
     value: Floats
-    of: tuple[Series, ...]
+    of: tuple[PairSeries, ...]
 
     def __len__(self) -> int:
         return len(self.value)

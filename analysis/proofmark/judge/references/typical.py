@@ -22,7 +22,7 @@ from proofmark.judge.references.derived import (
     stated_links,
 )
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import ETHERNET, Conditions, processor
+from proofmark.site.hardware_limits import ETHERNET, TypicalConditions, processor
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.software import Package, Software
 
@@ -120,7 +120,7 @@ class _Share(NamedTuple):
     ratio: float
     tolerance: float
     source: str
-    conditions: Conditions
+    conditions: TypicalConditions
 
 
 def typical_value(
@@ -167,7 +167,7 @@ def _share(
         if best is None or best.mpi is None or best.mpi.bytes_per_s is None:
             return Message("typical-link", node=facts.hostname)
         mpi, ratio = best.mpi, best.mpi.bytes_per_s / best.bytes_per_s
-        conditions = Conditions(system=mpi.system, bare_metal=mpi.bare_metal, tcp=False)
+        conditions = TypicalConditions(system=mpi.system, bare_metal=mpi.bare_metal, tcp=False)
         return _Share(ratio, mpi.tolerance / ratio, mpi.source, conditions)
     row = processor(facts.cpu_model)
     found = None if row is None else row.hpl if rule == "typical_hpl" else row.triad
@@ -177,7 +177,7 @@ def _share(
 
 
 def _unheld(
-    rule: Rule, conditions: Conditions, setting: Setting, facts: NodeFacts
+    rule: Rule, conditions: TypicalConditions, setting: Setting, facts: NodeFacts
 ) -> Iterator[Message]:
     """Yield the conditions of a source that do not hold, or are not known to hold."""
     build, nodes = setting.build, len(setting.nodes)
@@ -206,7 +206,9 @@ def _only_ethernet(facts: NodeFacts) -> bool:
     return all(layer == ETHERNET for _, layer in active_ports(facts))
 
 
-def _all_cores(conditions: Conditions, parameters: Mapping[str, Scalar], facts: NodeFacts) -> bool:
+def _all_cores(
+    conditions: TypicalConditions, parameters: Mapping[str, Scalar], facts: NodeFacts
+) -> bool:
     """Return whether each core had a thread, here by the recorded ranks and at the source."""
     if conditions.threads == "part":
         return False

@@ -49,7 +49,7 @@ Review 56, 1988)."""
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class LevelSeries:
     """The values of one figure: days since any date, and logarithms of values. Shapes (runs,)."""
 
     days: Floats
@@ -58,7 +58,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Step:
+class LevelStep:
     """A change of the level of a series.
 
     Attributes:
@@ -84,7 +84,7 @@ class Course:
         noise: why a material change would not be seen; `NOTHING` if it would be.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LevelStep, ...] = ()
     slope: float = 0.0
     deviation: float = math.nan
     visible: float = math.nan
@@ -112,7 +112,7 @@ class _Search:
     variance: Floats
 
 
-def courses(series: Sequence[Series], level: float) -> list[Course]:
+def courses(series: Sequence[LevelSeries], level: float) -> list[Course]:
     """Return the course of each series.
 
     Args:
@@ -152,7 +152,7 @@ def courses(series: Sequence[Series], level: float) -> list[Course]:
 
 
 def _priors(
-    series: Sequence[Series], of_length: dict[int, list[int]], found: dict[int, _Search]
+    series: Sequence[LevelSeries], of_length: dict[int, list[int]], found: dict[int, _Search]
 ) -> dict[int, PooledNoise]:
     variances: dict[int, list[tuple[float, float]]] = {}
     for length, search in found.items():
@@ -219,7 +219,7 @@ def _resolution(logs: Floats) -> Floats:
     return result
 
 
-def _course(series: Series, prior: PooledNoise, level: float, deviation: float) -> Course:
+def _course(series: LevelSeries, prior: PooledNoise, level: float, deviation: float) -> Course:
     """Return the course of a series that is not constant: steps or a slope, whichever fits."""
     logs = series.logs
     places = _places(logs, prior, level)
@@ -299,7 +299,7 @@ def _separate(before: Floats, after: Floats) -> bool:
     return bool(min(shares) >= LEAST_SHARE)
 
 
-def _step(logs: Floats, places: Sequence[int], number: int, deviation: float) -> Step:
+def _step(logs: Floats, places: Sequence[int], number: int, deviation: float) -> LevelStep:
     """Return a change point with its confidence set between its neighbours."""
     bounds = [0, *places, len(logs)]
     first, last = bounds[number], bounds[number + 2]
@@ -307,17 +307,17 @@ def _step(logs: Floats, places: Sequence[int], number: int, deviation: float) ->
     explained = _explained((part - part.mean())[None, :])[0]
     inside = np.flatnonzero(explained.max() - explained <= _REACH * deviation**2)
     positions = inside + LEAST_RUNS + first
-    return Step(places[number], int(positions[0]), int(positions[-1]))
+    return LevelStep(places[number], int(positions[0]), int(positions[-1]))
 
 
-def _slope(series: Series) -> float:
+def _slope(series: LevelSeries) -> float:
     """Return the least-squares slope of the logarithm per day; 0 if all runs have one time."""
     times = series.days - series.days.mean()
     spread = float((times**2).sum())
     return float((times * series.logs).sum()) / spread if spread else 0.0
 
 
-def _slopes(series: Series, slope: float, prior: PooledNoise, level: float) -> bool:
+def _slopes(series: LevelSeries, slope: float, prior: PooledNoise, level: float) -> bool:
     """Return whether a slope is more than noise, and its first and last runs differ clearly."""
     length, third = len(series.logs), len(series.logs) // 3
     search = _search(series.days[None, :], series.logs[None, :])
@@ -335,7 +335,7 @@ def _misfit(logs: Floats, places: Sequence[int]) -> float:
     return _criterion(squares, len(logs), 2 * len(places))
 
 
-def _misfit_of_line(series: Series, slope: float) -> float:
+def _misfit_of_line(series: LevelSeries, slope: float) -> float:
     """Return the Bayesian information criterion of a slope."""
     times = series.days - series.days.mean()
     rest = series.logs - series.logs.mean() - slope * times

@@ -19,7 +19,7 @@ LEAST_PEERS = 3
 
 
 @dataclass(frozen=True)
-class Line:
+class HistoryLine:
     """The subject of a series.
 
     Attributes:
@@ -48,7 +48,7 @@ class Points:
         nodes: the number of nodes.
     """
 
-    line: Line
+    line: HistoryLine
     run: Numbers
     value: Floats
     low: Floats
@@ -71,7 +71,7 @@ class History:
     """
 
     runs: Sequence[PastRun]
-    lines: Sequence[Line]
+    lines: Sequence[HistoryLine]
     nodes: Sequence[str]
     table: pl.DataFrame
 
@@ -124,7 +124,7 @@ class History:
         for (line, node), part in relative.group_by("line", "node", maintain_order=True):
             about = self.lines[int(str(line))]
             name = self.nodes[int(str(node))]
-            yield _points(Line(about.figure, about.kind, about.program, name), part)
+            yield _points(HistoryLine(about.figure, about.kind, about.program, name), part)
 
     def hosts(self) -> dict[str, frozenset[str]]:
         """Return the hosts of each class of nodes."""
@@ -134,7 +134,7 @@ class History:
         return {kind: frozenset(hosts) for kind, hosts in names.items()}
 
 
-def _points(line: Line, part: pl.DataFrame) -> Points:
+def _points(line: HistoryLine, part: pl.DataFrame) -> Points:
     columns = (part[name].to_numpy() for name in ("run", "value", "low", "high", "nodes"))
     run, value, low, high, nodes = columns
     return Points(line, run, value, low, high, nodes.astype(np.int64))
@@ -150,7 +150,7 @@ def history(runs: Sequence[PastRun]) -> History:
         origin: _Kinds([run for run in runs if run.origin == origin])
         for origin in {run.origin for run in runs}
     }
-    lines: dict[Line, int] = {}
+    lines: dict[HistoryLine, int] = {}
     nodes: dict[str, int] = {}
     parts = []
     for number, run in enumerate(runs):
@@ -158,7 +158,7 @@ def history(runs: Sequence[PastRun]) -> History:
         kind = [kinds[run.origin].of(name) for name in run.nodes]
         subjects = np.stack((run.figure, run.node, run.program), axis=1).tolist()
         line = [
-            lines.setdefault(Line(run.figures[f], kind[n], run.programs[p]), len(lines))
+            lines.setdefault(HistoryLine(run.figures[f], kind[n], run.programs[p]), len(lines))
             for f, n, p in subjects
         ]
         columns = {
@@ -193,7 +193,7 @@ class _Kinds:
         return self._known[name]
 
 
-def family_of(line: Line) -> tuple[str, ...]:
+def family_of(line: HistoryLine) -> tuple[str, ...]:
     """Return the family of a line, over which noise is pooled: all but parameters, mode, program.
 
     Placements and classes of nodes belong to one family too.

@@ -15,7 +15,7 @@ from proofmark.judge.intervals import Interval
 from proofmark.judge.power import too_noisy
 from proofmark.judge.shared_traits import differences
 from proofmark.judge.shift import ratio, ratio_interval
-from proofmark.judge.trend.change_points import Course, Series, courses
+from proofmark.judge.trend.change_points import Course, LevelSeries, courses
 from proofmark.judge.trend.events import Event, events_of
 from proofmark.judge.trend.history import Points, family_of, history
 from proofmark.judge.trend.past_run import PastFigure, PastRun
@@ -28,7 +28,7 @@ Group = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Change:
+class TrendChange:
     """A change of one series.
 
     Attributes:
@@ -97,8 +97,8 @@ class Trend:
     runs: Sequence[PastRun]
     numbers: tuple[int, ...]
     lines: tuple[tuple[Points, Course], ...]
-    changes: tuple[Change, ...]
-    drifting: tuple[Change, ...]
+    changes: tuple[TrendChange, ...]
+    drifting: tuple[TrendChange, ...]
     reprogrammed: tuple[Reprogrammed, ...]
     events: tuple[Event, ...]
     compared_nodes: int
@@ -184,7 +184,7 @@ class _Builder:
         families: dict[tuple[str, ...], int] = {}
         usable = [number for number, points in enumerate(lines) if self._comparable(points)]
         series = [
-            Series(
+            LevelSeries(
                 self.days[lines[number].run],
                 np.log(lines[number].value),
                 families.setdefault(family_of(lines[number].line), len(families)),
@@ -215,7 +215,7 @@ class _Builder:
         points: Points,
         course: Course,
         events: Sequence[Event],
-    ) -> Iterator[Change]:
+    ) -> Iterator[TrendChange]:
         node = points.line.node
         concerned = frozenset([node]) if node else self.hosts.get(points.line.kind, frozenset())
         places = [0, *(step.place for step in course.steps), len(points)]
@@ -240,7 +240,7 @@ class _Builder:
         after: int,
         at: int,
         causes: tuple[Event, ...],
-    ) -> Change:
+    ) -> TrendChange:
         first, last = (part.tolist() for part in parts)
         change = ratio(first, last) - 1
         bounds = ratio_interval(first, last)
@@ -248,7 +248,7 @@ class _Builder:
         metric = self.metric_of(points.line.figure)
         better = None if metric is None else (change > 0) == (metric.better == "higher")
         middles = float(np.median(first)), float(np.median(last))
-        return Change(points, *middles, change, size, before, after, at, better, causes)
+        return TrendChange(points, *middles, change, size, before, after, at, better, causes)
 
     def _reprogrammed(self, lines: Sequence[Points]) -> Iterator[Reprogrammed]:
         """Yield each figure with several programs: the newest one and the one before it."""
@@ -268,7 +268,7 @@ class _Builder:
                 yield Reprogrammed(old, new, last / first - 1, tuple(differences(*traits)))
 
 
-def _order(change: Change) -> tuple[bool, float]:
+def _order(change: TrendChange) -> tuple[bool, float]:
     """Order changes: those for the better last, large ones first."""
     return change.better is True, -abs(math.log1p(change.change))
 

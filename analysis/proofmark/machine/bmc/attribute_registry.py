@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from proofmark.machine.bmc.bmc_model import (
     AttributeSpec,
     Condition,
-    Rule,
+    RegistryRule,
     refused_settings,
     typed,
 )
 from proofmark.machine.bmc.client import RedfishConnection
 from proofmark.machine.bmc.collection import path_of_member, read_members
-from proofmark.machine.bmc.json_body import Part
+from proofmark.machine.bmc.json_body import BodyPart
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import BmcVendor
 from proofmark.site.firmware import Scalar, Settings
@@ -63,7 +63,7 @@ def read_registry(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> dict[
     }
 
 
-def _file_of(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> Part:
+def _file_of(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> BodyPart:
     """Return the file of the registry `name`: by its path, by its names, or by those of its file.
 
     BMCs list a registry under another path than its name, without the last part of its version, or
@@ -97,7 +97,7 @@ def _file_of(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> Part:
     raise NodeError(Outcome.REFUSED, problem)
 
 
-def _located(bmc: RedfishConnection, entry: Part, name: str) -> Part:
+def _located(bmc: RedfishConnection, entry: BodyPart, name: str) -> BodyPart:
     """Return the file of the registry that `entry` describes, in English if there is a choice."""
     found: dict[str, str] = {}
     for item in entry.items("Location"):
@@ -114,7 +114,7 @@ def _located(bmc: RedfishConnection, entry: Part, name: str) -> Part:
     return bmc.get(uri).body
 
 
-def _attribute_spec(item: Part, key: str, rules: tuple[Rule, ...]) -> AttributeSpec:
+def _attribute_spec(item: BodyPart, key: str, rules: tuple[RegistryRule, ...]) -> AttributeSpec:
     """Return the specification of an attribute; a damaged one is an attribute that cannot be set.
 
     A registry has hundreds of attributes, and the kit sets a few.
@@ -140,13 +140,13 @@ def _attribute_spec(item: Part, key: str, rules: tuple[Rule, ...]) -> AttributeS
         return AttributeSpec(damage=error.text)
 
 
-def _rules(entries: Part) -> dict[str, tuple[Rule, ...]]:
+def _rules(entries: BodyPart) -> dict[str, tuple[RegistryRule, ...]]:
     """Return the dependencies of a registry that determine an attribute, by the attribute.
 
     A dependency on another property than the value of an attribute, and one in another form, is
     left out: the BMC itself refuses what it forbids.
     """
-    rules: dict[str, tuple[Rule, ...]] = {}
+    rules: dict[str, tuple[RegistryRule, ...]] = {}
     for item in entries.items("Dependencies"):
         try:
             if item.text("Type") not in ("Map", ""):
@@ -158,11 +158,11 @@ def _rules(entries: Part) -> dict[str, tuple[Rule, ...]]:
         except NodeError:
             continue
         if makes in MAKES and conditions and isinstance(value, (str, int)):
-            rules[attribute] = (*rules.get(attribute, ()), Rule(conditions, makes, value))
+            rules[attribute] = (*rules.get(attribute, ()), RegistryRule(conditions, makes, value))
     return rules
 
 
-def _condition(part: Part) -> Condition:
+def _condition(part: BodyPart) -> Condition:
     """Return one condition.
 
     Raises:

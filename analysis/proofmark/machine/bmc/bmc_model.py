@@ -49,7 +49,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Rule:
+class RegistryRule:
     """A dependency of a registry: what `conditions` make of an attribute.
 
     Attributes:
@@ -95,7 +95,7 @@ class AttributeSpec:
     gray_out: bool = False
     kind: str = ""
     step: int | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RegistryRule, ...] = ()
 
     def locked(self, settings: Settings) -> str:
         """Return why the attribute cannot be set in a system with `settings`; empty if it can."""

@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 from proofmark.common.processes import traced
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.https import Answer, HttpsConnection, ProtocolError
-from proofmark.machine.bmc.json_body import JsonError, Part, is_path, parse, serialized
+from proofmark.machine.bmc.json_body import BodyPart, JsonError, is_path, parse, serialized
 from proofmark.machine.bmc.redirects import follow
 from proofmark.machine.outcome import NodeError, Outcome
 
@@ -73,7 +73,7 @@ class Response:
     body_etag: str
     location: str
     token: str
-    body: Part
+    body: BodyPart
     retry_after: float = 0.0
 
 
@@ -246,11 +246,11 @@ class RedfishConnection:
         accept: tuple[int, ...],
     ) -> Response:
         try:
-            body = Part(path, parse(raw))
+            body = BodyPart(path, parse(raw))
         except JsonError as error:
             if (method, status) == ("GET", 200) and status in accept:
                 raise NodeError(Outcome.UNEXPECTED, f"{method} {path}: {error}") from None
-            body = Part(path, {})
+            body = BodyPart(path, {})
         if status not in accept:
             message = self._settings.credentials.hide(messages_of(body) + self._hint(headers))
             outcome = Outcome.DENIED if status in (401, 403) else Outcome.UNEXPECTED
@@ -342,7 +342,7 @@ def _local_path(path: str, location: str) -> str:
     return target if is_path(target) else ""
 
 
-def messages_of(body: Part) -> str:
+def messages_of(body: BodyPart) -> str:
     """Return the messages of an error or of a task (DSP0266), separated by slashes.
 
     It accepts any content: an error is reported also if its own message has another form.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 
 from proofmark.machine.bmc.client import RedfishConnection
-from proofmark.machine.bmc.json_body import Part
+from proofmark.machine.bmc.json_body import BodyPart
 from proofmark.machine.outcome import NodeError, Outcome
 
 SYSTEMS = "/redfish/v1/Systems"
@@ -45,7 +45,7 @@ def path_of_system(bmc: RedfishConnection, system: str, known: MutableMapping[st
     return known[bmc.address]
 
 
-def read_members(bmc: RedfishConnection, path: str, *, counted: bool = False) -> list[Part]:
+def read_members(bmc: RedfishConnection, path: str, *, counted: bool = False) -> list[BodyPart]:
     """Return all members of the collection at `path`, of all pages.
 
     Args:
@@ -56,7 +56,7 @@ def read_members(bmc: RedfishConnection, path: str, *, counted: bool = False) ->
     Raises:
         NodeError: a request failed; UNEXPECTED: a page follows itself, or members are missing.
     """
-    members: list[Part] = []
+    members: list[BodyPart] = []
     seen: set[str] = set()
     page, count = path, 0
     while page:
@@ -74,7 +74,7 @@ def read_members(bmc: RedfishConnection, path: str, *, counted: bool = False) ->
     return members
 
 
-def path_of_member(member: Part) -> str:
+def path_of_member(member: BodyPart) -> str:
     """Return the path of a member of a collection.
 
     Raises:

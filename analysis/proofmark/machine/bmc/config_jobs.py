@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from proofmark.machine.bmc.client import RedfishConnection
 from proofmark.machine.bmc.collection import path_of_member, read_members
-from proofmark.machine.bmc.json_body import Part, described
+from proofmark.machine.bmc.json_body import BodyPart, described
 from proofmark.machine.bmc.tasks import Waits, await_task, monitor_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import JobQueue
@@ -19,7 +19,7 @@ NAME = re.compile(r"(?!\.)[\w.-]{1,100}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Job:
+class ConfigJob:
     """A job of the queue.
 
     Attributes:
@@ -50,7 +50,7 @@ class ConfigJobs:
     poll_s: float
     limit_s: float
 
-    def active(self, bmc: RedfishConnection) -> list[Job]:
+    def active(self, bmc: RedfishConnection) -> list[ConfigJob]:
         """Return the jobs that a boot executes and that have not ended.
 
         Raises:
@@ -114,21 +114,25 @@ class ConfigJobs:
         if job.state not in self.queue.done:
             raise NodeError(Outcome.NOT_APPLIED, _text(job))
 
-    def _any(self, bmc: RedfishConnection) -> Job:
+    def _any(self, bmc: RedfishConnection) -> ConfigJob:
         """Return a job that sets the BIOS and has not ended, or a job without a state."""
-        none = Job("", self.queue.kind, "", "", sets_bios=True, running=False)
+        none = ConfigJob("", self.queue.kind, "", "", sets_bios=True, running=False)
         return next((job for job in self.active(bmc) if job.sets_bios), none)
 
-    def _read(self, bmc: RedfishConnection, name: str) -> Job:
+    def _read(self, bmc: RedfishConnection, name: str) -> ConfigJob:
         return self._job(bmc.get(f"{self.queue.collection}/{name}").body)
 
-    def _job(self, part: Part) -> Job:
+    def _job(self, part: BodyPart) -> ConfigJob:
         kind, state = part.text("JobType"), part.text("JobState")
         sets_bios, running = kind == self.queue.kind, state in self.queue.running
         name = _checked(part.text("Id"))
-        return Job(name, kind, state, part.text("Message"), sets_bios=sets_bios, running=running)
+        return ConfigJob(
+            name, kind, state, part.text("Message"), sets_bios=sets_bios, running=running
+        )
 
-    def _await(self, read: Callable[[], Job], states: tuple[str, ...] | list[str]) -> Job:
+    def _await(
+        self, read: Callable[[], ConfigJob], states: tuple[str, ...] | list[str]
+    ) -> ConfigJob:
         """Return the job when it is in one of `states`, when it failed, or after the limit."""
         end = time.monotonic() + self.limit_s
         open_states = (*self.queue.waiting, *self.queue.running)
@@ -147,5 +151,5 @@ def _checked(name: str) -> str:
     return name
 
 
-def _text(job: Job) -> str:
+def _text(job: ConfigJob) -> str:
     return f"job {job.name} is {job.state}: {job.message or 'no message'}"

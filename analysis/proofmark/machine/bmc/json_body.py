@@ -62,7 +62,7 @@ def described(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class BodyPart:
     """One object of a response.
 
     The methods return an empty value if the object does not have the key, or has null.
@@ -75,15 +75,15 @@ class Part:
     place: str
     content: Mapping[str, Any]
 
-    def part(self, key: str) -> Part:
+    def part(self, key: str) -> BodyPart:
         """Return the object at `key`.
 
         Raises:
             NodeError: UNEXPECTED: it is no object.
         """
-        return Part(f"{self.place} {key}", self._typed(key, dict, {}))
+        return BodyPart(f"{self.place} {key}", self._typed(key, dict, {}))
 
-    def required(self, key: str) -> Part:
+    def required(self, key: str) -> BodyPart:
         """Return the object at `key`.
 
         Raises:
@@ -93,7 +93,7 @@ class Part:
             raise self._wrong(key, None, "an object")
         return self.part(key)
 
-    def items(self, key: str) -> list[Part]:
+    def items(self, key: str) -> list[BodyPart]:
         """Return the list of objects at `key`.
 
         Raises:
@@ -103,7 +103,9 @@ class Part:
         for number, value in enumerate(values):
             if not isinstance(value, dict):
                 raise self._wrong(f"{key}[{number}]", value, "an object")
-        return [Part(f"{self.place} {key}[{number}]", value) for number, value in enumerate(values)]
+        return [
+            BodyPart(f"{self.place} {key}[{number}]", value) for number, value in enumerate(values)
+        ]
 
     def texts(self, key: str) -> list[str]:
         """Return the list of texts at `key`.

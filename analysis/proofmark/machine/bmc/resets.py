@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proofmark.common.errors import nearest
 from proofmark.machine.bmc.client import RedfishConnection
-from proofmark.machine.bmc.json_body import Part
+from proofmark.machine.bmc.json_body import BodyPart
 from proofmark.machine.bmc.tasks import Waits, await_task, monitor_of
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
 
@@ -40,7 +40,7 @@ class ResetWay:
     problem: str = ""
 
 
-def reset_way(bmc: RedfishConnection, system: Part, chosen: str) -> ResetWay:
+def reset_way(bmc: RedfishConnection, system: BodyPart, chosen: str) -> ResetWay:
     """Return how `system` is restarted, by what its BMC lists. Change nothing.
 
     Args:
@@ -77,7 +77,7 @@ def reset_way(bmc: RedfishConnection, system: Part, chosen: str) -> ResetWay:
     return ResetWay(target, kinds, off, on, problem)
 
 
-def _listed(bmc: RedfishConnection, action: Part) -> list[str]:
+def _listed(bmc: RedfishConnection, action: BodyPart) -> list[str]:
     """Return the reset types of the action; empty if the BMC lists none."""
     if listed := action.texts(LISTED):
         return listed

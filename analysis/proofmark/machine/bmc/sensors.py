@@ -17,7 +17,7 @@ from functools import partial
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.bmc.client import ConnectionPool, RedfishConnection
 from proofmark.machine.bmc.collection import SYSTEMS, path_of_member, read_members
-from proofmark.machine.bmc.json_body import Part
+from proofmark.machine.bmc.json_body import BodyPart
 from proofmark.machine.outcome import NodeError, Outcome
 
 CHASSIS = "/redfish/v1/Chassis"
@@ -102,10 +102,10 @@ def _highest(quantity: str, values: dict[Source, float]) -> dict[str, float]:
     return {quantity: max(values.values())} if values else {}
 
 
-def _body(bmc: RedfishConnection, path: str) -> Part:
+def _body(bmc: RedfishConnection, path: str) -> BodyPart:
     """Return a resource; an empty one if the BMC links to it and does not have it."""
     response = bmc.request("GET", path, accept=(200, *MISSING))
-    return response.body if response.status == 200 else Part(path, {})
+    return response.body if response.status == 200 else BodyPart(path, {})
 
 
 def _searches(bmc: RedfishConnection, host: Host) -> Iterator[Search]:
@@ -119,7 +119,9 @@ def _searches(bmc: RedfishConnection, host: Host) -> Iterator[Search]:
     yield TEMPERATURE, partial(_processor_sources, bmc, systems)
 
 
-def _power_sources(bmc: RedfishConnection, chassis: Part, systems: list[Part]) -> Iterator[Source]:
+def _power_sources(
+    bmc: RedfishConnection, chassis: BodyPart, systems: list[BodyPart]
+) -> Iterator[Source]:
     """Yield the first resource with the power of a node; a part can show that of its system."""
     whole = chassis.text("ChassisType") in NODES
     if whole:
@@ -134,7 +136,7 @@ def _power_sources(bmc: RedfishConnection, chassis: Part, systems: list[Part]) -
             yield source
 
 
-def _thermal_metrics_sources(bmc: RedfishConnection, chassis: list[Part]) -> Iterator[Source]:
+def _thermal_metrics_sources(bmc: RedfishConnection, chassis: list[BodyPart]) -> Iterator[Source]:
     for each in chassis:
         for _, path in _linked(each, "ThermalSubsystem", ""):
             for kind, metrics in _linked(_body(bmc, path), "ThermalMetrics", "ThermalMetrics"):
@@ -143,12 +145,12 @@ def _thermal_metrics_sources(bmc: RedfishConnection, chassis: list[Part]) -> Ite
                         yield _sensor_of(bmc, item, (kind, metrics))
 
 
-def _thermal_sources(chassis: list[Part]) -> Iterator[Source]:
+def _thermal_sources(chassis: list[BodyPart]) -> Iterator[Source]:
     for each in chassis:
         yield from _linked(each, "Thermal", "Thermal")
 
 
-def _processor_sources(bmc: RedfishConnection, systems: list[Part]) -> Iterator[Source]:
+def _processor_sources(bmc: RedfishConnection, systems: list[BodyPart]) -> Iterator[Source]:
     for system in systems:
         for _, path in _linked(system, "Processors", ""):
             for member in read_members(bmc, path):
@@ -159,7 +161,7 @@ def _processor_sources(bmc: RedfishConnection, systems: list[Part]) -> Iterator[
                         yield _sensor_of(bmc, item, source)
 
 
-def _sensor_of(bmc: RedfishConnection, item: Part, source: Source) -> Source:
+def _sensor_of(bmc: RedfishConnection, item: BodyPart, source: Source) -> Source:
     """Return the sensor whose value `item` repeats; `source` if the BMC does not show it.
 
     Only the sensor states whether its value is a temperature or the distance to a limit.
@@ -168,23 +170,23 @@ def _sensor_of(bmc: RedfishConnection, item: Part, source: Source) -> Source:
     return ("Sensor", path) if path and _body(bmc, path).content else source
 
 
-def _linked(part: Part, key: str, kind: str) -> Iterator[Source]:
+def _linked(part: BodyPart, key: str, kind: str) -> Iterator[Source]:
     if part.content.get(key) is not None:
         yield kind, part.link(key)
 
 
-def _paths(links: list[Part]) -> list[str]:
+def _paths(links: list[BodyPart]) -> list[str]:
     return [path_of_member(link).rstrip("/") for link in links]
 
 
-def _of_node(bmc: RedfishConnection, host: Host) -> tuple[list[Part], Iterator[list[Part]]]:
+def _of_node(bmc: RedfishConnection, host: Host) -> tuple[list[BodyPart], Iterator[list[BodyPart]]]:
     """Return the systems of a node and its chassis, by the links between them.
 
     A system without a BIOS is a part of a node, such as a board of accelerators or of processors.
     """
     response = bmc.request("GET", SYSTEMS, accept=(200, *MISSING))
     members = read_members(bmc, SYSTEMS) if response.status == 200 else []
-    found = [Part(path, _body(bmc, path).content) for path in _paths(members)]
+    found = [BodyPart(path, _body(bmc, path).content) for path in _paths(members)]
     whole = [each for each in found if each.content.get("Bios") is not None] or found
     own = [each for each in found if each.place.rpartition("/")[2] == host.system]
     bodies = own if host.system else whole
@@ -196,8 +198,8 @@ def _of_node(bmc: RedfishConnection, host: Host) -> tuple[list[Part], Iterator[l
 
 
 def _chassis_of(
-    bmc: RedfishConnection, host: Host, systems: list[Part], others: list[Part]
-) -> Iterator[list[Part]]:
+    bmc: RedfishConnection, host: Host, systems: list[BodyPart], others: list[BodyPart]
+) -> Iterator[list[BodyPart]]:
     """Yield the chassis of a node: those to which it links, then those that link to it.
 
     A chassis that several nodes share has the figures of none of them. A BMC without links is read
@@ -215,7 +217,7 @@ def _chassis_of(
     own = {each.place for each in systems}
     foreign = {each.place for each in others}
     taken = {path for each in others for path in _paths(each.part("Links").items("Chassis"))}
-    read: dict[str, Part] = {}
+    read: dict[str, BodyPart] = {}
     for system in systems[:1]:
         for path in _paths(system.part("Links").items("Chassis")):
             read[path] = _body(bmc, path)
@@ -246,11 +248,11 @@ def _chassis_of(
     yield chassis
 
 
-def _systems_of(chassis: Part) -> set[str]:
+def _systems_of(chassis: BodyPart) -> set[str]:
     return set(_paths(chassis.part("Links").items("ComputerSystems")))
 
 
-def _power(body: Part) -> float | None:
+def _power(body: BodyPart) -> float | None:
     values = (
         _number(item, "PowerConsumedWatts", POWER)
         for item in body.items("PowerControl")
@@ -259,7 +261,7 @@ def _power(body: Part) -> float | None:
     return next((each for each in values if each is not None), None)
 
 
-def _hottest(items: list[Part], key: str) -> float | None:
+def _hottest(items: list[BodyPart], key: str) -> float | None:
     def of_processors() -> Iterator[float]:
         for item in items:
             value = _number(item, key, TEMPERATURE)
@@ -269,7 +271,7 @@ def _hottest(items: list[Part], key: str) -> float | None:
     return max(of_processors(), default=None)
 
 
-def _sensor(body: Part) -> float | None:
+def _sensor(body: BodyPart) -> float | None:
     """Return the value of a sensor; None for the distance to a limit.
 
     A limit below and none above belongs to a distance: a processor cannot be too cold.
@@ -284,7 +286,7 @@ def _sensor(body: Part) -> float | None:
     return None if below or distance else _number(body, "Reading", TEMPERATURE)
 
 
-_READERS: dict[str, Callable[[Part], float | None]] = {
+_READERS: dict[str, Callable[[BodyPart], float | None]] = {
     "PowerWatts": lambda body: _number(body.part("PowerWatts"), "Reading", POWER),
     "Power": _power,
     "Sensor": _sensor,
@@ -296,7 +298,7 @@ _READERS: dict[str, Callable[[Part], float | None]] = {
 }
 
 
-def _number(part: Part, key: str, quantity: str) -> float | None:
+def _number(part: BodyPart, key: str, quantity: str) -> float | None:
     """Return the value of a sensor; None if it measures nothing.
 
     A node that answers takes power: 0 W is no measurement. 0 °C is none either. Some BMCs send a

@@ -17,14 +17,14 @@ from time import monotonic
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.bmc_model import Host
 from proofmark.machine.fanout import call_for_nodes, fan_out, split
-from proofmark.machine.modes.mode_results import Result, results_of
+from proofmark.machine.modes.mode_results import ModeResult, results_of
 from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import HOLDER
 from proofmark.machine.reservations import kept_for_others, without_reservation
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 from proofmark.runs.claims import Claims
-from proofmark.runs.journal import History, Journal
+from proofmark.runs.journal import Journal, NodeHistory
 
 HELD_HINT = (
     "Restore that run on its controller first. If that is not possible: take_over=true "
@@ -121,7 +121,7 @@ class Drains:
             return {}
         return kept_for_others(self.scheduler, nodes, self.reservation)
 
-    def drain(self, batch: Mapping[str, History], mode: str) -> dict[str, Result]:
+    def drain(self, batch: Mapping[str, NodeHistory], mode: str) -> dict[str, ModeResult]:
         """Drain the nodes of `batch` and wait for the end of their jobs.
 
         Returns:
@@ -177,7 +177,7 @@ class Drains:
             failed |= call_for_nodes(partial(self.scheduler.drain, reason=reason), nodes)
         return failed
 
-    def resume(self, nodes: Iterable[str], final_state: str) -> dict[str, Result]:
+    def resume(self, nodes: Iterable[str], final_state: str) -> dict[str, ModeResult]:
         """Resume nodes, except those that another user or program has drained meanwhile.
 
         After a restore (`final_state` is ``resume``) the run holds the nodes no longer.
@@ -214,7 +214,7 @@ class Drains:
             ours = [node for node in out if node not in held]
             failed |= call_for_nodes(self.scheduler.resume, ours)
         failed |= split(fan_out(left(), end, 1))[1]
-        resumed = dict.fromkeys(names, Result(Outcome.OK, changed=True))
+        resumed = dict.fromkeys(names, ModeResult(Outcome.OK, changed=True))
         return resumed | results_of(held | failed, changed=True)
 
     def _await_idle(self, nodes: Sequence[str]) -> dict[str, NodeError]:
@@ -238,7 +238,7 @@ class Drains:
         return failed | split(fan_out(failed, note, 1))[1]
 
 
-def held_by(status: NodeStatus, history: History) -> str:
+def held_by(status: NodeStatus, history: NodeHistory) -> str:
     """Return the reason of a drain that is not of this run; empty if there is none.
 
     Each step of a mode change, from the check to the resume, decides by this function.
@@ -250,7 +250,7 @@ def held_by(status: NodeStatus, history: History) -> str:
     return status.reason or ("" if history.drained else status.why or "no reason is given")
 
 
-def history_of(run: Path, node: str) -> History:
+def history_of(run: Path, node: str) -> NodeHistory:
     """Return the history of a node from its journal in the state folder `run`.
 
     Raises:

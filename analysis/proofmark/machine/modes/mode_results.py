@@ -10,7 +10,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 
 
 @dataclass(frozen=True)
-class Result:
+class ModeResult:
     """The outcome of one node, and whether the node or its journal was changed."""
 
     outcome: Outcome
@@ -18,12 +18,12 @@ class Result:
     changed: bool = False
 
 
-def results_of(failed: Mapping[str, NodeError], *, changed: bool) -> dict[str, Result]:
+def results_of(failed: Mapping[str, NodeError], *, changed: bool) -> dict[str, ModeResult]:
     """Return the results of nodes that failed; `changed` as in `Result`."""
-    return {node: Result(error.outcome, error.text, changed) for node, error in failed.items()}
+    return {node: ModeResult(error.outcome, error.text, changed) for node, error in failed.items()}
 
 
-def failures(results: Mapping[str, Result]) -> list[str]:
+def failures(results: Mapping[str, ModeResult]) -> list[str]:
     """Return one line for all nodes that failed with the same outcome and text."""
     nodes_of: dict[tuple[str, str], list[str]] = {}
     for node, result in results.items():
@@ -32,7 +32,7 @@ def failures(results: Mapping[str, Result]) -> list[str]:
     return [f"{folded(nodes)}: {outcome}: {text}" for (outcome, text), nodes in nodes_of.items()]
 
 
-def summary(results: Mapping[str, Result]) -> dict[Outcome, str]:
+def summary(results: Mapping[str, ModeResult]) -> dict[Outcome, str]:
     """Return a line per outcome: the number of nodes, the nodes, and the text of the first."""
     by_outcome: dict[Outcome, list[str]] = {}
     for node, result in results.items():

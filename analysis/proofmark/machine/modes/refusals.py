@@ -9,7 +9,7 @@ from proofmark.machine.bmc.bmc_model import FirmwareState, foreign_pending, form
 from proofmark.machine.modes.target_mode import SHOWN
 from proofmark.machine.modes.verification import Observation
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.runs.journal import RESTORED, History
+from proofmark.runs.journal import RESTORED, NodeHistory
 
 SOMEBODY_ELSE = (
     "Another controller or person has changed the mode: restore it there first, then repeat this "
@@ -35,7 +35,7 @@ def refuse_replaced(before: Mapping[str, str], now: Mapping[str, str]) -> None:
             raise NodeError(Outcome.REPLACED, text)
 
 
-def refuse_foreign(state: FirmwareState, history: History) -> None:
+def refuse_foreign(state: FirmwareState, history: NodeHistory) -> None:
     """Accept a node that has no pending setting of another user.
 
     Raises:
@@ -47,7 +47,7 @@ def refuse_foreign(state: FirmwareState, history: History) -> None:
 
 
 def refuse_changed(
-    back_end: BackEnd, history: History, state: FirmwareState, observation: Observation | None
+    back_end: BackEnd, history: NodeHistory, state: FirmwareState, observation: Observation | None
 ) -> None:
     """Accept a node in the mode that the run has set, or in the one before the run.
 

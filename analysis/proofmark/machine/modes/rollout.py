@@ -16,7 +16,7 @@ from proofmark.common.nodesets import folded
 from proofmark.machine.bmc.bmc_model import FirmwareState, Host, to_change
 from proofmark.machine.fanout import STOP_SIGNALS, fan_out, node_error, split
 from proofmark.machine.modes.drains import Drains, held_by, history_of
-from proofmark.machine.modes.mode_results import Result, results_of
+from proofmark.machine.modes.mode_results import ModeResult, results_of
 from proofmark.machine.modes.refusals import refuse_changed
 from proofmark.machine.modes.target_mode import TargetMode, original_state
 from proofmark.machine.modes.transition import ModeTransition
@@ -24,7 +24,7 @@ from proofmark.machine.modes.verification import Observation
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import DrainingScheduler
 from proofmark.runs.claims import Claims
-from proofmark.runs.journal import RESTORED, History, Journal, journals
+from proofmark.runs.journal import RESTORED, Journal, NodeHistory, journals
 
 NOT_REPEATED = (
     Outcome.DENIED,  # BMCs lock accounts
@@ -45,7 +45,7 @@ OUTSIDE = "no host of the partition that -i and -l select"
 PAUSE_POLLS = 6
 """The pause before a restore is repeated, in units of ``firmware.poll_s``."""
 
-TargetOf = Callable[[History], TargetMode]
+TargetOf = Callable[[NodeHistory], TargetMode]
 """Returns the target of a node from the history of the node."""
 
 
@@ -53,7 +53,7 @@ TargetOf = Callable[[History], TargetMode]
 class CheckedNode:
     """The state of one node before the first change."""
 
-    history: History
+    history: NodeHistory
     target: TargetMode
     state: FirmwareState
     observation: Observation | None
@@ -87,7 +87,7 @@ class ModeRollout:
         parts = (self.run, self.claims, self.transition, self.scheduler, self.hosts)
         return Drains(*parts, reservation=self.reservation)
 
-    def enter(self, nodes: Sequence[str], target: TargetMode) -> dict[str, Result]:
+    def enter(self, nodes: Sequence[str], target: TargetMode) -> dict[str, ModeResult]:
         """Bring `nodes` into `target`; return the result of each node.
 
         Raises:
@@ -111,7 +111,7 @@ class ModeRollout:
         parallel = self.transition.firmware.max_parallel
         return split(fan_out(nodes, claim, parallel, self.transition.stop))[1]
 
-    def restore(self) -> dict[str, Result]:
+    def restore(self) -> dict[str, ModeResult]:
         """Restore every node that the run has changed or drained, by the journals.
 
         A failure affects its own node. The nodes that failed are tried once more after a pause,
@@ -131,21 +131,21 @@ class ModeRollout:
                 results[node] = replace(result, changed=changed)
         return results
 
-    def to_restore(self) -> tuple[list[str], dict[str, Result]]:
+    def to_restore(self) -> tuple[list[str], dict[str, ModeResult]]:
         """Return the nodes to restore, and the results of the nodes with a damaged journal."""
         nodes: list[str] = []
-        damaged: dict[str, Result] = {}
+        damaged: dict[str, ModeResult] = {}
         for journal in journals(self.run):
             try:
                 if history_of(self.run, journal.node).to_restore:
                     nodes.append(journal.node)
             except NodeError as error:
-                damaged[journal.node] = Result(error.outcome, error.text)
+                damaged[journal.node] = ModeResult(error.outcome, error.text)
         return nodes, damaged
 
     def check(
         self, nodes: Sequence[str], target_of: TargetOf
-    ) -> tuple[dict[str, CheckedNode], dict[str, Result]]:
+    ) -> tuple[dict[str, CheckedNode], dict[str, ModeResult]]:
         """Check every node and its firmware; change nothing.
 
         Returns:
@@ -228,7 +228,7 @@ class ModeRollout:
             checked.history, checked.state, checked.observation, checked.target
         )
 
-    def _release(self, nodes: Iterable[str]) -> dict[str, Result]:
+    def _release(self, nodes: Iterable[str]) -> dict[str, ModeResult]:
         """Release `nodes`, which need no restore; return the results of those that failed."""
 
         def release(node: str) -> None:
@@ -239,17 +239,17 @@ class ModeRollout:
         parallel = self.transition.firmware.max_parallel
         return results_of(split(fan_out(sorted(nodes), release, parallel))[1], changed=False)
 
-    def _restore(self, nodes: Sequence[str]) -> dict[str, Result]:
+    def _restore(self, nodes: Sequence[str]) -> dict[str, ModeResult]:
         good, results = self.check(nodes, original_state)
         return self._change(good, results, "resume", max_failures=len(nodes))
 
     def _change(
         self,
         good: Mapping[str, CheckedNode],
-        failed: Mapping[str, Result],
+        failed: Mapping[str, ModeResult],
         final_state: str,
         max_failures: int,
-    ) -> dict[str, Result]:
+    ) -> dict[str, ModeResult]:
         """Change the nodes that can be changed, batch by batch; return the results of all.
 
         Args:
@@ -261,7 +261,7 @@ class ModeRollout:
         count = len(good) + len(failed)
         if len(failed) > max_failures:
             text = f"not changed: {len(failed)} of {count} nodes cannot be reset"
-            return dict(failed) | dict.fromkeys(good, Result(Outcome.STOPPED, text))
+            return dict(failed) | dict.fromkeys(good, ModeResult(Outcome.STOPPED, text))
         arrived = {node: checked for node, checked in good.items() if self.arrived(checked)}
         results = dict(failed) | self._already_there(arrived, final_state)
         to_reset = [node for node in good if node not in arrived]
@@ -273,12 +273,12 @@ class ModeRollout:
             self.say(f"{len(results)}/{count} nodes, {bad} of this batch failed")
             if bad > max_failures:
                 break
-        stopped = Result(Outcome.STOPPED, "not changed: an earlier batch had too many failures")
+        stopped = ModeResult(Outcome.STOPPED, "not changed: an earlier batch had too many failures")
         return {node: results.get(node, stopped) for node in [*failed, *good]}
 
     def _already_there(
         self, nodes: Mapping[str, CheckedNode], final_state: str
-    ) -> dict[str, Result]:
+    ) -> dict[str, ModeResult]:
         """Journal the nodes that need no reset, and resume those that this run has drained."""
 
         def note(node: str) -> bool:
@@ -301,13 +301,15 @@ class ModeRollout:
         noted, failed = split(fan_out(nodes, note, 1))
         results = results_of(failed, changed=False)
         for node, new in noted.items():
-            results[node] = Result(Outcome.OK, f"in mode {nodes[node].target.mode} already", new)
+            results[node] = ModeResult(
+                Outcome.OK, f"in mode {nodes[node].target.mode} already", new
+            )
         drained = [node for node in noted if nodes[node].history.drained]
         if final_state == "resume":
             results |= self._release(noted.keys() - set(drained))
         return results | self.drains.resume(drained, final_state)
 
-    def _batch(self, batch: Mapping[str, CheckedNode], final_state: str) -> dict[str, Result]:
+    def _batch(self, batch: Mapping[str, CheckedNode], final_state: str) -> dict[str, ModeResult]:
         mode = next(iter(batch.values())).target.mode
         self.say(f"{folded(batch)}: {len(batch)} nodes to {mode}")
         drains = self.drains
@@ -335,7 +337,7 @@ class ModeRollout:
         results |= drains.resume(good, final_state)
         for node, error in bad.items():
             self.say(f"{node}: {error}")
-            results[node] = Result(error.outcome, error.text, changed=True)
+            results[node] = ModeResult(error.outcome, error.text, changed=True)
         if drains.needed:
             reasons = {
                 node: self.claims.reason(error.outcome)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from proofmark.machine.modes.verification import Observation
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.runs.journal import RESTORED, History
+from proofmark.runs.journal import RESTORED, NodeHistory
 from proofmark.site.firmware import Settings
 
 SHOWN = ("numa", "smbios")
@@ -49,7 +49,7 @@ class TargetMode:
         return True
 
 
-def original_state(history: History) -> TargetMode:
+def original_state(history: NodeHistory) -> TargetMode:
     """Return the target of restore: the attributes and the observation before the first change."""
     original, shown = dict(history.original or {}), dict(history.original_seen)
 

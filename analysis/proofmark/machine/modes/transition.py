@@ -28,11 +28,11 @@ from proofmark.machine.modes.target_mode import TargetMode
 from proofmark.machine.modes.verification import Observation, read_observation
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
-from proofmark.runs.journal import RESTORED, History, Journal
+from proofmark.runs.journal import RESTORED, Journal, NodeHistory
 from proofmark.site.firmware import Firmware, Scalar, Settings
 
 T = TypeVar("T")
-UNCHANGED = History()
+UNCHANGED = NodeHistory()
 """The history of a node that the run has not changed."""
 
 
@@ -68,7 +68,7 @@ class ModeTransition:
             raise NodeError(Outcome.UNEXPECTED, str(error)) from None
 
     def check(
-        self, host: Host, history: History, target: TargetMode
+        self, host: Host, history: NodeHistory, target: TargetMode
     ) -> tuple[FirmwareState, Observation | None]:
         """Return the firmware state and the observation of a node; change nothing.
 
@@ -101,7 +101,7 @@ class ModeTransition:
         return replace(target, attributes=typed(attributes, state.offers), settings={})
 
     def prove(
-        self, host: Host, target: TargetMode, printed: str, history: History = UNCHANGED
+        self, host: Host, target: TargetMode, printed: str, history: NodeHistory = UNCHANGED
     ) -> Observation:
         """Return the observation that proves that a node is in the mode; change nothing.
 
@@ -132,7 +132,7 @@ class ModeTransition:
 
     def arrived(
         self,
-        history: History,
+        history: NodeHistory,
         state: FirmwareState,
         observation: Observation | None,
         target: TargetMode,
@@ -170,7 +170,7 @@ class ModeTransition:
                 attributes |= self.back_end.attributes(state, {setting: value})
         return attributes
 
-    def refuse(self, history: History, state: FirmwareState, target: TargetMode) -> None:
+    def refuse(self, history: NodeHistory, state: FirmwareState, target: TargetMode) -> None:
         """Accept a node whose firmware can be changed to `target`, and changed back.
 
         Raises:
@@ -187,7 +187,7 @@ class ModeTransition:
         self.refuse_unrestorable(history, state, target)
 
     def refuse_unrestorable(
-        self, history: History, state: FirmwareState, target: TargetMode
+        self, history: NodeHistory, state: FirmwareState, target: TargetMode
     ) -> None:
         """Accept a change whose original values can be restored.
 
@@ -252,7 +252,7 @@ class ModeTransition:
     def _record_original(
         self,
         host: Host,
-        history: History,
+        history: NodeHistory,
         journal: Journal,
         readings: tuple[FirmwareState, FirmwareState],
         observation: Observation,

@@ -18,7 +18,7 @@ from proofmark.runs.run_names import NamedRun
 from proofmark.site.inventory import Site
 from proofmark.site.mount_source import same_type
 from proofmark.site.node.parts import mount_text, read_mounts
-from proofmark.site.node.probe_text import Stream, read_streams
+from proofmark.site.node.probe_text import ProbeStream, read_streams
 from proofmark.site.storage import Scratch
 
 MARGIN_PERCENT = 5
@@ -87,7 +87,7 @@ def read_scratch(text: str, source: str) -> list[ScratchFacts]:
     return facts
 
 
-def _facts(stream: Stream) -> ScratchFacts:
+def _facts(stream: ProbeStream) -> ScratchFacts:
     host, directory = stream.pairs("host"), stream.pairs("directory")
     (line,) = stream.lines("mount")
     # The script prints an empty line if no mount contains the directory.
@@ -111,7 +111,7 @@ def _facts(stream: Stream) -> ScratchFacts:
     )
 
 
-def _section_text(stream: Stream, section: str) -> str | None:
+def _section_text(stream: ProbeStream, section: str) -> str | None:
     """Return the text of an optional section, or why it is empty; None without the section."""
     if section not in stream.sections:
         return None

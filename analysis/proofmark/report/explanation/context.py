@@ -15,7 +15,7 @@ from proofmark.common.files import exists, is_regular, read_json, text_or_empty
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.plan.plan import Job
 from proofmark.plan.step import Step, StepInstance
-from proofmark.plan.traits import Figures, figures_of
+from proofmark.plan.traits import StepFigures, figures_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import StepFiles
 from proofmark.site.inventory import Site
@@ -67,7 +67,7 @@ class Context:
         return self.nodes if self.instance.name else next(iter(self.step.instances().values()))
 
     @cached_property
-    def figures(self) -> Figures:
+    def figures(self) -> StepFigures:
         """The figures that the step can give."""
         return figures_of(self.step, self.case, self.run.plan.system, self.mode)
 

@@ -29,7 +29,7 @@ from proofmark.report.accepted import accepted_text, open_bounds_text, reference
 from proofmark.report.explanation.context import Context, context_of
 from proofmark.report.explanation.fact_sources import fact_rows
 from proofmark.report.explanation.planned import command_rows, input_rows, need_rows, where_rows
-from proofmark.report.explanation.rows import Explanation, Row, Section
+from proofmark.report.explanation.rows import ExplainedRow, Explanation, ExplanationSection
 from proofmark.report.explanation.step_results import again_rows, result_rows
 from proofmark.report.words import count
 from proofmark.runs.predictions import read_predictions
@@ -38,26 +38,26 @@ from proofmark.site.accepted_baseline import read_baseline
 from proofmark.software.software import software_of
 
 
-def metric_rows(context: Context) -> list[Row]:
+def metric_rows(context: Context) -> list[ExplainedRow]:
     """Return the metrics that the step can give, and those of sensors."""
     known = metrics_of(context.case)
     rows = []
     for name in sorted(context.figures.metrics - TELEMETRY.keys()):
         metric = known.get(name)
         if metric is None:
-            rows.append(Row(name, "the difference between the copies"))
+            rows.append(ExplainedRow(name, "the difference between the copies"))
             continue
-        rows.append(Row(name, f"{metric.unit}, {metric.better} is better", metric.what))
+        rows.append(ExplainedRow(name, f"{metric.unit}, {metric.better} is better", metric.what))
     sensors = ", ".join(f"{name} ({metric.unit})" for name, metric in TELEMETRY.items())
-    return [*rows, Row("sensors", sensors, "if a node or its BMC has them")]
+    return [*rows, ExplainedRow("sensors", sensors, "if a node or its BMC has them")]
 
 
-def reference_rows(context: Context) -> list[Row]:
+def reference_rows(context: Context) -> list[ExplainedRow]:
     """Return each reference that can judge a figure of the step, and what judges the others."""
     applying = list(_applying(context))
     rows = [_reference_row(reference, context) for reference in applying]
     if context.site.partition.origin == EMULATED:
-        rows.append(Row("origin", EMULATED, "a missed reference is UNJUDGED, and no FAIL"))
+        rows.append(ExplainedRow("origin", EMULATED, "a missed reference is UNJUDGED, and no FAIL"))
     rows += _baseline_rows(context)
     rows += _expected_rows(context)
     rows += _peer_rows(context)
@@ -66,12 +66,12 @@ def reference_rows(context: Context) -> list[Row]:
         if required.case == context.step.case and _can_have(required.where, context):
             names = ", ".join(required.metrics)
             text = "must be PASS or FAIL on each class of nodes, else exit code 4"
-            rows.append(Row("required metric", f"{names}{_where(required.where)}", text))
+            rows.append(ExplainedRow("required metric", f"{names}{_where(required.where)}", text))
     judged = {reference.metric for reference in applying}
     rest = sorted(context.figures.metrics - judged - TELEMETRY.keys())
     if rest:
         text = "UNJUDGED, unless a baseline or the fleet judges them"
-        rows.append(Row("without a reference", ", ".join(rest), text))
+        rows.append(ExplainedRow("without a reference", ", ".join(rest), text))
     return rows
 
 
@@ -84,7 +84,7 @@ def _applying(context: Context) -> Iterator[Reference]:
             yield reference
 
 
-def _reference_row(reference: Reference, context: Context) -> Row:
+def _reference_row(reference: Reference, context: Context) -> ExplainedRow:
     metric = metrics_of(context.case).get(reference.metric)
     of = reference_text(reference, context.step.case, metric.unit if metric else "")
     found = _value_of_rule(reference, context)
@@ -105,7 +105,7 @@ def _reference_row(reference: Reference, context: Context) -> Row:
     ]
     only = f", for figures with {', '.join(conditions)}" if conditions else ""
     notes = [reference.source, *_notes(reference, context)]
-    return Row(f"{reference.kind}: {reference.metric}", f"{text}{only}", "; ".join(notes))
+    return ExplainedRow(f"{reference.kind}: {reference.metric}", f"{text}{only}", "; ".join(notes))
 
 
 def _value_of_rule(reference: Reference, context: Context) -> Derived | Message | None:
@@ -136,47 +136,47 @@ def _notes(reference: Reference, context: Context) -> Iterator[str]:
             yield "UNJUDGED: the plan does not measure the other figure"
 
 
-def _baseline_rows(context: Context) -> list[Row]:
+def _baseline_rows(context: Context) -> list[ExplainedRow]:
     folder = context.run.files.baseline
     if not is_folder(folder):
         return []
     try:
         found, _ = read_baseline(folder)
     except BadInput:
-        return [Row("baseline", "damaged", context.run.files.link(folder))]
+        return [ExplainedRow("baseline", "damaged", context.run.files.link(folder))]
     runs = ", ".join(each.run for each in found.runs)
     text = "each figure with a like figure there: PASS or FAIL"
-    return [Row(f"baseline {found.name}", text, f"accepted runs: {runs}")]
+    return [ExplainedRow(f"baseline {found.name}", text, f"accepted runs: {runs}")]
 
 
-def _expected_rows(context: Context) -> list[Row]:
+def _expected_rows(context: Context) -> list[ExplainedRow]:
     path = context.run.files.expected
     if not exists(path):
         return []
     try:
         found = read_predictions(path)
     except BadInput:
-        return [Row("expected", "damaged", context.run.files.link(path))]
+        return [ExplainedRow("expected", "damaged", context.run.files.link(path))]
     known = sum(each.case == context.step.case for each in found.figures)
     text = f"{count(known, 'prediction')} of the run {found.run} of a twin"
-    return [Row("expected", text, "information: they judge nothing")]
+    return [ExplainedRow("expected", text, "information: they judge nothing")]
 
 
-def _peer_rows(context: Context) -> Iterator[Row]:
+def _peer_rows(context: Context) -> Iterator[ExplainedRow]:
     metrics = metrics_of(context.case)
     given = [name for name in sorted(context.figures.metrics) if name in metrics]
     alike = [name for name in given if metrics[name].peers and name not in TELEMETRY]
     like = _like_measurements(context)
     if alike and like >= LEAST_NODES:
         text = "an outlier is FAIL; agreement alone is UNJUDGED"
-        yield Row("peers", f"compared with the like figures of {like} measurements", text)
+        yield ExplainedRow("peers", f"compared with the like figures of {like} measurements", text)
     elif alike:
         text = f"{count(like, 'like measurement')}: {LEAST_NODES} are needed"
-        yield Row("peers", "not compared with other nodes", text)
+        yield ExplainedRow("peers", "not compared with other nodes", text)
     digits = [name for name in given if metrics[name].same_digits]
     if digits:
         text = "repeats and like nodes must print the same digits, else FAIL"
-        yield Row("digits", ", ".join(digits), text)
+        yield ExplainedRow("digits", ", ".join(digits), text)
 
 
 def _like_measurements(context: Context) -> int:
@@ -202,7 +202,7 @@ def _like(step: Step) -> tuple[object, ...]:
     )
 
 
-def condition_rows(context: Context) -> list[Row]:
+def condition_rows(context: Context) -> list[ExplainedRow]:
     """Return the conditions without which the figures of the step are INVALID."""
     found = requirements(
         context.step,
@@ -211,7 +211,7 @@ def condition_rows(context: Context) -> list[Row]:
         context.mode,
         imported=context.run.plan.imported,
     )
-    return [Row(each.about, each.text) for each in found]
+    return [ExplainedRow(each.about, each.text) for each in found]
 
 
 def _is_planned(name: str, context: Context) -> bool:
@@ -243,15 +243,15 @@ def explain(run: Run, name: str, unwritten: Callable[[Step], str] = lambda _: ""
     step, instance = instance_named(name, run.plan.steps(), run.id)
     context = context_of(run, step, instance, unwritten(step))
     sections = (
-        Section("command", "What it runs", command_rows(context)),
-        Section("where", "Where", where_rows(context)),
-        Section("inputs", "Inputs", input_rows(context)),
-        Section("facts", "Facts in the expressions", fact_rows(context)),
-        Section("needs", "What it needs", need_rows(context)),
-        Section("outputs", "Metrics that it can give", metric_rows(context)),
-        Section("references", "What judges the metrics", reference_rows(context)),
-        Section("conditions", "INVALID unless", condition_rows(context)),
-        Section("results", "Result so far", result_rows(context)),
-        Section("again", "How to run it again", again_rows(context)),
+        ExplanationSection("command", "What it runs", command_rows(context)),
+        ExplanationSection("where", "Where", where_rows(context)),
+        ExplanationSection("inputs", "Inputs", input_rows(context)),
+        ExplanationSection("facts", "Facts in the expressions", fact_rows(context)),
+        ExplanationSection("needs", "What it needs", need_rows(context)),
+        ExplanationSection("outputs", "Metrics that it can give", metric_rows(context)),
+        ExplanationSection("references", "What judges the metrics", reference_rows(context)),
+        ExplanationSection("conditions", "INVALID unless", condition_rows(context)),
+        ExplanationSection("results", "Result so far", result_rows(context)),
+        ExplanationSection("again", "How to run it again", again_rows(context)),
     )
     return Explanation(run.id, instance, sections)

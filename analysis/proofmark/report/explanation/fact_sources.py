@@ -13,7 +13,7 @@ from proofmark.common.expressions import variables_in
 from proofmark.plan.step import Step
 from proofmark.plan.suite_steps import DEFAULT_FACTS, modes_of
 from proofmark.report.explanation.context import Context
-from proofmark.report.explanation.rows import Row
+from proofmark.report.explanation.rows import ExplainedRow
 
 _DEFAULTS = {"nodes": 1, "ranks": 1, "threads": 1, "placement": "close"}
 """The values of the axes that no sweep names."""
@@ -30,7 +30,7 @@ class Definition:
         return f"{self.place}: {self.expression}" if self.expression != "" else self.place
 
 
-def parameter_rows(context: Context) -> list[Row]:
+def parameter_rows(context: Context) -> list[ExplainedRow]:
     """Return each parameter of the step with its value and its source."""
     step, uses = context.step, uses_of(context)
     values: dict[str, Any] = dict(step.recorded)
@@ -43,11 +43,11 @@ def parameter_rows(context: Context) -> list[Row]:
         source = " or ".join(found)
         if name in searched:
             source = f"{source}; {searched[name]}"
-        rows.append(Row(name, f"{value}", source))
+        rows.append(ExplainedRow(name, f"{value}", source))
     return rows
 
 
-def fact_rows(context: Context) -> list[Row]:
+def fact_rows(context: Context) -> list[ExplainedRow]:
     """Return each fact that the expressions of the parameters use, with its value and source."""
     uses = uses_of(context)
     known = {*context.step.recorded, *context.step.derived, *AXES}
@@ -149,19 +149,21 @@ def _names(text: str) -> set[str]:
         return set()  # braces of a program's own syntax
 
 
-def _fact(name: str, context: Context) -> Row | None:
+def _fact(name: str, context: Context) -> ExplainedRow | None:
     """Return the value of a fact and its source; None for a name that is no fact."""
     partition = context.site.partition
     if name in partition.facts:
         sources = partition.node.sources
         source = sources.get(name) or sources.get(f"facts.{name}")
         place = f"fact of the partition {context.run.plan.partition}"
-        return Row(name, f"{partition.facts[name]}", f"{place}: {source}" if source else place)
+        return ExplainedRow(
+            name, f"{partition.facts[name]}", f"{place}: {source}" if source else place
+        )
     if name in context.case.defaults:
-        return Row(name, f"{context.case.defaults[name]}", "default of the case")
+        return ExplainedRow(name, f"{context.case.defaults[name]}", "default of the case")
     if name in DEFAULT_FACTS:
-        return Row(name, f"{DEFAULT_FACTS[name]}", "default of the kit")
+        return ExplainedRow(name, f"{DEFAULT_FACTS[name]}", "default of the kit")
     symbols = context.machine.symbols if context.machine else {}
     if name in symbols:
-        return Row(name, f"{symbols[name]}", f"a node in mode {context.mode}")
+        return ExplainedRow(name, f"{symbols[name]}", f"a node in mode {context.mode}")
     return None

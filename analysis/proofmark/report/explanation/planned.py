@@ -12,7 +12,7 @@ from proofmark.common.text import duration, size
 from proofmark.plan.step import SCRATCH
 from proofmark.report.explanation.context import Context
 from proofmark.report.explanation.fact_sources import parameter_rows
-from proofmark.report.explanation.rows import Row
+from proofmark.report.explanation.rows import ExplainedRow
 from proofmark.report.words import count
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
@@ -25,56 +25,73 @@ MOST_STEPS = 5
 """The largest number of other steps that a row names."""
 
 
-def command_rows(context: Context) -> list[Row]:
+def command_rows(context: Context) -> list[ExplainedRow]:
     """Return the script of the step, and how the launcher starts the program."""
     step, script = context.step, context.script
-    rows = [Row("case", f"{step.case}: {context.case.title}", f"benchmarks/{step.case}.yml")]
+    rows = [
+        ExplainedRow("case", f"{step.case}: {context.case.title}", f"benchmarks/{step.case}.yml")
+    ]
     if step.copies > 1:
-        rows.append(Row("copies", f"{step.copies}", "started at the same time"))
+        rows.append(ExplainedRow("copies", f"{step.copies}", "started at the same time"))
     if is_regular(script):
-        rows.append(Row("script", f"{script.relative_to(context.run.folder)}", "in the run"))
+        rows.append(
+            ExplainedRow("script", f"{script.relative_to(context.run.folder)}", "in the run")
+        )
     else:
-        rows.append(Row("script", "not written yet", "the run writes it before its first job"))
+        rows.append(
+            ExplainedRow("script", "not written yet", "the run writes it before its first job")
+        )
     launch = launch_command(context.script_text) or shlex.join([step.program, *step.arguments])
-    return [*rows, *(Row("launch", line.strip()) for line in launch.splitlines())]
+    return [*rows, *(ExplainedRow("launch", line.strip()) for line in launch.splitlines())]
 
 
-def where_rows(context: Context) -> list[Row]:
+def where_rows(context: Context) -> list[ExplainedRow]:
     """Return the nodes, ranks and CPUs of a step, its mode and its job."""
     step, plan = context.step, context.run.plan
-    rows = [Row("nodes", folded(context.nodes), count(len(context.nodes), "node"))]
+    rows = [ExplainedRow("nodes", folded(context.nodes), count(len(context.nodes), "node"))]
     if step.scope != "job" and not context.instance.name:
         unit = "node" if step.scope == "each-node" else "pair of nodes"
-        rows.append(Row("measurements", f"{step.measurements}", f"one for each {unit}"))
+        rows.append(ExplainedRow("measurements", f"{step.measurements}", f"one for each {unit}"))
     intended = plan.fewer_nodes.get(step.case)
     if intended and step.scope == "job" and len(step.nodes) > 1:
-        rows.append(Row("fewer nodes", f"the partition has {intended}", "the run is degraded"))
+        rows.append(
+            ExplainedRow("fewer nodes", f"the partition has {intended}", "the run is degraded")
+        )
     rows.append(
-        Row("ranks", f"{step.ranks}, each with {count(step.threads, 'thread')}", step.placement)
+        ExplainedRow(
+            "ranks", f"{step.ranks}, each with {count(step.threads, 'thread')}", step.placement
+        )
     )
     rows += _cpu_rows(context)
     if step.membind:
-        rows.append(Row("memory", f"NUMA domains {', '.join(map(str, step.membind))}", "bound"))
+        rows.append(
+            ExplainedRow("memory", f"NUMA domains {', '.join(map(str, step.membind))}", "bound")
+        )
     else:
-        rows.append(Row("memory", "any NUMA domain", "not bound"))
+        rows.append(ExplainedRow("memory", "any NUMA domain", "not bound"))
     current = (
         "the current mode" if context.mode == plan.current_mode else "needs a confirmed reboot"
     )
-    rows.append(Row("mode", context.mode, current))
+    rows.append(ExplainedRow("mode", context.mode, current))
     folder = JobFolder(context.run, context.job)
     position = [each.id for each in context.job.steps].index(step.id) + 1
     place = f"step {position} of {len(context.job.steps)}"
-    rows.append(Row("job", context.job.id, "; ".join(filter(None, (place, last_state(folder))))))
+    rows.append(
+        ExplainedRow("job", context.job.id, "; ".join(filter(None, (place, last_state(folder)))))
+    )
     excluded = [event["without"] for event in folder.history() if event["without"]]
-    rows += (Row("excluded nodes", text, "the last attempt of the job") for text in excluded[-1:])
+    rows += (
+        ExplainedRow("excluded nodes", text, "the last attempt of the job")
+        for text in excluded[-1:]
+    )
     return rows
 
 
-def _cpu_rows(context: Context) -> Iterator[Row]:
+def _cpu_rows(context: Context) -> Iterator[ExplainedRow]:
     """Yield the CPUs and NUMA domains of the ranks; like ranks of several nodes are one row."""
     step = context.step
     if not step.cpus:
-        yield Row("CPUs", "not bound by the kit", "the program binds its own processes")
+        yield ExplainedRow("CPUs", "not bound by the kit", "the program binds its own processes")
         return
     domains = {}
     if context.machine and context.site.partition.host_cpus is None:
@@ -96,26 +113,28 @@ def _cpu_rows(context: Context) -> Iterator[Row]:
             numa = sorted({domains[cpu] for cpu in cpus if cpu in domains})
             of = f"NUMA domain {', '.join(map(str, numa))}" if numa else ""
             source = "; ".join(filter(None, (of, same)))
-            yield Row(f"rank {number}", f"CPUs {cpu_list_text(cpus)}", source)
+            yield ExplainedRow(f"rank {number}", f"CPUs {cpu_list_text(cpus)}", source)
     if shown > MOST_RANKS:
-        yield Row("ranks", f"and {shown - MOST_RANKS} more", "plan.json has all")
+        yield ExplainedRow("ranks", f"and {shown - MOST_RANKS} more", "plan.json has all")
 
 
-def input_rows(context: Context) -> list[Row]:
+def input_rows(context: Context) -> list[ExplainedRow]:
     """Return the parameters with their sources, the program, the files and the limits."""
     step = context.step
     rows = parameter_rows(context)
     rows += _program_rows(context)
     rows += (
-        Row(f"variable {name}", value.replace(SCRATCH, context.scratch or "$SCRATCH"), "the case")
+        ExplainedRow(
+            f"variable {name}", value.replace(SCRATCH, context.scratch or "$SCRATCH"), "the case"
+        )
         for name, value in step.environment.items()
     )
     rows += (
-        Row(f"variant {name}", value, "the package has its variables")
+        ExplainedRow(f"variant {name}", value, "the package has its variables")
         for name, value in step.variants.items()
     )
     rows += (
-        Row(f"file {name}", line.replace(SCRATCH, context.scratch or "$SCRATCH"))
+        ExplainedRow(f"file {name}", line.replace(SCRATCH, context.scratch or "$SCRATCH"))
         for name, text in step.inputs.items()
         for line in text.splitlines()
     )
@@ -124,66 +143,72 @@ def input_rows(context: Context) -> list[Row]:
         folder = context.scratch or partition.scratch.path
         left = f"leaves at most {size(step.bytes)}" if step.bytes else ""
         name = f"file system {step.file_system}" if step.file_system else ""
-        rows.append(Row("scratch", folder, "; ".join(filter(None, (name, left)))))
+        rows.append(ExplainedRow("scratch", folder, "; ".join(filter(None, (name, left)))))
     if step.layout:
         values = ", ".join(f"{axis} {value}" for axis, value in step.layout.values.items())
-        rows.append(Row("layout", values, step.layout.kind))
+        rows.append(ExplainedRow("layout", values, step.layout.kind))
     queue = context.site.partition.queue
     if queue.memory_per_node:
-        rows.append(Row("memory limit", f"{size(queue.memory_per_node)} of a node", "the queue"))
-    rows.append(Row("time limit", duration(step.timeout), "the case"))
-    rows.append(Row("expected time", duration(step.wall_s), "cost of the case"))
+        rows.append(
+            ExplainedRow("memory limit", f"{size(queue.memory_per_node)} of a node", "the queue")
+        )
+    rows.append(ExplainedRow("time limit", duration(step.timeout), "the case"))
+    rows.append(ExplainedRow("expected time", duration(step.wall_s), "cost of the case"))
     return rows
 
 
-def _program_rows(context: Context) -> Iterator[Row]:
+def _program_rows(context: Context) -> Iterator[ExplainedRow]:
     step = context.step
     environment = f"environment {context.environment}"
     package = context.software.packages.get(step.package) if context.software else None
     for name, value in (package.run_environment if package else {}).items():
-        yield Row(f"variable {name}", value, "launch of the site")
+        yield ExplainedRow(f"variable {name}", value, "launch of the site")
     if package is None:
-        yield Row(
+        yield ExplainedRow(
             "program", f"{step.program} of {step.package}", f"{environment}; not recorded yet"
         )
         return
     known = " ".join(filter(None, (step.package, package.version, package.hash[:12])))
-    yield Row("package", known, f"{package.origin}, {environment}")
-    yield Row("environment hash", package.environment_hash, "version, programs and libraries")
+    yield ExplainedRow("package", known, f"{package.origin}, {environment}")
+    yield ExplainedRow(
+        "environment hash", package.environment_hash, "version, programs and libraries"
+    )
     program = package.programs.get(step.program)
     if program:
         owner = program.package or "no package"
-        yield Row("program", program.path, f"SHA-256 {program.sha256}; {owner}")
+        yield ExplainedRow("program", program.path, f"SHA-256 {program.sha256}; {owner}")
         if mpi := program.mpi:
-            yield Row("MPI", " ".join(filter(None, (mpi.family, mpi.version))), mpi.library)
+            yield ExplainedRow(
+                "MPI", " ".join(filter(None, (mpi.family, mpi.version))), mpi.library
+            )
         if blas := program.blas:
             known = " ".join(filter(None, (blas.family, blas.version, blas.chosen)))
-            yield Row("BLAS", known, blas.library)
+            yield ExplainedRow("BLAS", known, blas.library)
 
 
-def need_rows(context: Context) -> list[Row]:
+def need_rows(context: Context) -> list[ExplainedRow]:
     """Return what must happen before and beside the step, and which steps wait for it."""
     step, plan = context.step, context.run.plan
-    rows: list[Row] = []
+    rows: list[ExplainedRow] = []
     if step.reads:
-        rows.append(Row("reads files of", step.reads, "runs after it, on other nodes"))
+        rows.append(ExplainedRow("reads files of", step.reads, "runs after it, on other nodes"))
     readers = [each.id for each in plan.steps() if each.reads == step.id] if step.kept else []
     if readers:
-        rows.append(Row("is read by", _listed(readers), "its files stay in scratch"))
+        rows.append(ExplainedRow("is read by", _listed(readers), "its files stay in scratch"))
     decisions = read_decisions(context.run.files)
     for search in plan.searches:
         if step.id in search.steps():
             found = decisions.searches.get(search.id, "not ended")
-            rows.append(Row("search", search.id, found))
+            rows.append(ExplainedRow("search", search.id, found))
     if step.load:
         load = step.load.step
         place = f"{step.load.place}, {step.load.warm_up_s:g} s before the program"
-        rows.append(Row("load beside it", f"{load.case}: {load.program}", place))
+        rows.append(ExplainedRow("load beside it", f"{load.case}: {load.program}", place))
     if reason := plan.not_needed.get(step.id):
-        rows.append(Row("not run", reason, "the run does not need it"))
+        rows.append(ExplainedRow("not run", reason, "the run does not need it"))
     if context.mode not in {group.mode for group in plan.to_run()}:
-        rows.append(Row("not run", f"needs mode {context.mode}", "-e confirm_reboot=true"))
-    return rows or [Row("other steps", "none", "it can run in any order")]
+        rows.append(ExplainedRow("not run", f"needs mode {context.mode}", "-e confirm_reboot=true"))
+    return rows or [ExplainedRow("other steps", "none", "it can run in any order")]
 
 
 def _listed(steps: list[str]) -> str:

@@ -10,7 +10,7 @@ from proofmark.plan.step import StepInstance
 
 
 @dataclass(frozen=True)
-class Row:
+class ExplainedRow:
     """One fact about a step.
 
     Attributes:
@@ -25,12 +25,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Section:
+class ExplanationSection:
     """Rows with a common title. `key` is the name of the section in JSON."""
 
     key: str
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[ExplainedRow]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Explanation:
 
     run: str
     instance: StepInstance
-    sections: Sequence[Section]
+    sections: Sequence[ExplanationSection]
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``explain --json``."""

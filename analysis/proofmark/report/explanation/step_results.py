@@ -20,7 +20,7 @@ from proofmark.judge.results import WORDS
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.report.explanation.context import Context
-from proofmark.report.explanation.rows import Row
+from proofmark.report.explanation.rows import ExplainedRow
 from proofmark.report.words import number
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.nodes import nodes_of
@@ -64,19 +64,21 @@ class _Group:
     reasons: dict[str, str] = field(default_factory=dict)
 
 
-def result_rows(context: Context) -> list[Row]:
+def result_rows(context: Context) -> list[ExplainedRow]:
     """Return the state of the step, its executions, and its figures with their verdicts."""
     run, step = context.run, context.step
     state = state_of(run.files.step(str(context.instance)), step, active=is_locked(run))
-    rows = [Row("state", state.state, state.problem)]
+    rows = [ExplainedRow("state", state.state, state.problem)]
     finished = list(_executions(context))
     rows += [_execution_row(folder, each) for folder, each in finished[:MOST_ROWS]]
     if len(finished) > MOST_ROWS:
-        rows.append(Row("executions", f"and {len(finished) - MOST_ROWS} more", "in steps/"))
+        rows.append(
+            ExplainedRow("executions", f"and {len(finished) - MOST_ROWS} more", "in steps/")
+        )
     if not finished:
         return rows
     failed = sum(each.rc != 0 for _, each in finished)
-    rows.append(Row("exit codes", f"{len(finished) - failed} are 0, {failed} are not"))
+    rows.append(ExplainedRow("exit codes", f"{len(finished) - failed} are 0, {failed} are not"))
     return [*rows, *_figure_rows(context)]
 
 
@@ -86,16 +88,16 @@ def _executions(context: Context) -> Iterator[tuple[str, Attempt]]:
             yield name, attempt
 
 
-def _execution_row(folder: str, each: Attempt) -> Row:
+def _execution_row(folder: str, each: Attempt) -> ExplainedRow:
     name = f"execution {each.number}"
     if each.damage:
-        return Row(name, each.damage, folder)
+        return ExplainedRow(name, each.damage, folder)
     late = ", stopped at its time limit" if each.timed_out else ""
     end = f"exit code {each.rc} after {duration(each.seconds)}{late}"
-    return Row(name, end, f"{each.start} on {each.host}; {folder}")
+    return ExplainedRow(name, end, f"{each.start} on {each.host}; {folder}")
 
 
-def _figure_rows(context: Context) -> list[Row]:
+def _figure_rows(context: Context) -> list[ExplainedRow]:
     run, step = context.run, context.step
     try:
         software = read_json(run.files.software, Software)
@@ -103,7 +105,7 @@ def _figure_rows(context: Context) -> list[Row]:
             run, context.benchmarks, context.site, software, nodes_of(run), [step.id]
         )
     except BadInput as error:
-        return [Row("figures", "cannot be read", f"{error}")]
+        return [ExplainedRow("figures", "cannot be read", f"{error}")]
     wanted = set(step.folders_of(context.instance))
     chosen = [each for each in records if each.step in wanted]
     judged, note = _judged(context)
@@ -119,8 +121,8 @@ def _figure_rows(context: Context) -> list[Row]:
     rows = [_figure_row(name, group) for name, group in order[:MOST_ROWS]]
     if len(order) > MOST_ROWS:
         more = f"and {len(order) - MOST_ROWS} more figures, which are not worse"
-        rows.append(Row("figures", more, "in records.parquet after `proofmark report`"))
-    return [*rows, Row("verdict", note)]
+        rows.append(ExplainedRow("figures", more, "in records.parquet after `proofmark report`"))
+    return [*rows, ExplainedRow("verdict", note)]
 
 
 def vars_of(record: Record) -> dict[str, Any]:
@@ -175,7 +177,7 @@ def _rank(group: _Group) -> int:
     return next((n for n, word in enumerate(_WORST) if group.verdicts[word]), len(_WORST))
 
 
-def _figure_row(name: str, group: _Group) -> Row:
+def _figure_row(name: str, group: _Group) -> ExplainedRow:
     values = [record.value for record in group.records if record.valid and record.value is not None]
     invalid = [record for record in group.records if not record.valid]
     parts = [_values(values, group.records[0].unit)] if values else []
@@ -190,7 +192,7 @@ def _figure_row(name: str, group: _Group) -> Row:
     worst = next((word for word in _WORST if counts[word]), "")
     reason = invalid[0].reason if invalid else group.reasons.get(worst, "")
     source = ": ".join(filter(None, (", ".join(words), reason)))
-    return Row(name, "; ".join(parts), source)
+    return ExplainedRow(name, "; ".join(parts), source)
 
 
 def _values(values: Sequence[float], unit: str) -> str:
@@ -200,23 +202,29 @@ def _values(values: Sequence[float], unit: str) -> str:
     return f"median {middle} of {len(values)}: {number(min(values))} to {number(max(values))}"
 
 
-def again_rows(context: Context) -> list[Row]:
+def again_rows(context: Context) -> list[ExplainedRow]:
     """Return the commands that run the step again."""
     run, step = context.run, context.step
     if not any(True for _ in _executions(context)):
-        return [Row("run it", "the ansible-playbook command of the run", "it has no result yet")]
+        return [
+            ExplainedRow(
+                "run it", "the ansible-playbook command of the run", "it has no result yet"
+            )
+        ]
     if step.reads or step.kept:
         text = "the ansible-playbook command of the run with -e fresh=true"
-        return [Row("again", text, "it reads or writes the files of two steps")]
+        return [ExplainedRow("again", text, "it reads or writes the files of two steps")]
     script = f"runs/{run.id}/{context.files.script.relative_to(run.folder)}"
     by_hand = PrintedCommand("sh", of_run(script, SCRIPT, "SCRIPT"))
     again = PrintedCommand(
         "proofmark", "rerun", _folder(run), of_run(str(context.instance), STEP, "STEP")
     )
     return [
-        Row("rerun", again, "the scheduler runs it"),
-        Row("then", PrintedCommand("proofmark", "report", _folder(run)), "judges all executions"),
-        Row("by hand", by_hand, "on a node of the step, never as root"),
+        ExplainedRow("rerun", again, "the scheduler runs it"),
+        ExplainedRow(
+            "then", PrintedCommand("proofmark", "report", _folder(run)), "judges all executions"
+        ),
+        ExplainedRow("by hand", by_hand, "on a node of the step, never as root"),
     ]
 
 

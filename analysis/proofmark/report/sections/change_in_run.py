@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from proofmark.cases.telemetry import BENCHMARK, TELEMETRY
 from proofmark.common.sentences import localized
 from proofmark.common.translation import ENGLISH, _, in_language
-from proofmark.judge.diagnosis.over_time import Change
+from proofmark.judge.diagnosis.over_time import ChangeOverTime
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Floats, Record
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, PAPER, Drawing, plot_style
@@ -168,7 +168,7 @@ def _changes(verdict: Verdict) -> Iterator[Block]:
     yield Block(titles=(caption,), paragraphs=(about,), tables=(shown,))
 
 
-def _row(change: Change, record: Record) -> tuple[Cell | str, ...]:
+def _row(change: ChangeOverTime, record: Record) -> tuple[Cell | str, ...]:
     settings = tuple(filter(None, [pairs(record.parameters)]))
     return (
         Cell(change.node, "strong"),

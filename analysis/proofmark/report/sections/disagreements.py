@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from proofmark.common.sentences import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
-from proofmark.judge.diagnosis.disagreeing import Disagreement, State
+from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.adoption_rules import dates_in
 from proofmark.report.page import Block, Cell, listed, numeric, table
@@ -116,7 +116,7 @@ def _spread(found: Disagreement) -> str:
     return "" if found.spread is None else f"{percent(found.spread)} %"
 
 
-def _values(state: State, unit: str) -> str:
+def _values(state: LikeExecutions, unit: str) -> str:
     ends = dict.fromkeys((number(state.least), number(state.greatest)))
     named = ", ".join(state.executions[:MOST_NAMED])
     if (more := len(state.executions) - MOST_NAMED) > 0:

@@ -13,7 +13,7 @@ from proofmark.judge.links.links import LinkFit, SlowElement
 from proofmark.judge.links.matrix import Matrix
 from proofmark.report.drawing.charts import PAPER, Drawing, plot_style
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
-from proofmark.report.page import Block, Cell, Link, Picture, Section, numeric, titled
+from proofmark.report.page import Block, Cell, PageLink, Picture, Section, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, visible
 
@@ -204,7 +204,7 @@ def _picture(fit: LinkFit, files: Files, run_data: RunData) -> Iterator[Block]:
     files["links.csv"] = matrix_csv(fit.matrix).encode()
     folder = run_data.run.files.plots.name
     links = tuple(
-        Link(f"{folder}/links.{ending}", words)
+        PageLink(f"{folder}/links.{ending}", words)
         for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", _("data as CSV")))
     )
     picture = Picture(drawing.title, drawing.text, svg_element(drawing, svg), links)

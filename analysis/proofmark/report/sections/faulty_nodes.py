@@ -12,7 +12,7 @@ from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.next_steps import node_advice
-from proofmark.report.page import Block, Cell, Fold, Link, Section, numeric, table, titled
+from proofmark.report.page import Block, Cell, Fold, PageLink, Section, numeric, table, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
@@ -69,7 +69,7 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
     yield Block(
         titles=(caption,),
         tables=(titled(caption, columns, rows, rest=translated(REST)),),
-        links=(Link("rma.csv", _("rma.csv, the list for the vendor")),),
+        links=(PageLink("rma.csv", _("rma.csv, the list for the vendor")),),
     )
 
 
@@ -92,7 +92,7 @@ def _figures(run_data: RunData, node: BadNode) -> Cell:
     for result in (*node.digits, *(slow.result for slow in node.slow))[:1]:
         files, record = run_data.run.files, result.record
         output = numbered_execution(files.step(record.step), record.attempt).stdout
-        links.append(Link(files.link(output), "stdout"))
+        links.append(PageLink(files.link(output), "stdout"))
         if is_regular(output):
             shown.append(f"stdout: SHA-256 {sha256_of(output)}")
     details = tuple(shown[1:])

@@ -13,7 +13,17 @@ from proofmark.judge.verdict import Judgement, Result
 from proofmark.judge.verdict_files import SINGLE_RUN
 from proofmark.report import predictions
 from proofmark.report.accepted import accepted_text
-from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, numeric, table
+from proofmark.report.page import (
+    Block,
+    Cell,
+    Column,
+    Fold,
+    PageLink,
+    Section,
+    Table,
+    numeric,
+    table,
+)
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import limit_table as limits
 from proofmark.report.words import count, number, pairs, sealing
@@ -194,9 +204,9 @@ def all_section(run_data: RunData) -> Section:
         "long",
     )
     links = (
-        Link("records.parquet", "records.parquet"),
-        Link("verdict.json", "verdict.json"),
-        Link("junit.xml", "junit.xml"),
+        PageLink("records.parquet", "records.parquet"),
+        PageLink("verdict.json", "verdict.json"),
+        PageLink("junit.xml", "junit.xml"),
     )
     sealed = run_data.run.seal
     evidence = _(

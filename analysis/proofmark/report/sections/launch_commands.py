@@ -10,7 +10,7 @@ from proofmark.common.printed_command import SCRIPT, PrintedCommand, of_run
 from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import _, translated
-from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section, listed
+from proofmark.report.page import LONGEST_TABLE, Block, Fold, PageLink, Section, listed
 from proofmark.report.run_data import MOST_COMMANDS, RunData
 from proofmark.report.words import count
 from proofmark.runs.attempts import finished_executions
@@ -82,7 +82,7 @@ def _fold(run_data: RunData, state: StepState) -> Fold:
             codes=(command,) if command else (),
             items=_digests(step_files, executions, step.output) if command else (),
             links=tuple(
-                Link(files.link(path), _name(step_files, path))
+                PageLink(files.link(path), _name(step_files, path))
                 for path in paths
                 if is_regular(path)
             ),

@@ -15,7 +15,7 @@ from proofmark.report.sections.node_tables import counters, details, devices, fi
 from proofmark.report.words import count, size_4_digits
 from proofmark.runs.nodes import Node
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Mount, Nic, NumaDomain, Port
+from proofmark.site.node.parts import MountedFileSystem, Nic, Port, ReportedDomain
 
 MOST_KINDS = 20
 """The largest number of kinds of nodes that are described; nodes/ has all of them."""
@@ -159,7 +159,7 @@ def _differing(node: NodeFacts) -> str:
     )
 
 
-def _numa(domains: Iterable[NumaDomain]) -> str:
+def _numa(domains: Iterable[ReportedDomain]) -> str:
     alike = Counter((len(domain.cpus), domain.memory_bytes >> 30) for domain in domains)
     return ", ".join(
         _("{number} × {cpus} with {memory} GiB").format(
@@ -214,7 +214,7 @@ def _nics(nics: Iterable[Nic], ports: Iterable[Port]) -> str:
     return "; ".join(plain + fabric)
 
 
-def _mounts(mounts: Iterable[Mount]) -> str:
+def _mounts(mounts: Iterable[MountedFileSystem]) -> str:
     return ", ".join(
         f"{mount.target} {mount.kind}"
         for mount in mounts

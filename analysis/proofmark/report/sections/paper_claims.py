@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claim_source import WORDS, Answer
-from proofmark.report.page import Block, Cell, Link, Section, Table, titled
+from proofmark.report.page import Block, Cell, PageLink, Section, Table, titled
 from proofmark.report.words import count
 
 
@@ -30,7 +30,7 @@ def sections(answers: Sequence[Answer]) -> Iterator[Section]:
         ),
     )
     tables = (_table(_("Claims on this system"), checked),)
-    links = (Link("claims.json", _("claims.json, with every value that was compared")),)
+    links = (PageLink("claims.json", _("claims.json, with every value that was compared")),)
     yield Section(
         "claims",
         _("Claims of the papers"),

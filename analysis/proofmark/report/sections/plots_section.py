@@ -19,7 +19,7 @@ from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
 from proofmark.report.key_figures import nominal
-from proofmark.report.page import Block, Link, Picture, Section, listed, table
+from proofmark.report.page import Block, PageLink, Picture, Section, listed, table
 from proofmark.report.plot import Plot, PlotContext, plots, shows
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import blas_kernels, peak
@@ -121,7 +121,7 @@ def picture(drawing: Drawing, files: Files, folder: str) -> Picture:
     files[f"{drawing.name}.svg"] = svg.encode()
     files[f"{drawing.name}.csv"] = csv_of(drawing).encode()
     links = tuple(
-        Link(f"{folder}/{drawing.name}.{ending}", words)
+        PageLink(f"{folder}/{drawing.name}.{ending}", words)
         for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", _("data as CSV")))
     )
     wide = drawing.figure.get_figwidth() > ONE_PANEL
@@ -162,7 +162,7 @@ def _tables(
             files[name] = files.get(name, b"") + file.getvalue().encode()
             title = f"{found.title}, {marks.get(origin, translated(origin))}"
             shown = table(title, found.columns, found.rows, kind="dense")
-            link = Link(f"{folder}/{name}", _("data as CSV"))
+            link = PageLink(f"{folder}/{name}", _("data as CSV"))
             yield Block(
                 titles=(found.title,), paragraphs=(found.about,), tables=(shown,), links=(link,)
             )

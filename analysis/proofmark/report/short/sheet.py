@@ -25,7 +25,7 @@ class SheetColumn:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SheetCell:
     """A cell of a table.
 
     Attributes:
@@ -42,7 +42,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Part:
+class SheetPart:
     """A titled part of the summary: a table with notes.
 
     Attributes:
@@ -64,10 +64,10 @@ class Part:
         return (self.columns,) if any(column.title for column in self.columns) else ()
 
     @property
-    def cells(self) -> tuple[tuple[Cell, ...], ...]:
+    def cells(self) -> tuple[tuple[SheetCell, ...], ...]:
         """The cells of each row."""
         return tuple(
-            tuple(Cell(column, text) for column, text in zip(self.columns, row, strict=True))
+            tuple(SheetCell(column, text) for column, text in zip(self.columns, row, strict=True))
             for row in self.rows
         )
 
@@ -107,7 +107,7 @@ class Sheet:
     sentence: str
     tallies: tuple[SheetCount, ...]
     facts: tuple[tuple[str, str], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[SheetPart, ...]
     signature: str
     declaration: str
     parties: tuple[Party, ...]

@@ -13,7 +13,7 @@ from proofmark.records.columns import EMULATED
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import disagreements
 from proofmark.report.sections.issues import never_ran
-from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
+from proofmark.report.short.sheet import Allowance, SheetColumn, SheetPart, clipped
 from proofmark.report.words import grouped
 
 Row = tuple[str, str, str]
@@ -22,13 +22,13 @@ NOTE, DEGRADED, NOT_RUN, EXCUSED = N_("NOTE"), N_("DEGRADED"), N_("NOT RUN"), N_
 """The kinds of exceptions that are no verdict."""
 
 
-def exceptions_part(run_data: RunData, allowance: Allowance) -> Part:
+def exceptions_part(run_data: RunData, allowance: Allowance) -> SheetPart:
     """Return what limits the meaning of the verdict, the most serious first."""
     rows = list(_exceptions(run_data))
     shown = rows[: allowance.exceptions]
     left = len(rows) - len(shown)
     more = _("{count} more exceptions: report.html, parts What to do now and Issues.")
-    return Part(
+    return SheetPart(
         "exceptions",
         _("Exceptions"),
         (SheetColumn("", 12, "word"), SheetColumn("", 66), SheetColumn("", 22)),
@@ -128,7 +128,7 @@ def _noise(run_data: RunData) -> Iterator[Row]:
         yield NOTE, text.format(count=grouped(disturbed)), ""
 
 
-def nodes_part(run_data: RunData, allowance: Allowance) -> Part:
+def nodes_part(run_data: RunData, allowance: Allowance) -> SheetPart:
     """Return the table of the bad nodes, the worst first."""
     bad = run_data.verdict.bad
     shown = bad.nodes[: allowance.nodes]
@@ -137,7 +137,7 @@ def nodes_part(run_data: RunData, allowance: Allowance) -> Part:
     titled = bool(shown)
     titles = (_("Node"), _("Deviation"), _("Likely cause"), _("Next step"))
     shares = ((16, ""), (11, "number"), (38, ""), (35, ""))
-    return Part(
+    return SheetPart(
         "bad-nodes",
         _("Bad nodes"),
         tuple(

@@ -14,11 +14,11 @@ from proofmark.judge.verdict import WORDS
 from proofmark.report.run_data import RunData
 from proofmark.report.short.sheet import (
     Allowance,
-    Part,
     Party,
     Sheet,
     SheetColumn,
     SheetCount,
+    SheetPart,
     clipped,
 )
 from proofmark.report.short.sheet_exceptions import exceptions_part, nodes_part
@@ -127,7 +127,7 @@ def _coverage(run_data: RunData) -> str:
     return text + _(", {left} of other modes NOT RUN").format(left=left)
 
 
-def digests_part(run_data: RunData, products: RunFiles) -> Part:
+def digests_part(run_data: RunData, products: RunFiles) -> SheetPart:
     """Return the digests of the evidence and of what was made from it in `products`."""
     files, seal = run_data.run.files, run_data.run.seal
     software = run_data.software
@@ -143,7 +143,7 @@ def digests_part(run_data: RunData, products: RunFiles) -> Part:
         "The first file has all inputs and outputs of the run, and the digest of the archive "
         "before it. sha256sum prints its digest."
     )
-    return Part(
+    return SheetPart(
         "digests",
         _("Digests (SHA-256)"),
         (SheetColumn("", 24), SheetColumn("", 76, "code")),

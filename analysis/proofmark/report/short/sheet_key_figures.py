@@ -6,17 +6,17 @@ from proofmark.common.translation import _
 from proofmark.report.key_figures import KeyRow, key_rows, key_texts
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.main_figures import not_covered
-from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
+from proofmark.report.short.sheet import Allowance, SheetColumn, SheetPart, clipped
 
 
-def key_part(run_data: RunData, allowance: Allowance) -> Part:
+def key_part(run_data: RunData, allowance: Allowance) -> SheetPart:
     """Return the key figures, and below them what the run does not cover."""
     rows = key_rows(run_data)
     left = len(rows) - allowance.limits
     more = (
         [_("{count} more key figures are in report.html.").format(count=left)] if left > 0 else []
     )
-    return Part(
+    return SheetPart(
         "key-figures",
         _("Key figures"),
         (

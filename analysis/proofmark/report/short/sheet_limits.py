@@ -10,7 +10,7 @@ from proofmark.judge.worst_figures import WorstFigure
 from proofmark.report.accepted import accepted_text
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.limit_table import accepted
-from proofmark.report.short.sheet import Allowance, Part, SheetColumn, clipped
+from proofmark.report.short.sheet import Allowance, SheetColumn, SheetPart, clipped
 from proofmark.report.words import number, pairs, visible
 
 _ORDER = ("FAIL", "INVALID", "UNJUDGED", "PASS")
@@ -21,12 +21,12 @@ def limit_rows(run_data: RunData) -> list[LimitOutcome]:
     return sorted(run_data.verdict.contract, key=lambda each: _ORDER.index(each.outcome))
 
 
-def limits_part(run_data: RunData, allowance: Allowance) -> Part:
+def limits_part(run_data: RunData, allowance: Allowance) -> SheetPart:
     """Return the table of the contract limits, the worst first."""
     rows = limit_rows(run_data)
     shown = rows[: allowance.limits]
     several = len(run_data.nodes) > 1
-    return Part(
+    return SheetPart(
         "limits",
         _("Limits of the contract"),
         (

@@ -13,7 +13,7 @@ from fpdf.fonts import FontFace, TTFFont
 from proofmark.common.translation import translated
 from proofmark.judge.headline import SANITY
 from proofmark.report.short.fonts import Font, has_hangul, korean, latin, monospaced
-from proofmark.report.short.sheet import Part, Sheet
+from proofmark.report.short.sheet import Sheet, SheetPart
 from proofmark.report.unbroken import SHORT
 
 INK, SOFT, LINE = (22, 25, 29), (86, 94, 104), (190, 197, 204)
@@ -189,7 +189,7 @@ def _facts(document: _Document, sheet: Sheet) -> None:
         document.set_xy(document.l_margin, below + 0.4)
 
 
-def _part(document: _Document, part: Part) -> None:
+def _part(document: _Document, part: SheetPart) -> None:
     """Draw a part; its title stays with its first rows."""
     if document.will_page_break(LEAST):
         document.add_page()
@@ -221,7 +221,7 @@ def _paragraphs(document: _Document, texts: tuple[str, ...], style: str) -> None
     document.set_text_color(*INK)
 
 
-def _table(document: _Document, part: Part) -> None:
+def _table(document: _Document, part: SheetPart) -> None:
     widths = _widths(document, part)
     document.set_font("text", "", TEXT)
     document.set_line_width(0.15)
@@ -246,7 +246,7 @@ def _table(document: _Document, part: Part) -> None:
                 row.cell(cell.shown, style=_style(cell.column.kind, cell.text))
 
 
-def _widths(document: _Document, part: Part) -> tuple[float, ...]:
+def _widths(document: _Document, part: SheetPart) -> tuple[float, ...]:
     """Return the widths of the columns in mm; each has room for its longest short word."""
     least = [0.0] * len(part.columns)
     for cells in part.cells:

@@ -12,7 +12,7 @@ from proofmark.common.translation import _
 from proofmark.judge.trend.change_points import LEAST_LENGTH
 from proofmark.judge.trend.events import Event
 from proofmark.judge.trend.history import LEAST_PEERS, Points
-from proofmark.judge.trend.trend import Change, Reprogrammed, Trend
+from proofmark.judge.trend.trend import Reprogrammed, Trend, TrendChange
 from proofmark.report.drawing.history_chart import Mark, plot
 from proofmark.report.page import Block, Cell, Column, Picture, numeric, titled
 from proofmark.report.trend.trend_parts import (
@@ -48,7 +48,7 @@ def _too_noisy(series: int) -> Iterator[str]:
         yield text.format(count=series)
 
 
-def _plots(trend: Trend, changes: Sequence[Change]) -> Block:
+def _plots(trend: Trend, changes: Sequence[TrendChange]) -> Block:
     """Return the plots of changed series, and how to read them."""
     pictures = tuple(_pictures(trend, changes))
     left = len({id(change.points) for change in changes}) - len(pictures)
@@ -69,7 +69,7 @@ def _columns() -> tuple[Column | str, ...]:
     )
 
 
-def _row(trend: Trend, change: Change, head: tuple[str, str]) -> tuple[Cell | str, ...]:
+def _row(trend: Trend, change: TrendChange, head: tuple[str, str]) -> tuple[Cell | str, ...]:
     name, settings = head
     unit = "" if change.points.line.node else f" {change.points.line.figure.unit}"
     size = _percent(change.change)
@@ -90,15 +90,15 @@ def _percent(ratio: float) -> str:
     return f"{100 * ratio:+.1f}\u00a0%".replace("-", "−")
 
 
-def _kind(change: Change) -> str:
+def _kind(change: TrendChange) -> str:
     return {True: "improved", False: "worse", None: ""}[change.better]
 
 
-def _word(change: Change) -> str:
+def _word(change: TrendChange) -> str:
     return {True: _("better"), False: _("worse"), None: _("changed")}[change.better]
 
 
-def _when(trend: Trend, change: Change) -> Cell:
+def _when(trend: Trend, change: TrendChange) -> Cell:
     before, after = (
         f"{trend.runs[each].started:%Y-%m-%d}" for each in (change.before, change.after)
     )
@@ -126,9 +126,9 @@ def _event(event: Event) -> str:
     return f"{localized(event.trait)}: {old} → {new}"
 
 
-def _pictures(trend: Trend, of: Sequence[Change]) -> Iterator[Picture]:
+def _pictures(trend: Trend, of: Sequence[TrendChange]) -> Iterator[Picture]:
     """Yield a plot of each changed figure, at most `MOST_PLOTS`."""
-    changes: dict[int, list[Change]] = {}
+    changes: dict[int, list[TrendChange]] = {}
     for change in of:
         changes.setdefault(id(change.points), []).append(change)
     for alike in list(changes.values())[:MOST_PLOTS]:
@@ -155,18 +155,18 @@ def _titled(name: str, points: Points) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def _described(name: str, changes: Sequence[Change]) -> str:
+def _described(name: str, changes: Sequence[TrendChange]) -> str:
     words = [f"{number(each.first)} → {number(each.last)}" for each in changes]
     return f"{name}: {'; '.join(words)}"
 
 
-def _mark(trend: Trend, change: Change) -> Mark:
+def _mark(trend: Trend, change: TrendChange) -> Mark:
     kind = {True: "improved", False: "", None: "neutral"}[change.better]
     return Mark(day_of(trend, change.before), day_of(trend, change.after), kind)
 
 
 def _levels(
-    trend: Trend, points: Points, changes: Sequence[Change]
+    trend: Trend, points: Points, changes: Sequence[TrendChange]
 ) -> list[tuple[float, float, float]]:
     """Return first day, last day and median of each part between the changes."""
     steps = sorted(change.at for change in changes if not change.gradual)
@@ -201,7 +201,7 @@ def drifting_nodes(trend: Trend) -> Iterator[Block]:
         yield _plots(trend, trend.drifting)
 
 
-def _of_node(change: Change) -> tuple[str, str]:
+def _of_node(change: TrendChange) -> tuple[str, str]:
     line = change.points.line
     return line.node, ", ".join(filter(None, label(line)))
 

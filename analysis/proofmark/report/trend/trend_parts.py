@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from proofmark.common.translation import _
-from proofmark.judge.trend.history import Line, Points
+from proofmark.judge.trend.history import HistoryLine, Points
 from proofmark.judge.trend.trend import Trend
 from proofmark.report.drawing.history_chart import SECONDS_OF_DAY, Curve
 from proofmark.report.page import Block, Fold, Table
@@ -17,7 +17,7 @@ MOST_EVENTS = 3
 """The largest number of events or differences in a cell of a table."""
 
 
-def label(line: Line) -> tuple[str, str]:
+def label(line: HistoryLine) -> tuple[str, str]:
     """Return the name of a series, and its settings."""
     figure = line.figure
     benchmark = "" if figure.benchmark.casefold() == figure.case.casefold() else figure.benchmark

@@ -38,7 +38,7 @@ def _pattern(text: str) -> str:
     return text
 
 
-class Block(StrictModel):
+class VendorBlock(StrictModel):
     """A state of the BMC in which it refuses changes.
 
     Attributes:
@@ -113,7 +113,7 @@ class BmcVendor(StrictModel):
     patch: Literal["settings", "bios"] = "settings"
     apply_time: bool
     refuses_fixed: bool = False
-    blocks: list[Block] = []
+    blocks: list[VendorBlock] = []
     jobs: JobQueue | None = None
     needs: dict[str, Attributes] = {}
     inferred: list[str] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from proofmark.site.hardware_limits import ProcessorLimits, processor
 from proofmark.site.node.parts import smbios_devices
-from proofmark.site.node.probe_text import Stream
+from proofmark.site.node.probe_text import ProbeStream
 from proofmark.site.node.unread import Unread
 
 NEAR = 0.01
@@ -34,7 +34,7 @@ def khz(frequency: Mapping[str, str], key: str, unread: Unread) -> int | None:
     return value * 1000 if value else None
 
 
-def nominal_clock(stream: Stream, model_name: str, unread: Unread, *, virtual: bool) -> Clock:
+def nominal_clock(stream: ProbeStream, model_name: str, unread: Unread, *, virtual: bool) -> Clock:
     """Return the nominal frequency of the processor.
 
     The sources in their order: ``base_frequency`` of cpufreq, the name of the processor,
@@ -61,7 +61,7 @@ def nominal_clock(stream: Stream, model_name: str, unread: Unread, *, virtual: b
     return Clock(None, "")
 
 
-def _at_boot(stream: Stream, row: ProcessorLimits | None) -> int | None:
+def _at_boot(stream: ProbeStream, row: ProcessorLimits | None) -> int | None:
     """Return the speed of all sockets at boot in Hz; None if it is not the nominal frequency.
 
     SMBIOS does not say which frequency it is. It is the nominal one if it is that of the table. If

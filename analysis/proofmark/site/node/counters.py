@@ -11,7 +11,7 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.moments import Moment
 from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.node.probe_text import Stream, read_stream
+from proofmark.site.node.probe_text import ProbeStream, read_stream
 
 ABSENT = "absent"
 """The value of a counter that does not exist at one of the two readings."""
@@ -132,7 +132,7 @@ def parse_counters(text: str, source: str) -> Counters:
     return counters_of(read_stream(text, source, *KINDS))
 
 
-def counters_of(stream: Stream) -> Counters:
+def counters_of(stream: ProbeStream) -> Counters:
     """Return the counters of a probe of a node.
 
     Raises:
@@ -164,7 +164,7 @@ def _seconds(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", text, re.ASCII) else None
 
 
-def _busy(stream: Stream) -> tuple[BusyProcess, ...]:
+def _busy(stream: ProbeStream) -> tuple[BusyProcess, ...]:
     matches = [re.fullmatch(r"(\d+): (\d+) (.*)", line) for line in stream.lines("busy")]
     return tuple(
         BusyProcess(pid=int(match[1]), percent=int(match[2]), command=match[3])

@@ -15,8 +15,15 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.site.node import parts, probe_values
 from proofmark.site.node.clock import khz, nominal_clock
 from proofmark.site.node.cpu import architecture, read_cpuinfo, vector_set
-from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Port
-from proofmark.site.node.probe_text import Stream, read_stream
+from proofmark.site.node.parts import (
+    Dimm,
+    MountedFileSystem,
+    Nic,
+    Port,
+    ReportedCache,
+    ReportedDomain,
+)
+from proofmark.site.node.probe_text import ProbeStream, read_stream
 from proofmark.site.node.probe_values import CPUS, cores_of, read_threads, usable_cpus
 from proofmark.site.node.topology import Topology
 from proofmark.site.node.unread import Unread
@@ -88,11 +95,11 @@ class NodeFacts(StrictModel):
     cpus_online: _Count
     cpu_quota: float | None
     smt: str | None
-    numa: tuple[NumaDomain, ...]
+    numa: tuple[ReportedDomain, ...]
     memory_bytes: _Bytes
     memory_total_bytes: _Bytes
     swap_bytes: _Bytes
-    caches: tuple[Cache, ...]
+    caches: tuple[ReportedCache, ...]
     last_level_bytes: int | None
     topology_xml: str
     governor: str | None
@@ -110,7 +117,7 @@ class NodeFacts(StrictModel):
     dimm_slots_empty: int
     nics: tuple[Nic, ...]
     ports: tuple[Port, ...]
-    mounts: tuple[Mount, ...]
+    mounts: tuple[MountedFileSystem, ...]
     automounts: tuple[str, ...] = ()
     limits: dict[str, str]
     modules: tuple[str, ...]
@@ -140,7 +147,7 @@ def parse_probe(text: str, source: str) -> NodeFacts:
     return facts_of(stream, Unread())
 
 
-def facts_of(stream: Stream, unread: Unread) -> NodeFacts:
+def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
     """Return the facts of a probe of kind ``facts``; `unread` keeps what cannot be read.
 
     Raises:
@@ -163,7 +170,7 @@ def facts_of(stream: Stream, unread: Unread) -> NodeFacts:
     memory = _memory(stream, numa or (), unread)
     limits = probe_values.memory_limits(stream.pairs("cgroup"), unread)
     if numa == ():
-        whole = parts.NumaDomain(
+        whole = parts.ReportedDomain(
             index=0, cpus=tuple(sorted(threads)), memory_bytes=memory["MemTotal"]
         )
         numa = (whole,)
@@ -239,7 +246,7 @@ def facts_of(stream: Stream, unread: Unread) -> NodeFacts:
     )
 
 
-def _memory(stream: Stream, numa: Sequence[NumaDomain], unread: Unread) -> dict[str, int]:
+def _memory(stream: ProbeStream, numa: Sequence[ReportedDomain], unread: Unread) -> dict[str, int]:
     """Return the values of ``/proc/meminfo`` in bytes, at least ``MemTotal``.
 
     Raises:
@@ -258,7 +265,7 @@ def _memory(stream: Stream, numa: Sequence[NumaDomain], unread: Unread) -> dict[
     return memory
 
 
-def _memory_of_topology(stream: Stream) -> int:
+def _memory_of_topology(stream: ProbeStream) -> int:
     try:
         return Topology.from_xml(stream.text("topology"), stream.source).memory_bytes
     except BadInput:

@@ -53,7 +53,7 @@ class Carrier:
 
 
 @dataclass(frozen=True)
-class Sample:
+class CounterSample:
     """The counters of a node at one time, by adapter and port or by interface.
 
     Attributes:
@@ -78,7 +78,7 @@ class Carried:
     bytes: float
 
 
-def read_samples(text: str) -> list[Sample]:
+def read_samples(text: str) -> list[CounterSample]:
     """Return the samples in the output of ``network.sh``.
 
     Raises:
@@ -87,11 +87,11 @@ def read_samples(text: str) -> list[Sample]:
     lines = text.splitlines()
     if not lines or lines[-1] != "end":
         raise ValueError("no line 'end'")
-    samples: list[Sample] = []
+    samples: list[CounterSample] = []
     for line in lines[:-1]:
         match line.split():
             case ["sample", date, uptime]:
-                samples.append(Sample(date, seconds_of(float(uptime)), {}))
+                samples.append(CounterSample(date, seconds_of(float(uptime)), {}))
             case ["adapter", name, port, layer, sent, received] if samples:
                 carrier = _adapter(name, layer, sent, received)
                 samples[-1] = _with(samples[-1], f"{name}/{port}", carrier)
@@ -110,8 +110,8 @@ def read_samples(text: str) -> list[Sample]:
     return samples
 
 
-def _with(sample: Sample, key: str, carrier: Carrier) -> Sample:
-    return Sample(sample.date, sample.uptime, {**sample.carriers, key: carrier})
+def _with(sample: CounterSample, key: str, carrier: Carrier) -> CounterSample:
+    return CounterSample(sample.date, sample.uptime, {**sample.carriers, key: carrier})
 
 
 def _adapter(name: str, layer: str, sent: str, received: str) -> Carrier:
@@ -136,7 +136,7 @@ def _total(sent: str, received: str, unit: int) -> int | None:
     return unit * (int(sent) + int(received))
 
 
-def carried(before: Sequence[Sample], after: Sample) -> list[Carried]:
+def carried(before: Sequence[CounterSample], after: CounterSample) -> list[Carried]:
     """Return what each network carried from the last sample of `before` to `after`.
 
     Several ports of an adapter are one entry. An interface above others is left out: these count
@@ -159,7 +159,7 @@ def carried(before: Sequence[Sample], after: Sample) -> list[Carried]:
     return [Carried(name, kind, total) for (name, kind), total in sums.items()]
 
 
-def _rise(first: Sample, last: Sample, key: str) -> int:
+def _rise(first: CounterSample, last: CounterSample, key: str) -> int:
     """Return the bytes from one sample to another; those of a new interface from 0."""
     start, end = first.carriers.get(key), last.carriers.get(key)
     if end is None or end.total is None or (start is not None and start.total is None):
@@ -175,7 +175,7 @@ class Division:
     others: tuple[Carried, ...]
 
 
-def divided(networks: Iterable[Carried], network: Network, sample: Sample) -> Division:
+def divided(networks: Iterable[Carried], network: Network, sample: CounterSample) -> Division:
     """Return `networks`, divided into the intended `network` and the others.
 
     IP over a fabric is another network: its bytes pass the adapter, but as TCP. They are subtracted

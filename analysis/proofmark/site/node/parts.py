@@ -27,7 +27,7 @@ UNKNOWN_SPEEDS = (None, -1, 2**16 - 1, 2**32 - 1)
 """The speeds that drivers report for a link without a speed; old kernels print them unsigned."""
 
 
-class Cache(StrictModel):
+class ReportedCache(StrictModel):
     """The caches of one level and kind that serve processors which may be used."""
 
     level: int
@@ -36,7 +36,7 @@ class Cache(StrictModel):
     instances: int
 
 
-class NumaDomain(StrictModel):
+class ReportedDomain(StrictModel):
     """A NUMA domain. A domain without processors is a separate memory (MCDRAM in Flat mode)."""
 
     index: int
@@ -91,7 +91,7 @@ AUTOFS = "autofs"
 """The type of the mount point of an automounter."""
 
 
-class Mount(StrictModel):
+class MountedFileSystem(StrictModel):
     """A mounted file system."""
 
     source: str
@@ -112,7 +112,9 @@ def size(text: str) -> int:
     return int(match[1]) * UNITS[match[2].lower()]
 
 
-def read_caches(lines: Iterable[str], usable: Collection[int], unread: Unread) -> tuple[Cache, ...]:
+def read_caches(
+    lines: Iterable[str], usable: Collection[int], unread: Unread
+) -> tuple[ReportedCache, ...]:
     """Return the caches that serve a usable processor, from lines ``L2 Unified 1024K 0-1``."""
 
     def cache(line: str) -> tuple[int, str, int] | None:
@@ -123,14 +125,14 @@ def read_caches(lines: Iterable[str], usable: Collection[int], unread: Unread) -
 
     count = Counter(filter(None, (unread.read("caches", line, cache) for line in lines)))
     return tuple(
-        Cache(level=level, kind=kind, bytes=bytes_, instances=number)
+        ReportedCache(level=level, kind=kind, bytes=bytes_, instances=number)
         for (level, kind, bytes_), number in sorted(count.items())
     )
 
 
 def read_numa(
     nodes: Mapping[str, Mapping[str, str]], unread: Unread
-) -> tuple[NumaDomain, ...] | None:
+) -> tuple[ReportedDomain, ...] | None:
     """Return the NUMA domains, in the order of their numbers.
 
     None: the number, the processors or the memory of a domain cannot be read.
@@ -151,7 +153,7 @@ def read_numa(
         if index is None or cpus is None or memory is None:
             return None
         domains.append(
-            NumaDomain(
+            ReportedDomain(
                 index=index,
                 cpus=tuple(sorted(cpus)),
                 memory_bytes=memory,
@@ -283,14 +285,14 @@ def mount_text(kind: str, source: str) -> str:
     return f"{kind} ({source})" if kind else "no mount point of the node (a chroot?)"
 
 
-def read_mounts(lines: Iterable[str]) -> tuple[Mount, ...]:
+def read_mounts(lines: Iterable[str]) -> tuple[MountedFileSystem, ...]:
     """Return the mounts in lines of ``/proc/mounts``, where white space in names is octal."""
 
     def unescaped(word: str) -> str:
         return re.sub(r"\\([0-3][0-7]{2})", lambda match: chr(int(match[1], 8)), word)
 
     return tuple(
-        Mount(
+        MountedFileSystem(
             source=unescaped(words[0]), target=unescaped(words[1]), kind=words[2], options=words[3]
         )
         for words in (line.split() for line in lines)

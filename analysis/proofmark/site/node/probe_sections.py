@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from proofmark.site.node.probe_text import Stream
+from proofmark.site.node.probe_text import ProbeStream
 from proofmark.site.node.unread import finite
 
 OF_EVERY_KIND = ("host", "load", "counters", "busy")
@@ -70,7 +70,7 @@ HOST: Mapping[str, str] = {
 """The forms of the values with which two readings of one node are compared."""
 
 
-def check_sections(stream: Stream) -> None:
+def check_sections(stream: ProbeStream) -> None:
     """Check that a probe of a node states something in each section of its kind.
 
     Raises:
@@ -95,7 +95,7 @@ def check_sections(stream: Stream) -> None:
         raise stream.wrong("host.boot_id", "no value and no reason", "one of the two")
 
 
-def has_reason(stream: Stream, section: str) -> bool:
+def has_reason(stream: ProbeStream, section: str) -> bool:
     """Return whether a probe states why the section, or a value of it, is absent."""
     return any(re.split("[./]", name)[0] == section for name in stream.absent)
 
@@ -105,7 +105,7 @@ def groups_of(names: Iterable[str]) -> set[str]:
     return {name.partition("/")[0] for name in names}
 
 
-def _check_lines(stream: Stream, section: str) -> None:
+def _check_lines(stream: ProbeStream, section: str) -> None:
     lines = stream.lines(section)
     each, one = EACH_LINE.get(section), ONE_LINE.get(section)
     wrong = [line for line in lines if each and not re.fullmatch(each, line)]
@@ -115,7 +115,7 @@ def _check_lines(stream: Stream, section: str) -> None:
         raise stream.wrong(section, repr(wrong[0]), "the output of probe.sh")
 
 
-def _check_counters(stream: Stream, groups: Iterable[str]) -> None:
+def _check_counters(stream: ProbeStream, groups: Iterable[str]) -> None:
     values = stream.pairs(COUNTERS)
     reasons = (name.partition(".") for name in stream.absent)
     stated = groups_of([*values, *(name for of, _, name in reasons if of == COUNTERS)])
@@ -128,7 +128,7 @@ def _check_counters(stream: Stream, groups: Iterable[str]) -> None:
             raise stream.wrong(f"{COUNTERS}.{name}", repr(text), "a number")
 
 
-def _silent(stream: Stream, key: str) -> Exception:
+def _silent(stream: ProbeStream, key: str) -> Exception:
     return stream.wrong(key, "no value and no reason", "a value, or the reason why there is none")
 
 

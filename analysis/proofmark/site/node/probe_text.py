@@ -27,7 +27,7 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Stream:
+class ProbeStream:
     """The output of one probe: the lines of each section, and the reason for each absent fact.
 
     Attributes:
@@ -86,7 +86,7 @@ class Stream:
         return bad_input(self.source, key, found, accepted)
 
 
-def read_streams(text: str, source: str) -> tuple[Stream, ...]:
+def read_streams(text: str, source: str) -> tuple[ProbeStream, ...]:
     """Return each probe in `text`, from its header to its end mark.
 
     Lines that start with ``#`` before a header are comments.
@@ -101,7 +101,7 @@ def read_streams(text: str, source: str) -> tuple[Stream, ...]:
     return streams
 
 
-def read_stream(text: str, source: str, *kinds: str) -> Stream:
+def read_stream(text: str, source: str, *kinds: str) -> ProbeStream:
     """Return the one probe in `text`, which must be of one of `kinds`.
 
     Raises:
@@ -115,7 +115,7 @@ def read_stream(text: str, source: str, *kinds: str) -> Stream:
     return streams[0]
 
 
-def _streams(text: str, source: str) -> Iterator[Stream]:
+def _streams(text: str, source: str) -> Iterator[ProbeStream]:
     kind = section = None
     sections: dict[str, list[str]] = {}
     absent: dict[str, Message] = {}
@@ -131,7 +131,7 @@ def _streams(text: str, source: str) -> Iterator[Stream]:
             kind, section, sections, absent = header[2], None, {}, {}
         elif line == "=== end":
             frozen = {name: tuple(lines) for name, lines in sections.items()}
-            yield Stream(source, kind, frozen, absent)
+            yield ProbeStream(source, kind, frozen, absent)
             kind = None
         elif line.startswith("=== "):
             section = line[4:]

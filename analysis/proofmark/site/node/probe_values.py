@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from proofmark.site.node.cpu import cpu_list, cpu_mask
-from proofmark.site.node.parts import Cache, size
-from proofmark.site.node.probe_text import Stream
+from proofmark.site.node.parts import ReportedCache, size
+from proofmark.site.node.probe_text import ProbeStream
 from proofmark.site.node.unread import Unread, finite, unread_lines
 
 
@@ -55,14 +55,14 @@ def differing(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {key: tuple(counts) for key, counts in values.items() if len(counts) > 1}
 
 
-def last_level(caches: Iterable[Cache]) -> int | None:
+def last_level(caches: Iterable[ReportedCache]) -> int | None:
     """Return the bytes of all caches of the last level together, None if no cache is reported."""
     data = [cache for cache in caches if cache.kind != "Instruction"]
     last = max((cache.level for cache in data), default=0)
     return sum(cache.bytes * cache.instances for cache in data if cache.level == last) or None
 
 
-def hypervisor(stream: Stream, features: frozenset[str]) -> str | None:
+def hypervisor(stream: ProbeStream, features: frozenset[str]) -> str | None:
     """Return the hypervisor from the first source that has it: systemd, Xen, lscpu, POWER."""
     virtual = stream.pairs("virtual")
     if virtual.get("machine"):
@@ -80,7 +80,7 @@ def unless_none(text: str | None) -> str | None:
     return None if text in (None, "", "none") else text
 
 
-def os_name(stream: Stream) -> str:
+def os_name(stream: ProbeStream) -> str:
     """Return the name of the operating system, from its release file."""
     pretty = re.search(r'^PRETTY_NAME="?([^"\n]*)', stream.text("os"), re.MULTILINE)
     return pretty[1] if pretty else stream.text("os").partition("\n")[0]
@@ -124,7 +124,7 @@ CPUS = "cpus"
 """The section with package, core and siblings of each processor."""
 
 
-def read_threads(stream: Stream, unread: Unread) -> dict[int, tuple[int, object]]:
+def read_threads(stream: ProbeStream, unread: Unread) -> dict[int, tuple[int, object]]:
     """Return the package and an identifier of the core, by processor number.
 
     A processor whose package cannot be read is in package 0; one of unknown core is a core.
@@ -150,7 +150,7 @@ def read_threads(stream: Stream, unread: Unread) -> dict[int, tuple[int, object]
     return threads
 
 
-def usable_cpus(stream: Stream, unread: Unread, every: frozenset[int]) -> frozenset[int]:
+def usable_cpus(stream: ProbeStream, unread: Unread, every: frozenset[int]) -> frozenset[int]:
     """Return the processors of `every` that are in the probe's cpuset.
 
     Raises:

@@ -25,7 +25,7 @@ from proofmark.site.survey.entries import Fact, Found, Question
 from proofmark.site.survey.findings import partition_found, topology_facts, topology_of
 from proofmark.site.survey.further_facts import further_facts
 from proofmark.site.survey.inventory_files import FOUND
-from proofmark.site.survey.listed import Kind
+from proofmark.site.survey.listed import NodeKind
 from proofmark.site.survey.node_answers import NodeReport, Survey
 
 COMPARED = (
@@ -41,7 +41,7 @@ MEMORY = "memory_bytes"
 
 
 @dataclass(frozen=True)
-class Difference:
+class SiteDifference:
     """A fact that the inventory and the machine state differently.
 
     Attributes:
@@ -76,7 +76,7 @@ def site_of_node(sites: Sequence[Site], node: str) -> Site:
     raise bad_input("--from-node", "", repr(node), f"a host of the inventory: {names}")
 
 
-def compare(sites: Sequence[Site], survey: Survey) -> tuple[list[Difference], list[str]]:
+def compare(sites: Sequence[Site], survey: Survey) -> tuple[list[SiteDifference], list[str]]:
     """Return the differences of an inventory, and the facts that were not found.
 
     A key that the inventory does not declare is not compared.
@@ -88,7 +88,7 @@ def compare(sites: Sequence[Site], survey: Survey) -> tuple[list[Difference], li
     Raises:
         BadInput: the declared topology, or ``found.yml``, cannot be read.
     """
-    differences: list[Difference] = []
+    differences: list[SiteDifference] = []
     open_questions: list[str] = []
     for node, report in survey.reports.items():
         site = site_of_node(sites, node)
@@ -126,7 +126,9 @@ def _place(site: Site, key: str) -> str:
     return file or str(site.facts)
 
 
-def _hosts(sites: Sequence[Site], site: Site, kind: Kind, survey: Survey) -> Iterator[Difference]:
+def _hosts(
+    sites: Sequence[Site], site: Site, kind: NodeKind, survey: Survey
+) -> Iterator[SiteDifference]:
     """Yield the hosts that only the inventory or only the scheduler has."""
     if survey.listing_problem or survey.scheduler == "none":
         return
@@ -137,7 +139,7 @@ def _hosts(sites: Sequence[Site], site: Site, kind: Kind, survey: Survey) -> Ite
     new = [name for name in kind.names if not declared.find(name)]
     if kept != own or new:
         file = site.inventory / "hosts.yml"
-        yield Difference(
+        yield SiteDifference(
             str(file if file.exists() else site.inventory),
             f"{site.partition_name}.hosts",
             folded(own),
@@ -146,7 +148,9 @@ def _hosts(sites: Sequence[Site], site: Site, kind: Kind, survey: Survey) -> Ite
         )
 
 
-def _of_keys(site: Site, kind: Kind, found: Found, report: NodeReport) -> Iterator[Difference]:
+def _of_keys(
+    site: Site, kind: NodeKind, found: Found, report: NodeReport
+) -> Iterator[SiteDifference]:
     declared = site.partition.model_dump()
     queue, chosen = site.partition.queue.name, found.get("queue.name")
     other_queue = isinstance(chosen, Fact) and queue != chosen.value and queue in kind.groups
@@ -160,7 +164,7 @@ def _of_keys(site: Site, kind: Kind, found: Found, report: NodeReport) -> Iterat
             continue  # every interface of the network
         if value in (None, "") or not isinstance(entry, Fact) or _same(key, value, entry.value):
             continue
-        yield Difference(
+        yield SiteDifference(
             _place(site, key), f"partition.{key}", f"{value}", f"{entry.value}", entry.source
         )
 
@@ -193,7 +197,7 @@ def _folder(target: str) -> str:
     return f"{target.rstrip('/')}/"
 
 
-def _topology(site: Site, report: NodeReport) -> Iterator[Difference]:
+def _topology(site: Site, report: NodeReport) -> Iterator[SiteDifference]:
     """Yield the differences of the shape of the topology in the current mode."""
     actual = topology_of(report.facts)[0] if report.facts else None
     if not site.partition.node.topology or not actual:
@@ -203,7 +207,7 @@ def _topology(site: Site, report: NodeReport) -> Iterator[Difference]:
     for key, value in declared.items():
         unknown = key in (MEMORY, "caches") and not (value and found[key])
         if not unknown and not _same(key, value, found[key]):
-            yield Difference(
+            yield SiteDifference(
                 _place(site, "node.topology"),
                 f"partition.node.topology: {key}",
                 f"{value}",
@@ -212,7 +216,7 @@ def _topology(site: Site, report: NodeReport) -> Iterator[Difference]:
             )
 
 
-def _levels(site: Site, found: Found) -> Iterator[Difference]:
+def _levels(site: Site, found: Found) -> Iterator[SiteDifference]:
     """Yield each level that divides the hosts, those that both have, in another way."""
     entry, levels = found.get("fabric.levels"), site.partition.fabric.levels
     if not isinstance(entry, Fact) or not levels:
@@ -220,7 +224,7 @@ def _levels(site: Site, found: Found) -> Iterator[Difference]:
     place = _place(site, "fabric.levels")
     if len(levels) != len(entry.value):
         numbers = f"{len(levels)} levels", f"{len(entry.value)} levels"
-        yield Difference(place, "partition.fabric.levels", *numbers, entry.source)
+        yield SiteDifference(place, "partition.fabric.levels", *numbers, entry.source)
         return
     own = set(site.partition_hosts)
     for level, other in zip(levels, entry.value, strict=True):
@@ -234,7 +238,7 @@ def _levels(site: Site, found: Found) -> Iterator[Difference]:
         common = [[host for host in group if host in own] for group in switches]
         actual = sorted(folded(group) for group in common if group)
         if declared != actual:
-            yield Difference(
+            yield SiteDifference(
                 place,
                 f"partition.fabric.levels: {level.name}",
                 "; ".join(declared),
@@ -243,7 +247,7 @@ def _levels(site: Site, found: Found) -> Iterator[Difference]:
             )
 
 
-def _further(site: Site, report: NodeReport) -> Iterator[Difference]:
+def _further(site: Site, report: NodeReport) -> Iterator[SiteDifference]:
     """Yield the facts of ``found.yml`` that the same node reports differently."""
     file = site.facts / "found.yml"
     declared = _declared_facts(file, report.node)
@@ -253,7 +257,7 @@ def _further(site: Site, report: NodeReport) -> Iterator[Difference]:
         if fact is None and (report.facts is None or name in _OF_TOOLS):
             continue  # the tool did not run; its problem is printed
         if fact is None or value != fact.value:
-            yield Difference(
+            yield SiteDifference(
                 str(file),
                 f"{FOUND}.{report.node}.{name}",
                 _text(value),

@@ -12,7 +12,7 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Port
 from proofmark.site.slurm_topology import ALL
 from proofmark.site.survey.entries import Fact, Found, Question
-from proofmark.site.survey.listed import Kind
+from proofmark.site.survey.listed import NodeKind
 from proofmark.site.survey.node_answers import NodeReport, Survey
 
 SLINGSHOT_DRIVER = "cxi_ss1"
@@ -26,7 +26,7 @@ def _active_ports(facts: NodeFacts) -> list[Port]:
 
 
 def fabric_found(
-    survey: Survey, kind: Kind, facts: NodeFacts | None, report: NodeReport | None
+    survey: Survey, kind: NodeKind, facts: NodeFacts | None, report: NodeReport | None
 ) -> Found:
     """Return the switch levels of the nodes of `kind`, and their link.
 
@@ -47,7 +47,7 @@ def fabric_found(
     return found | _link(facts, report.node)
 
 
-def _levels(survey: Survey, kind: Kind) -> Found:
+def _levels(survey: Survey, kind: NodeKind) -> Found:
     """Return the switch levels that contain hosts of `kind`; the outermost one is ``top``."""
     try:
         levels = fabric_levels(survey.fabric, survey.fabric_source)
@@ -74,7 +74,7 @@ def _levels(survey: Survey, kind: Kind) -> Found:
     return {**found, "fabric.top": Fact(top, source), "fabric.source": Fact(source, source)}
 
 
-def _hosts(names: list[str], table: HostTable, kind: Kind) -> set[str]:
+def _hosts(names: list[str], table: HostTable, kind: NodeKind) -> set[str]:
     """Return the hosts of `kind` among the nodes of a switch."""
     return set(kind.names) if names == [ALL] else table.found(names)
 

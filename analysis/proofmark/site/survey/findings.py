@@ -22,7 +22,7 @@ from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
 from proofmark.site.survey.environment import Environment
 from proofmark.site.survey.fabric_findings import fabric_found
 from proofmark.site.survey.further_facts import dimm_texts
-from proofmark.site.survey.listed import GroupLimits, Kind
+from proofmark.site.survey.listed import GroupLimits, NodeKind
 from proofmark.site.survey.node_answers import NodeReport, Survey
 from proofmark.site.survey.scratch_findings import rates_found, scratch_found
 
@@ -83,7 +83,9 @@ def topology_file(node: str) -> str:
     return f"{node}.xml"
 
 
-def partition_found(survey: Survey, kind: Kind, environments: Mapping[str, Environment]) -> Found:
+def partition_found(
+    survey: Survey, kind: NodeKind, environments: Mapping[str, Environment]
+) -> Found:
     """Return the facts of the partition `kind`, in the order of the file.
 
     Args:
@@ -111,7 +113,7 @@ def _checked(key: str, entry: Entry) -> Entry:
     return Question(f"{key}? {entry.source} has characters of a template.")
 
 
-def _node(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) -> Found:
+def _node(report: NodeReport | None, kind: NodeKind, facts: NodeFacts | None) -> Found:
     if facts is None or report is None:
         reason = report.problems.get("probe", "no output") if report else "no node of it was read"
         listed = f" The scheduler lists: {', '.join(kind.kind_texts)}." if kind.kind_texts else ""
@@ -251,7 +253,7 @@ def _environment(facts: NodeFacts | None, environments: Mapping[str, Environment
     return max(fitting, key=lambda name: environments[name].rank(facts.architecture), default="")
 
 
-def _scheduler(survey: Survey, kind: Kind) -> Found:
+def _scheduler(survey: Survey, kind: NodeKind) -> Found:
     if survey.scheduler == "none":
         reason = one_line(survey.listing_problem) or "no scheduler was named or found"
         return {"scheduler": Fact("none", reason)}
@@ -275,7 +277,7 @@ def _scheduler(survey: Survey, kind: Kind) -> Found:
     return found
 
 
-def _limits(limits: GroupLimits, kind: Kind) -> Found:
+def _limits(limits: GroupLimits, kind: NodeKind) -> Found:
     """Return the limits of the queue that a job of the partition can exceed."""
     found: Found = {}
     source = "scontrol show partition"

@@ -18,7 +18,7 @@ from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
 from proofmark.site.survey.environment import Environment
 from proofmark.site.survey.findings import partition_found, topology_file
 from proofmark.site.survey.further_facts import further_facts
-from proofmark.site.survey.listed import Kind, ansible_ranges
+from proofmark.site.survey.listed import NodeKind, ansible_ranges
 from proofmark.site.survey.node_answers import NodeReport, Survey
 
 ASKED = frozenset({"probe", "bmc"})
@@ -100,7 +100,7 @@ def _hosts(survey: Survey) -> str:
     return "\n".join([*lines, ""])
 
 
-def _host_lines(kind: Kind, *, local: bool) -> Iterator[str]:
+def _host_lines(kind: NodeKind, *, local: bool) -> Iterator[str]:
     if local:
         yield f"{kind.names[0]}:"
         yield "  ansible_connection: local"
@@ -115,7 +115,7 @@ def _host_lines(kind: Kind, *, local: bool) -> Iterator[str]:
         yield from (f"{each}:" for each in ansible_ranges(kind.names))
 
 
-def _partition(kind: Kind, found: Found, report: NodeReport | None) -> str:
+def _partition(kind: NodeKind, found: Found, report: NodeReport | None) -> str:
     read = f"from {report.node}" if report else "from the scheduler alone"
     lines = [
         "---",

@@ -55,7 +55,7 @@ class GroupLimits:
 
 
 @dataclass(frozen=True)
-class Kind:
+class NodeKind:
     """The nodes of one kind: a partition of the inventory.
 
     Attributes:
@@ -92,7 +92,7 @@ class Kind:
 
 def kinds_of(
     nodes: Iterable[ListedNode], limits: Mapping[str, GroupLimits] | None = None
-) -> list[Kind]:
+) -> list[NodeKind]:
     """Return the kinds of `nodes`, in the order of their names.
 
     Nodes of one kind have the same properties and nearly the same memory. A node whose name is no
@@ -110,13 +110,13 @@ def kinds_of(
     for node in listed:
         for name in node.groups:
             sizes[name] = sizes.get(name, 0) + 1
-    kinds: list[Kind] = []
+    kinds: list[NodeKind] = []
     for part in sorted(parts, key=lambda part: part[0].name):
         common = set.intersection(*(set(node.groups) for node in part))
         groups = tuple(sorted(common, key=lambda name: (sizes[name], name not in defaults, name)))
         exact = next((name for name in groups if sizes[name] == len(part)), "")
         taken = {kind.name for kind in kinds} | {*by_name}
-        kinds.append(Kind(_group_name(exact, part[0].name, taken), tuple(part), groups))
+        kinds.append(NodeKind(_group_name(exact, part[0].name, taken), tuple(part), groups))
     return kinds
 
 

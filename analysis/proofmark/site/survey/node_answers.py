@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.survey.listed import GroupLimits, Kind
+from proofmark.site.survey.listed import GroupLimits, NodeKind
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Survey:
     """
 
     scheduler: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[NodeKind, ...]
     reports: Mapping[str, NodeReport]
     listing_source: str = ""
     listing_problem: str = ""
@@ -78,6 +78,6 @@ class Survey:
     fabric_source: str = ""
     local: bool = False
 
-    def report_of(self, kind: Kind) -> NodeReport | None:
+    def report_of(self, kind: NodeKind) -> NodeReport | None:
         """Return what a node of `kind` reported; None if none was read."""
         return next((self.reports[name] for name in kind.names if name in self.reports), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from proofmark.common.text import one_line
 from proofmark.site.machines import CORE_FLOPS
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Mount
+from proofmark.site.node.parts import MountedFileSystem
 from proofmark.site.survey.entries import Assumed, Fact, Found, Question
 from proofmark.site.survey.node_answers import NodeReport, Survey
 from proofmark.site.survey.node_tools import RATES, rates
@@ -83,19 +83,19 @@ def scratch_folder(facts: NodeFacts | None) -> str:
     return mounts[0].target if mounts else "/var/tmp"
 
 
-def _parallel(facts: NodeFacts) -> list[Mount]:
+def _parallel(facts: NodeFacts) -> list[MountedFileSystem]:
     """Return the parallel file systems of a node, the one for scratch first."""
     mounts = (each for each in facts.mounts if each.target.startswith("/"))
     return sorted(filter(_is_parallel, mounts), key=_preference)
 
 
-def _is_parallel(mount: Mount) -> bool:
+def _is_parallel(mount: MountedFileSystem) -> bool:
     if mount.kind in SHARED:
         return any(each.startswith(MANY_SERVERS) for each in mount.options.split(","))
     return mount.kind in PARALLEL
 
 
-def _preference(mount: Mount) -> tuple[bool, bool, int, str]:
+def _preference(mount: MountedFileSystem) -> tuple[bool, bool, int, str]:
     """Sort scratch file systems first, and the homes of users last."""
     words = mount.target.lower()
     scratch = any(word in words for word in ("scratch", "work", "tmp"))
@@ -103,5 +103,5 @@ def _preference(mount: Mount) -> tuple[bool, bool, int, str]:
     return not scratch, home, PARALLEL.index(mount.kind), mount.target
 
 
-def _mount(mount: Mount) -> str:
+def _mount(mount: MountedFileSystem) -> str:
     return one_line(f"{mount.target} ({mount.kind}, {mount.source})")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proofmark.common.text import duration
-from proofmark.software.build_failure import BuildFailure, Cause
+from proofmark.software.build_failure import BuildCause, BuildFailure
 from proofmark.software.build_process import Say
-from proofmark.software.spack.build_times import Expected, expected
+from proofmark.software.spack.build_times import ExpectedTimes, expected
 from proofmark.software.spack.lock_file import Spec
 
 HASH = re.compile(r"-([a-z0-9]{32})\b")
@@ -115,7 +115,7 @@ def _cores(count: int) -> str:
     return f"{count} core{'' if count == 1 else 's'}"
 
 
-def _text(time_left: Expected, seconds: float) -> str:
+def _text(time_left: ExpectedTimes, seconds: float) -> str:
     """Return the time in words, with the number of the packages that it does not contain."""
     count = len(time_left.unknown)
     packages = f"{count} package{'' if count == 1 else 's'}"
@@ -133,9 +133,9 @@ _LOG = re.compile(r"\s+(?P<path>/\S+/spack-build-out\.txt)$")
 _ADDRESS = re.compile(r"\s+(?P<address>[a-z0-9+]+://\S+?): ")
 _CHECKSUMS = re.compile(r"\s+(Expected [0-9a-f]+ but got [0-9a-f]+)")
 _CAUSES = (
-    (Cause.CHECKSUM, re.compile("ChecksumError|.*checksum (?:verification )?failed")),
-    (Cause.SOURCE, re.compile("FetchError|NoCacheError|.*All fetchers failed")),
-    (Cause.BUILD, re.compile("ProcessError|InstallError|ChildError")),
+    (BuildCause.CHECKSUM, re.compile("ChecksumError|.*checksum (?:verification )?failed")),
+    (BuildCause.SOURCE, re.compile("FetchError|NoCacheError|.*All fetchers failed")),
+    (BuildCause.BUILD, re.compile("ProcessError|InstallError|ChildError")),
 )
 
 
@@ -156,8 +156,8 @@ def read_failure(lines: Iterable[str]) -> BuildFailure | None:
 def _failure(section: Sequence[str], others: int) -> BuildFailure:
     number = next(number for number, line in enumerate(section) if _ERROR.match(line))
     text, rest = _only(_ERROR, section[number : number + 1]), section[number + 1 :]
-    cause = next((cause for cause, rule in _CAUSES if rule.match(text)), Cause.RECIPE)
-    if cause is Cause.CHECKSUM:
+    cause = next((cause for cause, rule in _CAUSES if rule.match(text)), BuildCause.RECIPE)
+    if cause is BuildCause.CHECKSUM:
         text = f"{text}: {_only(_CHECKSUMS, rest)}"
     log = _only(_LOG, rest)
     return BuildFailure(

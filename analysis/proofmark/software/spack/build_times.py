@@ -33,7 +33,7 @@ class _Table(StrictModel):
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedTimes:
     """The expected seconds of some specs, and the specs that have no known time."""
 
     seconds: float
@@ -60,7 +60,7 @@ def known_times(
 
 def expected(
     specs: Iterable[Spec], times: Mapping[str, float], cached: Collection[str] = ()
-) -> Expected:
+) -> ExpectedTimes:
     """Return the expected time of `specs`.
 
     Args:
@@ -70,7 +70,7 @@ def expected(
     """
     built = [spec for spec in specs if spec.hash not in cached]
     known = [times[spec.name] for spec in built if spec.name in times]
-    return Expected(sum(known), tuple(spec for spec in built if spec.name not in times))
+    return ExpectedTimes(sum(known), tuple(spec for spec in built if spec.name not in times))
 
 
 def read_times(path: Path) -> dict[str, float]:

@@ -121,7 +121,7 @@ def blas_mistakes(program: str, libraries: dict[str, Path], wanted: Spec) -> lis
     return mistakes
 
 
-class Holder(StrictModel):
+class LockHolder(StrictModel):
     """The process that holds the lock of a folder, as the file of the lock names it.
 
     Attributes:
@@ -163,7 +163,7 @@ def one_at_a_time(
             waited += POLL_S
         if waited:
             say(f"the other installation has ended after {duration(waited)}")
-        me = Holder(process=os.getpid(), host=os.uname().nodename, since=_now(), work=work)
+        me = LockHolder(process=os.getpid(), host=os.uname().nodename, since=_now(), work=work)
         file.truncate(0)
         file.write(f"{me.model_dump_json()}\n")
         file.flush()
@@ -181,15 +181,15 @@ def _taken(file: TextIO) -> bool:
     return True
 
 
-def _holder(file: TextIO) -> Holder | None:
+def _holder(file: TextIO) -> LockHolder | None:
     """Return the process that the file names; None if it names none."""
     file.seek(0)
     with suppress(ValidationError, UnicodeError):
-        return Holder.model_validate_json(file.read(LONGEST_NOTE))
+        return LockHolder.model_validate_json(file.read(LONGEST_NOTE))
     return None
 
 
-def _line(holder: Holder | None, waited: float) -> str:
+def _line(holder: LockHolder | None, waited: float) -> str:
     so_far = f"waited for {duration(waited)}"
     if holder is None:
         return f"waiting for another installation in the same folder; {so_far}"

@@ -13,7 +13,7 @@ from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.software.spack.lock_file import read_lock
 from proofmark.software.spack.lock_rules import (
-    Environment,
+    LockedEnvironment,
     LockText,
     check_lock,
     forbidden_instructions,
@@ -28,7 +28,7 @@ PINS = Path("environments/common/spack-pins.yaml")
 
 def read_environment(
     directory: Path, operating_system: str, site: Path | None = None
-) -> Environment:
+) -> LockedEnvironment:
     """Read ``spack.yaml`` and the files that it includes for one operating system.
 
     Args:
@@ -43,7 +43,7 @@ def read_environment(
     if site:
         environment = read_spack_yaml(site)
     definitions = _definitions([environment, *_included(source, environment, operating_system)])
-    return Environment(
+    return LockedEnvironment(
         system=operating_system,
         roots=root_names(environment, definitions),
         target=read_target(directory),

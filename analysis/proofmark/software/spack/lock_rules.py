@@ -115,7 +115,7 @@ def _name(spec: str) -> str:
 
 
 @dataclass(frozen=True)
-class Environment:
+class LockedEnvironment:
     """What an environment requests on one operating system.
 
     Attributes:
@@ -147,7 +147,7 @@ class LockText:
 
 
 def check_lock(
-    written: LockText, environment: Environment, overlay: Path, pins: Mapping[str, Json]
+    written: LockText, environment: LockedEnvironment, overlay: Path, pins: Mapping[str, Json]
 ) -> list[InputError]:
     """Return all errors of a lock that is to be shipped.
 
@@ -186,7 +186,7 @@ def check_lock(
 
 
 def _spec_mistakes(
-    spec: Mapping[str, Json], environment: Environment, overlay_names: set[str]
+    spec: Mapping[str, Json], environment: LockedEnvironment, overlay_names: set[str]
 ) -> Iterator[tuple[str, object, str]]:
     """Yield key, found and accepted for each error of one concrete spec."""
     arch = spec["arch"]

@@ -18,7 +18,7 @@ from proofmark.software.spack.lock_file import Lock
 from proofmark.software.spack.lock_sources import FILE, SourceFile, SourcesOfLock, read_sources
 
 
-class State(StrEnum):
+class SourceState(StrEnum):
     """Whether a folder has a source."""
 
     FOUND = "found"
@@ -35,13 +35,13 @@ class Located:
 
     label: str
     source: SourceFile
-    state: State
+    state: SourceState
     file: Path | None
 
     @property
     def usable(self) -> bool:
         """Whether Spack can use the file, or refuses it by itself for want of a checksum."""
-        return self.state in (State.FOUND, State.NO_CHECKSUM)
+        return self.state in (SourceState.FOUND, SourceState.NO_CHECKSUM)
 
 
 def locate(sources: SourcesOfLock, labels: Iterable[str], folders: Sequence[Path]) -> list[Located]:
@@ -68,15 +68,15 @@ def _locate(
     by_name: Mapping[str, Path],
 ) -> Located:
     if source.sha256 and source.sha256 in by_checksum:
-        return Located(label, source, State.FOUND, by_checksum[source.sha256])
+        return Located(label, source, SourceState.FOUND, by_checksum[source.sha256])
     placed = next((path for each in folders if (path := each / source.place).is_file()), None)
     if placed and source.sha256 is None:
-        return Located(label, source, State.NO_CHECKSUM, placed)
+        return Located(label, source, SourceState.NO_CHECKSUM, placed)
     names = (source.name, *(address.rpartition("/")[2] for address in source.addresses))
     other = placed or next((by_name[name] for name in names if name in by_name), None)
     if other and source.sha256:
-        return Located(label, source, State.OTHER_CHECKSUM, other)
-    return Located(label, source, State.MISSING, None)
+        return Located(label, source, SourceState.OTHER_CHECKSUM, other)
+    return Located(label, source, SourceState.MISSING, None)
 
 
 def link(located: Iterable[Located], folder: Path) -> None:
@@ -105,7 +105,7 @@ def refuse_missing(located: Iterable[Located], folder: Path) -> None:
 def _missing(each: Located, folder: Path) -> InputError:
     source = each.source
     found = "no file of this source"
-    if each.state is State.OTHER_CHECKSUM:
+    if each.state is SourceState.OTHER_CHECKSUM:
         found = f"{each.file} with another checksum"
     checksum = f"SHA-256 {source.sha256}" if source.sha256 else "no known checksum"
     address = source.addresses[0] if source.addresses else "no address"

@@ -80,7 +80,7 @@ class BlasLayout(StrictModel):
     variants: str = ""
 
 
-class Layouts(StrictModel):
+class SiteLayouts(StrictModel):
     """The content of ``data/site_layouts.yml``."""
 
     mpi: tuple[MpiLayout, ...]
@@ -89,9 +89,9 @@ class Layouts(StrictModel):
 
 
 @cache
-def layouts() -> Layouts:
+def layouts() -> SiteLayouts:
     """Return the known layouts."""
-    return shipped_data("proofmark.software", "site_layouts.yml", Layouts)
+    return shipped_data("proofmark.software", "site_layouts.yml", SiteLayouts)
 
 
 def find_mpis(

@@ -40,11 +40,11 @@ from proofmark.machine.bmc.client import (
 from proofmark.machine.bmc.collection import path_of_system
 from proofmark.machine.bmc.config_jobs import ConfigJobs
 from proofmark.machine.bmc.https import tls_context
-from proofmark.machine.bmc.json_body import Part, is_path
+from proofmark.machine.bmc.json_body import BodyPart, is_path
 from proofmark.machine.bmc.resets import ResetWay, reset_way, restart, switch_on
 from proofmark.machine.bmc.tasks import ACCEPTED, Waits, await_task, monitor_of, open_update
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.vendor_model import Block, BmcVendor, vendor
+from proofmark.site.bmc_vendors.vendor_model import BmcVendor, VendorBlock, vendor
 from proofmark.site.firmware import Firmware, Scalar, Settings
 
 ANY = "*"
@@ -76,7 +76,7 @@ GENERIC = BmcVendor(title="Redfish", sources=["DMTF DSP2046"], apply_time=True, 
 """A BMC whose vendor the inventory does not name."""
 
 
-def blocking(bmc: RedfishConnection, blocks: Sequence[Block]) -> str:
+def blocking(bmc: RedfishConnection, blocks: Sequence[VendorBlock]) -> str:
     """Return the state that blocks changes, and its remedy; empty if there is none.
 
     A BMC without the resource of a state does not have this state.
@@ -91,7 +91,7 @@ def blocking(bmc: RedfishConnection, blocks: Sequence[Block]) -> str:
     return ""
 
 
-def _value(body: Part, keys: Sequence[str]) -> object:
+def _value(body: BodyPart, keys: Sequence[str]) -> object:
     for key in keys[:-1]:
         body = body.part(key)
     return body.content.get(keys[-1])
@@ -495,7 +495,7 @@ class Redfish(BackEnd):
         return path_of_system(bmc, host.system or self._system, self._systems)
 
     def _offers(
-        self, bmc: RedfishConnection, system: Part, bios: Part, wanted: Settings
+        self, bmc: RedfishConnection, system: BodyPart, bios: BodyPart, wanted: Settings
     ) -> dict[str, AttributeSpec]:
         name = bios.text("AttributeRegistry") or self._vendor.registry
         if not name or not REGISTRY.fullmatch(name):
@@ -539,7 +539,7 @@ def _next_boot(bmc: RedfishConnection, path: str) -> Response | None:
     return response if response.status == 200 else None
 
 
-def _pending(bios: Part, settings: Response | None) -> dict[str, Any]:
+def _pending(bios: BodyPart, settings: Response | None) -> dict[str, Any]:
     """Return the values that the next boot changes.
 
     Some BMCs list all attributes in the settings resource, others only the changed ones.
@@ -550,7 +550,7 @@ def _pending(bios: Part, settings: Response | None) -> dict[str, Any]:
 
 
 def _causes(
-    bios: Part, offers: Mapping[str, AttributeSpec], names: Collection[str]
+    bios: BodyPart, offers: Mapping[str, AttributeSpec], names: Collection[str]
 ) -> dict[str, None]:
     """Return the attributes of the BIOS on which those of `names` depend."""
     reported = bios.part("Attributes").content
