@@ -14,9 +14,6 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.site.hardware import Count
 from proofmark.site.run_variables import MPIS_OF_LAUNCHER, RunEnvironment, doubtful
 
-_WORDS = r"^[A-Za-z0-9_.,:= ]*$"
-"""The characters of values that a line of a job script contains."""
-
 
 class Queue(StrictModel):
     """How jobs are submitted. A value that is not set is left to the scheduler's default.
@@ -32,21 +29,19 @@ class Queue(StrictModel):
             available or for a scheduler that does not answer, in seconds; then it is cancelled and
             reported.
         parallel_environment: of Grid Engine, for jobs of several nodes.
-        slots_per_node: the slots of a node in the parallel environment.
         cpus_per_node: what the scheduler counts as the CPUs of a node: its cores or its hardware
-            threads. If it is not set, a job requests the CPUs that its steps use.
+            threads; of Grid Engine, the slots that the parallel environment gives on a node. If it
+            is not set, a job requests the CPUs that its steps use, and of Grid Engine one slot.
         all_nodes: of PBS and pjsub: the number of nodes of the queue, if the queue has these nodes
             only. A job on this number of nodes requests the number instead of the names, and may
             exceed ``partition.nodes_per_job``. With pjsub, each job requests all of them.
         memory_per_node: the memory of a node that a job requests, in bytes. Steps are sized by it.
             If it is not set, a Slurm job requests all memory of its nodes, and other jobs request
             none.
-        alloc_flags: of LSF with IBM's Cluster System Management: the value of ``-alloc_flags``. If
-            it is set, a job requests whole nodes with ``-nnodes``.
-        network: of LoadLeveler: the value of ``network.MPI`` (``sn_all,not_shared,us``).
-        resource_set: of LoadLeveler: the value of ``rset``. LoadLeveler binds tasks by it.
-        mcm_affinity_options: of LoadLeveler, with ``rset_mcm_affinity``.
-        options: further lines of the job script's header, without the scheduler's prefix.
+        options: further lines of the job script's header, without the scheduler's prefix. With
+            ``-alloc_flags`` of LSF (IBM's Cluster System Management), a job requests whole nodes.
+            LoadLeveler takes ``network.MPI`` for parallel jobs only, and binds the tasks to what a
+            step plans if ``rset`` is ``rset_mcm_affinity``.
     """
 
     name: str = ""
@@ -58,16 +53,9 @@ class Queue(StrictModel):
     queue_timeout_s: float = Field(default=7 * 86400, gt=0, le=MAX_WAIT_S)
     stall_timeout_s: float = Field(default=1800, gt=0, le=MAX_WAIT_S)
     parallel_environment: str = ""
-    slots_per_node: Annotated[int, Field(gt=0, le=MAX_CPUS)] = 1
     cpus_per_node: Annotated[int, Field(gt=0, le=MAX_CPUS)] | None = None
     all_nodes: Count | None = Field(default=None, exclude_if=lambda nodes: nodes is None)
     memory_per_node: Count | None = None
-    alloc_flags: str = Field(default="", pattern=_WORDS)
-    network: str = Field(default="", pattern=_WORDS)
-    resource_set: Literal["", "rset_mcm_affinity", "rset_consumable_cpus"] = ""
-    mcm_affinity_options: str = Field(
-        default="mcm_distribute,mcm_mem_pref,mcm_sni_none", pattern=_WORDS
-    )
     options: list[str] = []
 
 
@@ -78,7 +66,6 @@ class LaunchSettings(StrictModel):
         launcher: the launcher for all packages. If empty, that of the package's MPI is used.
         mpi: the value of ``srun --mpi=`` (``pmi2``, ``pmix``), of the ``--pmi`` of PALS, or POE's
             MP_EUILIB. Of a twin: the MPI library whose collectives are imitated.
-        pmi_library: the PMI library of Slurm for Intel MPI (libpmi2.so).
         bootstrap: how mpiexec starts processes on other nodes (``ssh``, ``slurm``). If empty,
             mpiexec decides.
         binding: ``launcher``: the launcher binds the ranks if it can. ``wrapper``: the wrapper in
@@ -91,7 +78,6 @@ class LaunchSettings(StrictModel):
 
     launcher: Slug | Literal[""] = ""
     mpi: str = Field(default="", pattern=r"^[a-z0-9_]*$")
-    pmi_library: str = Field(default="", pattern=r"^(/.*)?$")
     bootstrap: Slug | Literal[""] = ""
     binding: Literal["launcher", "wrapper"] = "launcher"
     environment: RunEnvironment = Field(default={}, exclude_if=lambda given: not given)

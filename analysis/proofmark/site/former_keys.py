@@ -48,6 +48,14 @@ OTHERS: Mapping[str, str] = {
     "hardware.fast_memory": "partition.node.topology: a file of hwloc names the kind of a memory",
     "rated.source": "partition.node.sources, by key",
     "parts.source": "partition.node.sources, by key",
+    "queue.slots_per_node": "partition.queue.cpus_per_node",
+    "queue.alloc_flags": "a line of partition.queue.options: -alloc_flags FLAGS",
+    "queue.network": "a line of partition.queue.options: network.MPI = VALUE",
+    "queue.resource_set": "a line of partition.queue.options: rset = VALUE",
+    "queue.mcm_affinity_options": (
+        "a line of partition.queue.options: mcm_affinity_options = VALUE"
+    ),
+    "launch.pmi_library": "partition.launch.environment_of: {srun: {I_MPI_PMI_LIBRARY: PATH}}",
 }
 """What replaced the other former keys."""
 
@@ -76,8 +84,8 @@ def replaced_by(place: str, given: Any) -> Iterator[tuple[str, str]]:
         yield place, "partition.node"
 
 
-def with_sealed_node(sealed: Any) -> Any:
-    """Return the content of ``site.json`` with the section ``node`` of its partition.
+def with_new_keys(sealed: Any) -> Any:
+    """Return the content of ``site.json`` with the keys of today in its partition.
 
     Only the evidence of an earlier version has the former keys; `Partition` refuses them in an
     inventory. Where two of them state one fact, the value that judged it counts.
@@ -86,10 +94,30 @@ def with_sealed_node(sealed: Any) -> Any:
         sealed: the content. Anything that is no site is returned as it is, and refused later.
     """
     facts = sealed.get("partition") if isinstance(sealed, dict) else None
-    if not isinstance(facts, dict) or not facts.keys() & {*SECTIONS}:
+    if not isinstance(facts, dict):
         return sealed
-    if not all(_is_known(section, facts.get(section)) for section in SECTIONS):
-        return sealed
+    facts = _with_options(facts)
+    if facts.keys() & {*SECTIONS} and all(_is_known(key, facts.get(key)) for key in SECTIONS):
+        facts = _with_node(facts)
+    return {**sealed, "partition": facts}
+
+
+def _with_options(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a partition without the former keys of its queue and launcher.
+
+    The scripts of the jobs are sealed too, and nothing is judged by these keys.
+    """
+    former = [place.split(".") for place in OTHERS if place.startswith(("queue.", "launch."))]
+    sections = {"queue": facts.get("queue"), "launch": facts.get("launch")}
+    for name, section in sections.items():
+        if isinstance(section, dict):
+            gone = {key for owner, key in former if owner == name}
+            sections[name] = {key: value for key, value in section.items() if key not in gone}
+    return {**facts, **{name: given for name, given in sections.items() if name in facts}}
+
+
+def _with_node(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a partition with the section ``node`` in place of the former ones."""
     rest = {key: value for key, value in facts.items() if key not in SECTIONS}
     if isinstance(rest.get("modes"), dict):
         rest["modes"] = {name: _without_memory(mode) for name, mode in rest["modes"].items()}
@@ -97,7 +125,7 @@ def with_sealed_node(sealed: Any) -> Any:
     rate, other = node.get("rails", {}).get("rate"), rest.get("fabric") or {}
     if rate and bytes_per_s(other.get("rate")) != bytes_per_s(rate):
         rest["fabric"] = {key: value for key, value in other.items() if key != "rate"}
-    return {**sealed, "partition": {**rest, "node": node}}
+    return {**rest, "node": node}
 
 
 def _is_known(place: str, given: Any) -> bool:

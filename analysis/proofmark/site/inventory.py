@@ -26,7 +26,7 @@ from proofmark.site.contract_document import (
     with_sealed_limits,
 )
 from proofmark.site.firmware import SSH
-from proofmark.site.former_keys import with_sealed_node
+from proofmark.site.former_keys import with_new_keys
 from proofmark.site.groups import ALIASES, PartitionGroup, read_groups, unread_group_vars
 from proofmark.site.partition import PREDICTED, Partition
 from proofmark.site.partition_facts import (
@@ -80,7 +80,7 @@ class Site(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _of_an_earlier_version(cls, given: Any) -> Any:
-        return with_sealed_node(with_sealed_limits(given))
+        return with_new_keys(with_sealed_limits(given))
 
     @property
     def items(self) -> dict[str, ContractItem]:

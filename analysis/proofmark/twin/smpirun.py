@@ -30,7 +30,7 @@ REPORT = r"""awk '/\[rank [0-9]+\] -> / {
 """Writes the CPU of each rank, as the option -map printed it, in place of the ranks."""
 
 
-class Twin(Launcher):
+class SmpirunLauncher(Launcher):
     """SimGrid's smpirun."""
 
     def lines(self, launch: Launch) -> list[str]:

@@ -82,6 +82,7 @@ def pbs_job(state: str, **fields: Any) -> dict[str, Any]:
     return {"Job_Name": JOB, "job_state": state, **fields}
 
 
+NETWORK = "network.MPI = sn_all,not_shared,us"
 IDS = {
     "pbs": "1234.pbs01",
     "loadleveler": "srv24ib.840220",
@@ -110,10 +111,10 @@ def test_headers_are_accepted(
     [
         ("pbs", {"memory_per_node": 90 << 30, "cpus_per_node": 68}),
         ("loadleveler", {"memory_per_node": 90 << 30, "exclusive": False}),
-        ("loadleveler", {"network": "sn_all,not_shared,us"}),
-        ("loadleveler", {"network": "sn_all,not_shared,us", "resource_set": "rset_mcm_affinity"}),
-        ("loadleveler", {"resource_set": "rset_consumable_cpus"}),
-        ("lsf", {"alloc_flags": "smt4 nvme", "memory_per_node": 90 << 30}),
+        ("loadleveler", {"options": [NETWORK]}),
+        ("loadleveler", {"options": [NETWORK, "rset = rset_mcm_affinity"]}),
+        ("loadleveler", {"options": ["rset = rset_consumable_cpus"]}),
+        ("lsf", {"options": ['-alloc_flags "smt4 nvme"'], "memory_per_node": 90 << 30}),
         ("lsf", {"reservation": "etc_1"}),
     ],
 )
@@ -145,7 +146,7 @@ def test_requested_resources_are_accepted(
         ("slurm", {"exclusive": False, "memory_per_node": 1 << 30}, ["#SBATCH --mem=1024M"]),
         (
             "loadleveler",
-            {"network": "sn_all,not_shared,us", "resource_set": "rset_mcm_affinity"},
+            {"options": [NETWORK, "rset = rset_mcm_affinity"]},
             [
                 "# @ task_geometry = {(0,2) (1,3)}",
                 "# @ network.MPI = sn_all,not_shared,us",
@@ -162,8 +163,8 @@ def test_requested_resources_are_accepted(
         ("lsf", {}, ["#BSUB -hostfile /runs/1/hosts", "#BSUB -x"]),
         (
             "lsf",
-            {"alloc_flags": "smt4"},
-            ["#BSUB -nnodes 2", "#BSUB -alloc_flags smt4", '#BSUB -m "n1 n2"'],
+            {"options": ["-alloc_flags smt4"]},
+            ["#BSUB -nnodes 2", '#BSUB -m "n1 n2"', "#BSUB -alloc_flags smt4"],
         ),
         ("flux", {}, ["# flux: --nodes=2", "# flux: --exclusive"]),
         ("flux", {"exclusive": False}, ["# flux: --nslots=2", "# flux: --cores-per-slot=4"]),
@@ -186,6 +187,25 @@ def test_the_header_requests_what_the_steps_use(
     assert [line for line in header if line in lines] == lines
 
 
+def test_a_serial_job_of_loadleveler_names_no_network() -> None:
+    stated = replace(request("n1", options=[NETWORK, "comment = x"]), tasks=[[0]])
+    header = scheduler("loadleveler").header(stated)
+    assert "# @ comment = x" in header and not [line for line in header if "network" in line]
+
+
+def test_a_site_may_state_how_loadleveler_binds_tasks() -> None:
+    own = ["rset = RSET_MCM_AFFINITY", "mcm_affinity_options = mcm_accumulate"]
+    header = scheduler("loadleveler").header(replace(request("n1", "n2", options=own), threads=2))
+    assert [f"# @ {line}" for line in [*own, "task_affinity = cpu(2)"]] == header[-4:-1]
+    assert not [line for line in header if "mcm_distribute" in line]
+
+
+def test_a_job_of_grid_engine_requests_the_slots_of_its_nodes() -> None:
+    for cpus, slots in ((None, 2), (40, 80)):
+        header = scheduler("sge").header(request("n1", "n2", cpus_per_node=cpus))
+        assert f"#$ -pe proofmark {slots}" in header
+
+
 @pytest.mark.parametrize(
     ("name", "queue", "expected"),
     [
@@ -203,7 +223,7 @@ def test_the_header_requests_what_the_steps_use(
         ("slurm", {}, "n1\nn2\n"),
         ("sge", {}, "normal@n1,normal@n2"),
         ("lsf", {}, "n1 4\nn2 4\n"),
-        ("lsf", {"alloc_flags": "smt4"}, ""),
+        ("lsf", {"options": ["-alloc_flags smt4"]}, ""),
         ("flux", {}, ""),
         ("loadleveler", {}, ""),
     ],
@@ -242,7 +262,12 @@ def test_no_line_of_a_header_names_all_nodes(name: str) -> None:
             marks=pytest.mark.fault("node-list-too-long"),
         ),
         ("sge", {}, tuple(f"node{name}" for name in MANY), "accepted: at most about 6898 nodes"),
-        ("lsf", {"alloc_flags": "smt4"}, MANY[:513], "at most 512: the default of LSB_MAX_ASKED"),
+        (
+            "lsf",
+            {"options": ["-alloc_flags smt4"]},
+            MANY[:513],
+            "at most 512: the default of LSB_MAX_ASKED",
+        ),
         ("lsf", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found a value, and LSF"),
         ("flux", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found 1, and a Flux"),
         ("flux", {"reservation": "r"}, MANY[:1], "queue.reservation: found 'r', and a Flux job"),

@@ -144,6 +144,16 @@ def test_sealed_evidence_of_a_discovered_node_is_read(inventory: Path) -> None:
     assert not Site.model_validate_json(json.dumps(sealed)).partition.node.topology
 
 
+def test_sealed_evidence_with_former_keys_of_a_queue_is_read(inventory: Path) -> None:
+    written(inventory, {})
+    sealed = load_site(inventory, "a").model_dump(mode="json")
+    former = {place.split(".")[1]: "x" for place in OTHERS if place.startswith("queue.")}
+    sealed["partition"]["queue"] |= {**former, "name": "normal"}
+    sealed["partition"]["launch"] |= {"pmi_library": "", "mpi": "pmi2"}
+    partition = Site.model_validate_json(json.dumps(sealed)).partition
+    assert (partition.queue.name, partition.launch.mpi) == ("normal", "pmi2")
+
+
 @pytest.mark.parametrize("damage", [{"rated": 1}, {"hardware": {"x": 1}}, {"parts": {"dimms": 3}}])
 def test_a_damaged_node_of_sealed_evidence_is_refused(
     inventory: Path, damage: dict[str, Any]

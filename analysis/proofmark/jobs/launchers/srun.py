@@ -25,8 +25,6 @@ class Srun(Launcher):
         the ranks to fewer cores then.
         """
         settings = launch.unpinned() | launch.yielding()
-        if launch.mpi == "intel" and launch.settings.pmi_library:
-            settings["I_MPI_PMI_LIBRARY"] = launch.settings.pmi_library
         # Copies of a program, and the job step that starts per-node steps, use the same CPUs.
         options = ["--kill-on-bad-exit=1", "--export=ALL", "--overlap"]
         if launch.settings.mpi:

@@ -31,6 +31,9 @@ _ROW = re.compile("([A-Za-z0-9_.-]+)!([^!]*)!([^!]*)")
 _WIDTH = 500
 """A longer statement is continued on further lines."""
 
+_MCM_AFFINITY = "mcm_distribute,mcm_mem_pref,mcm_sni_none"
+"""One task of a memory domain after the other, with its memory and any adapter."""
+
 _STATES = {
     "C": State.ENDED_UNKNOWN,  # completed
     "CA": State.CANCELLED,
@@ -97,9 +100,7 @@ class LoadLeveler(Scheduler):
             "task_geometry": f"{{{groups}}}" if parallel else "",
             "requirements": f"(Machine == {{{machines}}})",
             "node_usage": "not_shared" if queue.exclusive else "shared",
-            "network.MPI": queue.network if parallel else "",
             "resources": "" if queue.exclusive else _resources(request),
-            **_resource_set(request),
             "wall_clock_limit": request.clock,
             "output": str(request.log),
             "error": str(request.log),
@@ -109,7 +110,7 @@ class LoadLeveler(Scheduler):
             "ll_res_id": queue.reservation,
         }
         lines = [f"{name} = {value}" for name, value in keywords.items() if value]
-        statements = [f"# @ {line}" for line in [*lines, *queue.options, "queue"]]
+        statements = [f"# @ {line}" for line in [*lines, *_options(request, parallel), "queue"]]
         return [part for statement in statements for part in _continued(statement)]
 
     def fan_out(self, request: Request) -> list[str]:
@@ -167,16 +168,27 @@ def _resources(request: Request) -> str:
     return f"ConsumableCpus({request.threads}){share}"
 
 
-def _resource_set(request: Request) -> dict[str, str]:
-    """Return the keywords by which LoadLeveler binds the tasks to processors."""
-    queue = request.queue
-    if queue.resource_set != "rset_mcm_affinity":
-        return {"rset": queue.resource_set}
-    return {
-        "rset": queue.resource_set,
-        "mcm_affinity_options": queue.mcm_affinity_options,
-        "task_affinity": f"cpu({request.threads})",
-    }
+def _options(request: Request, parallel: bool) -> list[str]:
+    """Return the statements of the site, and what they need in this job.
+
+    LoadLeveler binds the tasks to processors by ``rset_mcm_affinity``.
+    """
+    stated = {}
+    for line in request.queue.options:
+        keyword, _, value = (word.strip() for word in line.partition("="))
+        stated[keyword.lower()] = value
+    lines = [line for line in request.queue.options if parallel or not _is_network(line)]
+    if stated.get("rset", "").lower() == "rset_mcm_affinity":
+        if "mcm_affinity_options" not in stated:
+            lines.append(f"mcm_affinity_options = {_MCM_AFFINITY}")
+        if "task_affinity" not in stated:
+            lines.append(f"task_affinity = cpu({request.threads})")
+    return lines
+
+
+def _is_network(line: str) -> bool:
+    """Return whether a statement names the network of MPI, which a serial job must not have."""
+    return line.partition("=")[0].strip().lower() == "network.mpi"
 
 
 def _continued(statement: str) -> list[str]:

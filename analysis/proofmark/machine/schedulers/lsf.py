@@ -30,6 +30,7 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
+from proofmark.site.execution import Queue
 from proofmark.site.survey.listed import ListedNode
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE])")
@@ -198,21 +199,21 @@ class Lsf(Scheduler):
             "-P": queue.account,
             "-U": queue.reservation,
         }
-        options |= _whole_nodes(request) if queue.alloc_flags else _slots(request)
+        options |= _whole_nodes(request) if _has_csm(queue) else _slots(request)
         lines = [f"{flag} {value}" for flag, value in options.items() if value]
-        lines += ["-x"] if queue.exclusive and not queue.alloc_flags else []
+        lines += ["-x"] if queue.exclusive and not _has_csm(queue) else []
         lines += ["-rn"]  # a job that is run again is a new attempt, which the kit starts
         return [f"#BSUB {line}" for line in [*lines, *queue.options]]
 
     def host_list(self, request: Request) -> str:
         """Return the host file: each host with its slots; empty with CSM."""
-        if request.queue.alloc_flags:
+        if _has_csm(request.queue):
             return ""
         return "".join(f"{node} {request.cpus}\n" for node in request.nodes)
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by blaunch, one for each node. CSM has none: there it is by ssh."""
-        if request.queue.alloc_flags:
+        if _has_csm(request.queue):
             return ssh_to(request.nodes)
         return one_by_one(request.nodes, 'blaunch -n "$node"')
 
@@ -287,6 +288,11 @@ def _word(text: str) -> str:
     return f"{mark}{text}{mark}"
 
 
+def _has_csm(queue: Queue) -> bool:
+    """Return whether IBM's Cluster System Management allocates the nodes of a job."""
+    return any(option.split()[:1] == ["-alloc_flags"] for option in queue.options)
+
+
 def _slots(request: Request) -> dict[str, str]:
     if request.queue.memory_per_node:
         found = "a value, and LSF takes no memory with a host file"
@@ -301,7 +307,6 @@ def _whole_nodes(request: Request) -> dict[str, str]:
         raise bad_input("partition", "nodes_per_job", found, accepted)
     return {
         "-nnodes": str(len(request.nodes)),
-        "-alloc_flags": _word(request.queue.alloc_flags),
         "-m": f'"{" ".join(request.nodes)}"',
     }
 

@@ -179,7 +179,7 @@ class GridEngine(Scheduler):
     def header(self, request: Request) -> list[str]:
         """Return the directives, ``#$ OPTION``, without the nodes."""
         queue, count = request.queue, len(request.nodes)
-        slots = f"{queue.parallel_environment or 'proofmark'} {count * queue.slots_per_node}"
+        slots = f"{queue.parallel_environment or 'proofmark'} {count * (queue.cpus_per_node or 1)}"
         options = {
             "-N": request.name,
             "-S": "/bin/sh",
