@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from proofmark import __version__
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import AddedCommand, ArgumentUse, Command
-from proofmark.common.errors import BadInput, nearest
+from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.plugins import installed
 from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
@@ -210,7 +210,10 @@ class _CommandParser(_Parser):
         self.load()
         self._given.clear()
         options, rest = super().parse_known_args(args, namespace)
-        if mistakes := [each for use in self.uses for each in use.mistakes(self._given)]:
+        mistakes: list[InputError] = []
+        for use in self.uses:
+            mistakes += use.mistakes(self._given)
+        if mistakes:
             raise BadInput(*mistakes)
         if self._command:
             options = argparse.Namespace(called=Called(self._command, options))

@@ -62,7 +62,10 @@ def unfold(sets: Iterable[str]) -> list[str]:
         ValueError: an entry is not a node set, has a name that is no host name, or stands for more
             than `MAX_NODES` names.
     """
-    return [name for each in sets for name in _unfold(each)]
+    found: list[str] = []
+    for each in sets:
+        found += _unfold(each)
+    return found
 
 
 def folded(names: Iterable[str]) -> str:

@@ -297,7 +297,9 @@ def accepted_keys(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
     models = [model]
     for part in location[:-1]:
         named = [each for each in models if each.__name__ == part]  # the member of a union
-        inner = [field for each in models for field in _models(_field(each, part))]
+        inner = []
+        for each in models:
+            inner += _models(_field(each, part))
         models = named or inner or models  # an index or the key of a mapping keeps the models
     return [field.alias or name for name, field in models[0].model_fields.items()]
 
@@ -313,4 +315,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     inner = getattr(annotation, "__args__", ())
-    return [model for argument in inner for model in _models(argument)]
+    found = []
+    for argument in inner:
+        found += _models(argument)
+    return found

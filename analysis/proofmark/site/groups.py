@@ -146,12 +146,16 @@ def unread_group_vars() -> list[InputError]:
     """Return the settings of Ansible because of which it does not read ``group_vars``."""
     config = ansible_constants().config
     values = {name: config.get_config_value_and_origin(name) for name in READS_GROUP_VARS}
-    return [
-        InputError(f"{origin}", name, ",".join(value) or "nothing", f"a list with {words[0]}")
-        for name, words in READS_GROUP_VARS.items()
-        for value, origin in [values[name]]
-        if not {*value} & {*words}
-    ]
+    found = []
+    for name, words in READS_GROUP_VARS.items():
+        value, origin = values[name]
+        if not {*value} & {*words}:
+            found.append(
+                InputError(
+                    f"{origin}", name, ",".join(value) or "nothing", f"a list with {words[0]}"
+                )
+            )
+    return found
 
 
 def refuse_unread(manager: Any) -> None:
@@ -167,7 +171,9 @@ def refuse_unread(manager: Any) -> None:
         BadInput: it names each file.
     """
     read = {str(source) for source in manager._inventory.processed_sources}
-    files = [file for source in manager._sources for file in _inventory_files(Path(source))]
+    files: list[Path] = []
+    for source in manager._sources:
+        files += _inventory_files(Path(source))
     if unread := [file for file in files if f"{file}" not in read]:
         accepted = "an inventory; the warnings of Ansible state the reason"
         found = "a file that Ansible cannot read"

@@ -100,5 +100,7 @@ def _described(slowdowns: Sequence[Slowdown]) -> str:
 
 
 def _csv(slowdowns: Sequence[Slowdown]) -> str:
-    rows = [f'"{label(each)}",{ratio}' for each in slowdowns for ratio in each.ratios]
+    rows = []
+    for each in slowdowns:
+        rows += [f'"{label(each)}",{ratio}' for ratio in each.ratios]
     return "\n".join(["figure,slowdown", *rows]) + "\n"

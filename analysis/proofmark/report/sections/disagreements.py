@@ -98,7 +98,10 @@ def sentence(found: Disagreement, verdict: Verdict) -> str:
     )
     text = dates if found.dates else repeats
     low, high = (_values(state, result.record.unit) for state in found.states)
-    named = (date for state in found.states for each in state.executions for date in dates_in(each))
+    named: list[str] = []
+    for state in found.states:
+        for each in state.executions:
+            named += dates_in(each)
     if not found.dates and len(days := sorted(set(named))) > 1:
         text += _("; dates: {dates}").format(dates=", ".join(days))
     return text.format(

@@ -150,16 +150,17 @@ def _causes(run_data: RunData) -> Iterator[Block]:
 
 
 def _drift(run_data: RunData) -> Iterator[Block]:
-    rows = [
-        (
-            Cell(translated(drift.trait), "strong"),
-            f"{drift.usual} ({count(drift.nodes, 'node')})",
-            value,
-            folded(hosts),
-        )
-        for drift in run_data.verdict.bad.drift
-        for value, hosts in drift.values
-    ]
+    rows = []
+    for drift in run_data.verdict.bad.drift:
+        rows += [
+            (
+                Cell(translated(drift.trait), "strong"),
+                f"{drift.usual} ({count(drift.nodes, 'node')})",
+                value,
+                folded(hosts),
+            )
+            for value, hosts in drift.values
+        ]
     if rows:
         caption = _("Settings in which the nodes differ")
         columns = (_("Setting"), _("Usual"), _("Other"), _("Nodes"))
