@@ -110,6 +110,15 @@ RENAMED = {
     "validate": "check",
 }
 """The commands of 0.1 that are part of others now, for one release."""
+MEANT = {
+    "list": "proofmark cases (what can be measured), or proofmark trend (all runs)",
+    "ls": "proofmark cases (what can be measured), or proofmark trend (all runs)",
+    "run": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
+    "runs": "proofmark trend",
+    "start": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
+    "suites": "proofmark cases",
+}
+"""Words that people try, and what does it."""
 
 
 def _of_room(lines: Lines) -> dict[str, tuple[str, str]]:
@@ -181,6 +190,8 @@ class _Parser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction) and value not in (*known, STAGE):
             if value in RENAMED:
                 self.error(f"found the command {value!r}; accepted: proofmark {RENAMED[value]}")
+            if value in MEANT:
+                self.error(f"found the command {value!r}; accepted: {MEANT[value]}")
             hint = nearest(value, known)
             self.error(f"found the command {value!r}{hint}; accepted: {', '.join(known)}")
         super()._check_value(action, value)

@@ -161,7 +161,8 @@ def unread_group_vars() -> list[InputError]:
 def refuse_unread(manager: Any) -> None:
     """Refuse an inventory with a file, or facts of a partition, that Ansible does not read.
 
-    Without ``any_unparsed_is_failed`` in ansible.cfg, Ansible only warns of it, and hosts are
+    Ansible names neither file nor line of a slip of YAML in the variables of a group. Without
+    ``any_unparsed_is_failed`` in ansible.cfg it only warns of a file of hosts, and hosts are
     missing.
 
     Args:
@@ -170,6 +171,8 @@ def refuse_unread(manager: Any) -> None:
     Raises:
         BadInput: it names each file.
     """
+    for source in manager._sources:
+        check_files(Path(source))
     read = {str(source) for source in manager._inventory.processed_sources}
     files: list[Path] = []
     for source in manager._sources:
