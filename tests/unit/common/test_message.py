@@ -228,8 +228,7 @@ def decided_by_text(tree: ast.Module) -> Iterator[int]:
             own = node.func.attr in OPERATIONS and is_text(node.func.value)
             patterns = ("re.", "pattern.", "_pattern.")
             if own or (
-                any(map(is_text, node.args))
-                and ast.unparse(node.func).lower().startswith(patterns)
+                any(map(is_text, node.args)) and ast.unparse(node.func).lower().startswith(patterns)
             ):
                 yield node.lineno
 
