@@ -390,11 +390,11 @@ class TestTerms:
     def words(self, tmp_path: Path) -> list[str]:
         """The words of a plan of the suite stability, whose terms the contract states."""
         folder = tmp_path / "site"
-        shutil.copytree("inventory/example-epyc", folder)
+        shutil.copytree("inventory/template", folder)
         terms = {"days": 14, "load": 0.8, "restart_on": ["fabric"]}
         triad = {"case": "stream", "metric": "triad", "unit": "GB/s"}
         written_contract(folder, triad, stability=terms)
-        return ["plan", "-i", f"{folder}", "-l", "epyc", "--suite", "stability"]
+        return ["plan", "-i", f"{folder}", "-l", "cluster", "--suite", "stability"]
 
     @pytest.mark.parametrize(
         ("options", "named"),
