@@ -153,7 +153,10 @@ class _Outlook:
     def figures(self) -> dict[str, list[StepFigures]]:
         """The figures of each case of the plan; those of several repeats once."""
         found: dict[str, dict[object, StepFigures]] = {}
-        steps = [(g.mode, step) for g in self.plan.groups for job in g.jobs for step in job.steps]
+        steps: list[tuple[str, Step]] = []
+        for group in self.plan.groups:
+            for job in group.jobs:
+                steps += [(group.mode, step) for step in job.steps]
         # The rates of the programs of a stability run are no figures of its verdict.
         for mode, step in [each for each in steps if each[1].launch == COUNTED] or steps:
             known = (mode, _nodes(step), step.placement, *step.recorded.items())

@@ -58,15 +58,13 @@ class Headline:
     @property
     def text(self) -> Message:
         """What judged: ``14 of 14 contract limits``."""
-        judged = [
-            message
-            for kind, of in self.kinds.items()
-            for message in (
-                Message(f"judged-{kind}", met=of.met, total=of.total),
-                *([Message("items-waived", count=of.waived)] if of.waived else []),
-                *([Message("items-minor", count=of.minor)] if of.minor else []),
-            )
-        ]
+        judged: list[Message] = []
+        for kind, of in self.kinds.items():
+            judged.append(Message(f"judged-{kind}", met=of.met, total=of.total))
+            if of.waived:
+                judged.append(Message("items-waived", count=of.waived))
+            if of.minor:
+                judged.append(Message("items-minor", count=of.minor))
         if not judged:
             return Message("judged-nothing")
         if any(kind in PASSING for kind in self.kinds):

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 
 from proofmark.cases.reference import TYPICAL, Reference, Rule
 from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
-from proofmark.common.nodesets import hosts_of
+from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.contract_rules import clear_miss, compared_with, excused, with_repeats
 from proofmark.judge.coverage import coverage
@@ -68,8 +69,8 @@ from proofmark.records.columns import EMULATED
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.partition import PREDICTED
 
-Judgements = Mapping[int, Sequence[Judgement]]
-"""The judgements of one judge, by figure."""
+K = TypeVar("K")
+V = TypeVar("V")
 Faults = Mapping[str, tuple[Message, ...]]
 """The faults of each node that no figure has."""
 
@@ -159,7 +160,7 @@ def judge(evidence: Evidence) -> Verdict:
                 for name, (stated, value) in evidence.replaced.items()
             ),
         ),
-        _all_faults(
+        _joined(
             part_faults(facts, stated),
             rail_faults(facts, declared),
             unlike_parts(figures, benchmarks),
@@ -170,12 +171,6 @@ def judge(evidence: Evidence) -> Verdict:
             above_nominal(figures, referred.by_reference),
         ),
     )
-
-
-def _all_faults(*found: Faults) -> Faults:
-    """Return the faults of each node."""
-    hosts = dict.fromkeys(host for each in found for host in each)
-    return {host: tuple(m for each in found for m in each.get(host, ())) for host in hosts}
 
 
 def _diagnosed(evidence: Evidence, verdict: Verdict, faults: Faults) -> Verdict:
@@ -230,7 +225,7 @@ class ByReferences:
         for each, judged in self.by_reference.items():
             if rule := each.reference.rule:
                 places = {int(figures.node[at]) for at, one in judged if one.evaluated}
-                yield rule, [host for at in places for host in hosts_of(figures.records.nodes[at])]
+                yield rule, [*hosts_of_nodes(figures.records.nodes[at] for at in places)]
 
 
 def judge_by_references(
@@ -346,10 +341,10 @@ def _judge_some(
     return _judge_item(comparison, some, reference)
 
 
-def _joined(*parts: Judgements) -> dict[int, tuple[Judgement, ...]]:
-    """Return the judgements of all judges."""
-    joined: dict[int, tuple[Judgement, ...]] = {}
+def _joined(*parts: Mapping[K, Sequence[V]]) -> dict[K, tuple[V, ...]]:
+    """Return what all judges found, by figure or node."""
+    joined: dict[K, tuple[V, ...]] = {}
     for part in parts:
-        for figure, judgements in part.items():
-            joined[figure] = (*joined.get(figure, ()), *judgements)
+        for key, found in part.items():
+            joined[key] = (*joined.get(key, ()), *found)
     return joined

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import get_args
 
 from proofmark.common.message import joined
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
@@ -217,7 +218,7 @@ def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:
         )
         yield NextStep(FAIL, problem, element.nodes, action, figures=element.slow)
     if bad.links:
-        hosts = {host for pair, _slow in bad.links for host in hosts_of(pair)}
+        hosts = set(hosts_of_nodes(pair for pair, _slow in bad.links))
         yield NextStep(
             FAIL,
             _("Links between nodes that are not bad are slow"),
@@ -261,7 +262,7 @@ def _explained(verdict: Verdict) -> set[tuple[str, str]]:
     for target in verdict.targets:
         shown += target.results
     explained = {(result.record.step, result.record.node) for result in shown}
-    by_pair = {pair for element in fit.elements for pair in element.pairs} if fit else set()
+    by_pair = set(chain.from_iterable(each.pairs for each in fit.elements)) if fit else set()
     for result in verdict.of(FAIL) if by_pair else ():
         if result.record.node in by_pair:
             explained.add((result.record.step, result.record.node))
@@ -287,7 +288,7 @@ def _group(
     again: Again,
     cause: InvalidCause | None = None,
 ) -> NextStep:
-    hosts = folded({host for result in results for host in hosts_of(result.record.node)})
+    hosts = folded(set(hosts_of_nodes(result.record.node for result in results)))
     return NextStep(word, problem, hosts, action, again, _steps(results), len(results), cause)
 
 

@@ -63,6 +63,14 @@ MOST_STEPS = 8
 """The largest number of steps that a command names."""
 
 
+_OPTIONAL = {
+    *("imported", "rolling", "stability", "excused", "stage_faults", "disturbed", "replaced"),
+    *("items_of_other_suites", "added", "crashes", "rounds", "baseline", "expected"),
+    "disagreements",
+}
+"""The keys of ``verdict.json`` that a run without them lacks."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The verdict of a run.
@@ -135,11 +143,14 @@ class Verdict:
     @property
     def faults(self) -> tuple[NodeFault, ...]:
         """The faults of nodes that no figure has. With them the verdict is never PASS."""
-        return (
-            *(NodeFault(node.host, reason) for node in self.bad.nodes for reason in node.faults),
-            *(NodeFault(each.node, each.message) for each in self.crashes if not each.set_aside),
-            *(NodeFault(each.node, each.message) for each in self.disturbed if each.is_fault),
-        )
+        faults: list[NodeFault] = []
+        for node in self.bad.nodes:
+            faults += [NodeFault(node.host, reason) for reason in node.faults]
+        crashed = (each for each in self.crashes if not each.set_aside)
+        faults += [NodeFault(each.node, each.message) for each in crashed]
+        disturbed = (each for each in self.disturbed if each.is_fault)
+        faults += [NodeFault(each.node, each.message) for each in disturbed]
+        return tuple(faults)
 
     @property
     def baseline(self) -> BaselineComparison | None:
@@ -164,21 +175,21 @@ class Verdict:
     @property
     def unmet(self) -> tuple[Message, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
-        binding = (limit for limit in self.contract if limit.binding)
-        limits = (message for limit in binding for message in limit.messages)
-        return (*limits, *self.required)
+        of_limits = (limit.messages for limit in self.contract if limit.binding)
+        return (*chain.from_iterable(of_limits), *self.required)
 
     @property
     def excused(self) -> tuple[Message, ...]:
         """What missed a limit or crashed, and fails no acceptance; each with its node."""
-        missed = (each.message for limit in self.contract for each in limit.excused)
-        return (*missed, *(each.excused for each in self.crashes if each.set_aside))
+        missed = chain.from_iterable(limit.excused for limit in self.contract)
+        crashed = (each.excused for each in self.crashes if each.set_aside)
+        return (*(each.message for each in missed), *crashed)
 
     @property
     def missing_keys(self) -> tuple[str, ...]:
         """The keys of the inventory that would enable the judgements in `unmet`."""
-        found = (str(each.fields["key"]) for line in self.unmet for each in _unknown_facts(line))
-        return tuple(dict.fromkeys(found))
+        unknown = chain.from_iterable(map(_unknown_facts, self.unmet))
+        return tuple(dict.fromkeys(str(each.fields["key"]) for each in unknown))
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of ``proofmark verdict``: `exit_code`.
@@ -266,7 +277,7 @@ class Verdict:
         """
         again = [each for each in self.of("FAIL") if each.retest and each.rerun_helps]
         again += (self.results[place] for place in self.fleet.spiked.tolist())
-        return self._can_run(step for result in again for step in result.steps)
+        return self._can_run(chain.from_iterable(result.steps for result in again))
 
     def rerun(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Return what a command names to run `steps` again; nothing if it cannot name them.
@@ -298,58 +309,43 @@ class Verdict:
 
     def head(self) -> dict[str, Any]:
         """Return the part of ``verdict.json`` before the results."""
-        return {
+        aggregates = self.results.aggregates
+        basis = self.basis.as_json("basis") if self.basis else {}
+        head = {
             "run": self.run,
             "headline": self.headline().as_json(),
             "counts": dict(self.counts),
             "single_runs": self.results.single_runs,
             "coverage": self.coverage.as_json(),
             "degraded": self.degraded and self.degraded.as_json(),
-            **({"imported": True} if self.imported else {}),
-            **({"rolling": self.rolling.as_json()} if self.rolling else {}),
-            **({"stability": self.stability.as_json()} if self.stability else {}),
+            "imported": self.imported,
+            "rolling": self.rolling and self.rolling.as_json(),
+            "stability": self.stability and self.stability.as_json(),
             "unmet": list(self.unmet),
             "faults": [fault.message for fault in self.faults],
-            **({"excused": list(self.excused)} if self.excused else {}),
-            **(
-                {"stage_faults": [fault.model_dump() for fault in self.stage_faults]}
-                if self.stage_faults
-                else {}
-            ),
-            **(
-                {"disturbed": [each.as_json() for each in self.disturbed]} if self.disturbed else {}
-            ),
-            **(
-                {"replaced": [each.as_json("text") for each in self.replaced]}
-                if self.replaced
-                else {}
-            ),
-            **({"items_of_other_suites": others} if (others := self.other_items) else {}),
-            **({"added": [each.as_json() for each in self.added]} if self.added else {}),
-            **({"crashes": [each.as_json() for each in self.crashes]} if self.crashes else {}),
-            **(self.basis.as_json("basis") if self.basis else {}),
+            "excused": list(self.excused),
+            "stage_faults": [fault.model_dump() for fault in self.stage_faults],
+            "disturbed": [each.as_json() for each in self.disturbed],
+            "replaced": [each.as_json("text") for each in self.replaced],
+            "items_of_other_suites": self.other_items,
+            "added": [each.as_json() for each in self.added],
+            "crashes": [each.as_json() for each in self.crashes],
+            **basis,
             "rehearsed": self.rehearsed,
             "limits": [limit.as_json() for limit in self.contract],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "file_systems": [fault.as_json() for fault in self.file_systems],
-            **({"rounds": [each.as_json() for each in self.rounds]} if self.rounds else {}),
+            "rounds": [each.as_json() for each in self.rounds],
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.targets],
-            **({"baseline": self.baseline.as_json()} if self.baseline else {}),
-            **({"expected": self.expected.as_json()} if self.expected else {}),
-            "over_time": self.over_time.as_json(self.results.aggregates),
-            **(
-                {
-                    "disagreements": [
-                        each.as_json(self.results.aggregates) for each in self.disagreements
-                    ]
-                }
-                if self.disagreements
-                else {}
-            ),
+            "baseline": self.baseline and self.baseline.as_json(),
+            "expected": self.expected and self.expected.as_json(),
+            "over_time": self.over_time.as_json(aggregates),
+            "disagreements": [each.as_json(aggregates) for each in self.disagreements],
             "slowdowns": [each.as_json() for each in self.slowdowns],
             "links": self.links and self.links.as_json(),
         }
+        return {key: value for key, value in head.items() if value or key not in _OPTIONAL}
 
 
 @dataclass(frozen=True)

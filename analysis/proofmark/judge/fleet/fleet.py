@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -211,13 +212,10 @@ def measure_fleet(
         places: switches and rack, by host: facts that may separate populations.
     """
     kinds = Kinds(nodes, distance)
-    targets = (PeerGroup(each, LIKE_TARGETS) for each in like_targets(figures))
-    groups = [
-        part
-        for each in like_nodes(figures, benchmarks, kinds, same_digits=False)
-        for part in populations_of(figures, PeerGroup(each), kinds, places or {})
-    ]
-    groups += targets
+    alike = like_nodes(figures, benchmarks, kinds, same_digits=False)
+    of_nodes = (populations_of(figures, PeerGroup(each), kinds, places or {}) for each in alike)
+    of_targets = (PeerGroup(each, LIKE_TARGETS) for each in like_targets(figures))
+    groups = [*chain.from_iterable(of_nodes), *of_targets]
     level_of_figure, material = level_of_one(level, len(groups)), material_of(benchmarks)
     limits: list[FleetLimit] = []
     families: dict[object, list[Off]] = {}
