@@ -80,12 +80,12 @@ class Unjudged:
 
 
 def refusing(found: Sequence[Unjudged]) -> list[Unjudged]:
-    """Return the figures because of which a run is refused."""
+    """Return the figures that refuse a run: all but those of references of cases."""
     return [each for each in found if each.kind != "reference"]
 
 
 def refusals(found: Sequence[Unjudged], site: Site) -> list[InputError]:
-    """Return the mistakes because of which a run is refused."""
+    """Return a mistake of the site for each figure that refuses a run."""
     accepted = f"a fact or an item that enables it, another suite, or -e {ACCEPT}=true"
     mistakes = []
     for each in refusing(found):

@@ -231,12 +231,12 @@ def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:
 
 
 def _of_storage(verdict: Verdict) -> Iterator[NextStep]:
-    for target in verdict.targets:
+    for target in verdict.storage.targets:
         action = _("Check the disks and the server of this storage target. Then measure again")
         steps = _steps(target.results, every=True)
         problem, figures = localized(target.message), len(target.results)
         yield NextStep(FAIL, problem, "", action, Again.RERUN, steps, figures)
-    for fault in verdict.file_systems:
+    for fault in verdict.storage.file_systems:
         problem = f"{fault.folder}: {localized(fault.problem)}"
         action = _("Check {cause}. Then measure again").format(cause=localized(fault.likely))
         yield NextStep(FAIL, problem, folded(fault.nodes), action, Again.CONTINUE)
@@ -259,7 +259,7 @@ def _explained(verdict: Verdict) -> set[tuple[str, str]]:
     shown = [slow.result for _pair, slow in verdict.bad.links]
     for node in verdict.bad.nodes:
         shown += node.results
-    for target in verdict.targets:
+    for target in verdict.storage.targets:
         shown += target.results
     explained = {(result.record.step, result.record.node) for result in shown}
     by_pair = set(chain.from_iterable(each.pairs for each in fit.elements)) if fit else set()
@@ -306,7 +306,7 @@ def _steps(results: Iterable[Result], *, every: bool = False) -> tuple[str, ...]
 
 def _before_jobs(verdict: Verdict) -> Iterator[NextStep]:
     """Yield what failed in the stages that start no job."""
-    for fault in verdict.stage_faults:
+    for fault in verdict.conditions.stage_faults:
         problem = f"{fault.stage}: {fault.code}: {_short(fault.text)}"
         word, again = INVALID, Again.CONTINUE
         action = _("Solve the cause on these nodes. Then run the same command again")
@@ -330,7 +330,7 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
         )
         action = _("Run the same command again. It measures the missing steps")
         again = Again.CONTINUE
-        if verdict.imported:
+        if verdict.conditions.imported:
             action = _("Ask for the missing outputs, then adopt the complete folder")
             again = Again.NOTHING
         yield NextStep(INVALID, problem, "", action, again)

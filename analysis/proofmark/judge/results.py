@@ -267,7 +267,7 @@ def _with_confirmation(result: Result, executions: Sequence[tuple[Execution, flo
     """Return a FAIL with the undisturbed executions that show it; too few are measured again.
 
     Args:
-        result: the result.
+        result: one that fails.
         executions: the executions that measured it, each with its value.
     """
     failed = [answer for answer in result.references if answer.outcome == "FAIL"]

@@ -70,7 +70,7 @@ def _nth_ratio(first: Floats, later: Floats, rank: int) -> float:
     Args:
         first: sorted positive values.
         later: sorted positive values.
-        rank: the rank.
+        rank: 1 for the smallest.
     """
 
     def reached(value: float) -> bool:

@@ -8,7 +8,7 @@ states more: a node that lost half of its memory modules would pass it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, get_args
 
@@ -48,6 +48,19 @@ RELATED: Mapping[str, Sequence[str]] = {
     "link_bytes_per_s": ("ports", "nics"),
 }
 """Parts that are declared with another one."""
+
+
+@dataclass(frozen=True)
+class NominalHardware:
+    """The parts of nodes from which limits follow.
+
+    Attributes:
+        of_node: the stated parts of each node.
+        basis: which limits follow from the parts that nodes show, because nothing states them.
+    """
+
+    of_node: Mapping[str, Nominal] = field(default_factory=dict)
+    basis: Message = NOTHING
 
 
 def _with_related(parts: Collection[str]) -> set[str]:

@@ -203,6 +203,7 @@ def bad_nodes(
     traits = traits_of(settings, location)
     results = list(failed)
     by_node, by_pair = failures(results)
+    # The port of a host explains its slow pairs: they count for the host, not as slow links.
     for pair, host in suspects.slow_ends.items():
         explained = by_pair.pop(pair, [])
         if host and explained:

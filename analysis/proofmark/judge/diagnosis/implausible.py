@@ -93,6 +93,8 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
     if not len(places):
         return {}
     bits = records.value[places].astype(np.float64).view(np.uint64)
+    # Equal outputs have equal sums of hashed values, in any order. Other outputs hardly ever do.
+    # Only outputs with equal sums are compared value by value.
     mixed = (bits ^ (records.measurand[places].astype(np.uint64) << np.uint64(52))) * np.uint64(
         0x9E3779B97F4A7C15
     )

@@ -49,6 +49,7 @@ def _usual(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, float]:
         active += [(name, each) for name, each in rails.items() if each.active]
     count = Counter(name for name, _ in active)
     return {
+        # Of equally frequent rates the fastest is usual: the slower rails are then named.
         name: max(multimode(rail.gbit_per_s for of, rail in active if of == name))
         for name, nodes in count.items()
         if 2 * nodes > len(group)

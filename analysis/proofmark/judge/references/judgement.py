@@ -31,7 +31,6 @@ class Judgement:
         kind: of the reference.
         source: of the reference.
         outcome: ``PASS``, ``FAIL`` or ``UNJUDGED``.
-        reason: the reason.
         value: the reference in the unit of the figure; None if it is not known.
         ratio: measured ÷ `value`; the median of `ratios` if there are any.
         at_least: the least accepted ratio.
