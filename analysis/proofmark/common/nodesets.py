@@ -7,8 +7,9 @@ wildcards (``*``) are never resolved. The size of a node set is computed before 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Annotated, Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
@@ -157,6 +158,11 @@ def _listed(given: Any) -> Any:
 
 Nodes = Annotated[list[str], BeforeValidator(_listed), PlainSerializer(fold, when_used="json")]
 """A list of names. Its JSON is a list of node sets."""
+
+
+def hosts_of_nodes(nodes: Iterable[str]) -> Iterator[str]:
+    """Yield the hosts in the nodes of records. A host of several nodes is yielded for each."""
+    return chain.from_iterable(map(hosts_of, nodes))
 
 
 @lru_cache(maxsize=65536)

@@ -71,7 +71,7 @@ def _nth_ratio(first: Floats, later: Floats, rank: int) -> float:
     Args:
         first: sorted positive values.
         later: sorted positive values.
-        rank: the rank.
+        rank: 1 for the smallest.
     """
     if len(first) * len(later) <= EXACT_PAIRS:
         ratios = np.divide.outer(later, first).ravel()

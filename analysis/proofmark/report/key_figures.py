@@ -226,7 +226,7 @@ def nominal(run_data: RunData) -> Nominal:
         hosts = _hosts(record.node) if rules else ()
         if not hosts or not facts.keys() >= set(hosts):
             return None
-        stated = [run_data.verdict.nominal.get(host, NOTHING_STATED) for host in hosts]
+        stated = [run_data.verdict.hardware.of_node.get(host, NOTHING_STATED) for host in hosts]
         nodes = [facts[host] for host in hosts]
         limit = derive(rules[0], nodes, record.parameters, node, stated)
         times = None if isinstance(limit, str) else factor(limit.unit, record.unit)

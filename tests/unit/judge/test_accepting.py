@@ -520,12 +520,12 @@ class TestRehearsal:
     def test_like_peers_suffice_in_an_emulated_run(self) -> None:
         verdict = judged(self.emulated(stream(20e3)), unprobed())
         assert (words(verdict), verdict.exit_code()) == ({"UNJUDGED": 48}, 0)
-        assert (verdict.rehearsed, verdict.head()["rehearsed"]) == (48, 48)
+        assert (verdict.conditions.rehearsed, verdict.head()["rehearsed"]) == (48, 48)
 
     def test_one_measured_figure_makes_the_run_a_measured_one(self) -> None:
         records = [*self.emulated(stream(20e3)), *osu_bw(1, 8)]
         verdict = judged(records, unprobed())
-        assert (verdict.rehearsed, verdict.exit_code()) == (0, 4)
+        assert (verdict.conditions.rehearsed, verdict.exit_code()) == (0, 4)
 
     @pytest.mark.fault("rehearsed-metric-missing")
     def test_a_required_metric_that_was_not_measured_is_named(self) -> None:

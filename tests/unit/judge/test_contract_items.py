@@ -297,7 +297,7 @@ def test_a_waiver_of_other_evidence_waives_nothing_and_is_named(
     add_waiver(run.products, signed(waiver_of(run, "4.19", **change), private))
     try:
         answer = judge_run(run)
-        (fault,) = answer.stage_faults
+        (fault,) = answer.conditions.stage_faults
         assert (fault.stage, fault.code) == ("waive", "OUTDATED")
         outcomes = {each.item.number: each for each in answer.contract if each.item}
         assert outcomes["4.19"].waiver is None

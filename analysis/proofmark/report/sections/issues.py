@@ -125,7 +125,7 @@ def _slow_links(run_data: RunData) -> Iterator[Block]:
 
 def _crashes(run_data: RunData) -> Iterator[Block]:
     """Yield the executions that crashed beside a sound one, and why a site sets them aside."""
-    if found := run_data.verdict.crashes:
+    if found := run_data.verdict.executions.crashes:
         caption = _("Executions that crashed beside a sound one")
         columns = (_("Node"), _("Crashes"), _("Set aside, because"))
         rows = [
@@ -138,13 +138,13 @@ def _crashes(run_data: RunData) -> Iterator[Block]:
 
 def _file_systems(run_data: RunData) -> Iterator[Block]:
     """Yield the faults of file systems, each with its likely cause."""
-    if faults := run_data.verdict.file_systems:
+    if faults := run_data.verdict.storage.file_systems:
         yield listed(_("File systems that failed"), (localized(fault.message) for fault in faults))
 
 
 def _before_jobs(run_data: RunData) -> Iterator[Block]:
     """Yield what failed in the stages that start no job: modes, scratch, programs, restore."""
-    if faults := run_data.verdict.stage_faults:
+    if faults := run_data.verdict.conditions.stage_faults:
         caption = _("Failures outside the jobs")
         columns = (_("Stage"), _("Nodes"), _("Code"), _("Reason"))
         rows = [(each.stage, each.nodes, Cell(each.code, "code"), each.text) for each in faults]
@@ -321,7 +321,7 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
 
 def _rounds(run_data: RunData) -> Iterator[Block]:
     """Yield the rounds of pairs that did not measure at the same time."""
-    rounds = run_data.verdict.rounds
+    rounds = run_data.verdict.executions.rounds
     found = []
     for each in rounds:
         found += [localized(message) for message in each.messages()]

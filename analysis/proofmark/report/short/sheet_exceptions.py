@@ -125,7 +125,7 @@ def _noise(run_data: RunData) -> Iterator[Row]:
     if single := verdict.results.single_runs:
         text = _("{count} figures were measured once: their noise is not known")
         yield NOTE, text.format(count=grouped(single)), ""
-    for each in verdict.disagreements:
+    for each in verdict.executions.disagreements:
         yield NOTE, disagreements.sentence(each, verdict), verdict.results[each.figure].record.node
     executions = verdict.results.aggregates.records.executions
     if disturbed := sum(bool(each.disturbed or each.unsteady) for each in executions):

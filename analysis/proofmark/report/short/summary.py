@@ -77,7 +77,7 @@ def headline(verdict: Verdict) -> str:
     judged = counts["PASS"] + counts["FAIL"]
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
-    parts = [_("imported: others produced the outputs")] if verdict.imported else []
+    parts = [_("imported: others produced the outputs")] if verdict.conditions.imported else []
     labelled = (verdict.rolling, verdict.stability, verdict.degraded)
     parts += [localized(each.label) for each in labelled if each]
     if gap:
@@ -151,7 +151,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
         *_bad(run_data.verdict.bad),
         *(
             (_("Slow storage target"), localized(target.message))
-            for target in run_data.verdict.targets[:MOST_NAMED]
+            for target in run_data.verdict.storage.targets[:MOST_NAMED]
         ),
         *links.head(run_data.verdict.links),
         (_("Measured"), when(run_data)),
