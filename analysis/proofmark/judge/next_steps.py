@@ -24,6 +24,8 @@ from proofmark.site.installed_parts import By
 LONGEST_REASON = 240
 """Characters of a reason; the table of issues has the whole reason."""
 FAIL, INVALID, OPEN = "FAIL", "INVALID", "UNJUDGED"
+NOTHING_JUDGED = 4
+"""The exit code of a verdict without a requirement that is open, and without a judged figure."""
 MISSING = frozenset(f"hardware-{by}" for by in get_args(By))
 """The codes of faults of nodes with less hardware than stated."""
 
@@ -343,11 +345,14 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
 
 
 def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
-    if not verdict.unmet:
+    if verdict.unmet:
+        problem = _("{count} requirements were not judged: {first}").format(
+            count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
+        )
+    elif verdict.exit_code() == NOTHING_JUDGED:
+        problem = _capital(localized(verdict.headline().text))
+    else:
         return
-    problem = _("{count} requirements were not judged: {first}").format(
-        count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
-    )
     action, again = open_advice(verdict)
     yield NextStep(OPEN, problem, "", action, again)
 
