@@ -132,7 +132,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             manager = of_ansible.InventoryManager(
                 loader=loader, sources=[os.path.normpath(inventory.absolute())]
             )
-            refuse_unread(manager)
+            _refuse_skipped(manager)  # `check_files` has read them before Ansible did
             apply_limit(manager, limit)
             variables = VariableManager(loader=loader, inventory=manager)
             # It adds itself to `variables`: a template may use the variables of another host.
@@ -173,6 +173,11 @@ def refuse_unread(manager: Any) -> None:
     """
     for source in manager._sources:
         check_files(Path(source))
+    _refuse_skipped(manager)
+
+
+def _refuse_skipped(manager: Any) -> None:
+    """Refuse an inventory of which Ansible skipped a file, or facts of a partition."""
     read = {str(source) for source in manager._inventory.processed_sources}
     files: list[Path] = []
     for source in manager._sources:
