@@ -559,7 +559,8 @@ class TestHpl:
         one = record("hpl", "rmax", 3000, "Gflops", placement="fitted", node="skl[0011-0013]")
         (result,) = judged([one], suite="full").results
         assert result.verdict == "UNJUDGED"
-        assert result.reason.startswith("skl0013: the node's hardware is not known")
+        (unknown,) = (each for each in result.reason.parts if each.code == "hardware-unknown")
+        assert unknown.fields["nodes"] == "skl0013"
 
     @pytest.mark.parametrize("mode", ["a2a-flat", "quadrant-flat", "snc4-flat", "quadrant-cache"])
     @pytest.mark.parametrize("share", [0.2, 0.8])
