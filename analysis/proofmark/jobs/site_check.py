@@ -114,9 +114,9 @@ def _commands_at_once(step: Step) -> int:
 
 
 def _cpus(site: Site) -> Iterator[InputError]:
-    """Yield a mistake if a job would request fewer CPUs than a node has cores."""
+    """Yield a mistake if a job could use fewer CPUs than a node has cores."""
     requested = site.partition.queue.cpus_per_node
-    if requested is None:
+    if requested is None or not scheduler(site.partition.scheduler).confines_to_cpus:
         return
     machines, _ = machines_of(site)
     cores = machines(site.partition.current_mode).symbols["cores"]

@@ -176,6 +176,8 @@ class Scheduler(ABC):
         listing: lists its nodes; None if they cannot be listed.
         starts_when_stopped: whether `fan_out` still starts processes in a job that was cancelled,
             or has reached its time limit. If not, a process stays on each node and probes it then.
+        confines_to_cpus: whether a job may be confined to the CPUs that it requests. The slots of
+            Grid Engine are a number only.
         own_launcher: the launcher of the scheduler's own MPI, which the probe of programs does not
             recognize; empty if there is none.
         replaced_launchers: the launcher that starts ranks in its jobs, by the launcher of the MPI
@@ -188,6 +190,7 @@ class Scheduler(ABC):
     stop_command: ClassVar[str]
     listing: ClassVar[type[NodeListing] | None] = None
     starts_when_stopped: ClassVar[bool] = True
+    confines_to_cpus: ClassVar[bool] = True
     own_launcher: ClassVar[str] = ""
     replaced_launchers: ClassVar[Mapping[str, str]] = {}
 

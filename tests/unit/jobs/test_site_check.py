@@ -59,6 +59,7 @@ def mistakes(kit: Kit, chosen: Site) -> list[str]:
         {"provision_from": "spack", "launch": LaunchSettings()},
         {"queue": Queue(cpus_per_node=4)},
         {"queue": Queue(cpus_per_node=8)},
+        {"scheduler": "sge", "queue": Queue(cpus_per_node=1)},
         {"scheduler": "none"},
         {"scheduler": "no such scheduler"},
     ],

@@ -200,6 +200,12 @@ def test_a_site_may_state_how_loadleveler_binds_tasks() -> None:
     assert not [line for line in header if "mcm_distribute" in line]
 
 
+@pytest.mark.parametrize("option", ["-alloc_flags smt4", "-G etc -alloc_flags smt4"])
+def test_csm_allocates_whole_nodes_wherever_its_option_stands(option: str) -> None:
+    header = scheduler("lsf").header(request("n1", "n2", options=[option]))
+    assert "#BSUB -nnodes 2" in header and "#BSUB -x" not in header
+
+
 def test_a_job_of_grid_engine_requests_the_slots_of_its_nodes() -> None:
     for cpus, slots in ((None, 2), (40, 80)):
         header = scheduler("sge").header(request("n1", "n2", cpus_per_node=cpus))

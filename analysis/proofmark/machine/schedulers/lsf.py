@@ -290,7 +290,7 @@ def _word(text: str) -> str:
 
 def _has_csm(queue: Queue) -> bool:
     """Return whether IBM's Cluster System Management allocates the nodes of a job."""
-    return any(option.split()[:1] == ["-alloc_flags"] for option in queue.options)
+    return any("-alloc_flags" in option.split() for option in queue.options)
 
 
 def _slots(request: Request) -> dict[str, str]:

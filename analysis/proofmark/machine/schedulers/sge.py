@@ -175,6 +175,7 @@ class GridEngine(Scheduler):
     listing = GridEngineHosts
     isolates_jobs = True
     stop_command = "qdel"
+    confines_to_cpus = False
 
     def header(self, request: Request) -> list[str]:
         """Return the directives, ``#$ OPTION``, without the nodes."""
