@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from proofmark.common.errors import bad_input
-from proofmark.judge.by_references import judge_by_references
 from proofmark.judge.conditions import run_conditions
 from proofmark.judge.coverage import coverage
 from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.diagnosis.node_faults import NodeFaults, node_faults
+from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.storage_faults import storage_faults
-from proofmark.judge.effects import rate_effects
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.executions import judged_executions
 from proofmark.judge.fleet.digits import judge_digits
@@ -23,8 +22,10 @@ from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
 from proofmark.judge.predictions import FigurePredictions
+from proofmark.judge.reference_judge import judge_by_references
 from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS, Results, verdicts_of
+from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
     NominalHardware,
     nominal_parts,
@@ -59,12 +60,12 @@ def judge(evidence: Evidence) -> Verdict:
     referred = judge_by_references(evidence, nominal)
     fleet = measure_fleet(figures, benchmarks, facts, level, network.distance, network.places)
     links = link_fit(figures, plan, benchmarks, network.paths, level) if network.paths else None
-    effects = rate_effects(evidence)
+    changes = over_time(figures, benchmarks, level)
     answers = _joined(
         referred.of_figure,
         {figure: (one,) for figure, one in judge_digits(figures, benchmarks, facts).items()},
         {figure: (one,) for figure, one in (links.judgements if links else {}).items()},
-        {figure: (one,) for figure, one in effects.over_time.judgements().items()},
+        {figure: (one,) for figure, one in changes.judgements().items()},
     )
     accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     results = Results(
@@ -98,7 +99,8 @@ def judge(evidence: Evidence) -> Verdict:
         ),
         executions=judged_executions(evidence, fleet),
         conditions=conditions,
-        effects=effects,
+        over_time=changes,
+        slowdowns=slowdowns(figures, benchmarks, plan),
     )
     faults = node_faults(evidence, stated, fleet, referred.by_reference)
     return _diagnosed(evidence, verdict, _joined(*faults))

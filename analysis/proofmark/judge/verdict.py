@@ -24,8 +24,8 @@ from proofmark.judge.conditions import RunConditions
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
+from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.storage_faults import StorageFaults
-from proofmark.judge.effects import RateEffects
 from proofmark.judge.executions import JudgedExecutions
 from proofmark.judge.fleet.digits import DIGITS_ALIKE, DIGITS_WRONG
 from proofmark.judge.fleet.fleet import Fleet
@@ -49,6 +49,7 @@ from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
 from proofmark.judge.rolling_state import RollingState
+from proofmark.judge.slowdown import Slowdown
 from proofmark.judge.stability.tally import JobTally
 from proofmark.judge.stated_parts import NominalHardware
 from proofmark.plan.step import StepInstance
@@ -85,7 +86,8 @@ class Verdict:
         hardware: the parts of nodes from which limits follow.
         executions: what they show beside the values of their figures.
         conditions: how the run was made.
-        effects: how figures change while the run lasts, and beside a load.
+        over_time: the comparison of the end of the run with its beginning.
+        slowdowns: how much slower figures are beside a load.
         rolling: the state of the nodes of a rolling run; None for any other run.
         stability: the counts of a stability run; None for any other run.
     """
@@ -103,7 +105,8 @@ class Verdict:
     hardware: NominalHardware = field(default_factory=NominalHardware)
     executions: JudgedExecutions = field(default_factory=JudgedExecutions)
     conditions: RunConditions = field(default_factory=RunConditions)
-    effects: RateEffects = field(default_factory=RateEffects)
+    over_time: OverTime = field(default_factory=OverTime)
+    slowdowns: tuple[Slowdown, ...] = ()
     rolling: RollingState | None = None
     stability: JobTally | None = None
 
@@ -318,9 +321,9 @@ class Verdict:
             "storage_targets": [target.as_json() for target in self.storage.targets],
             "baseline": self.baseline and self.baseline.as_json(),
             "expected": self.expected and self.expected.as_json(),
-            "over_time": self.effects.over_time.as_json(aggregates),
+            "over_time": self.over_time.as_json(aggregates),
             "disagreements": [each.as_json(aggregates) for each in self.executions.disagreements],
-            "slowdowns": [each.as_json() for each in self.effects.slowdowns],
+            "slowdowns": [each.as_json() for each in self.slowdowns],
             "links": self.links and self.links.as_json(),
         }
         return {key: value for key, value in head.items() if value or key not in _OPTIONAL}

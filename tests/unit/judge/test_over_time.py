@@ -100,7 +100,7 @@ def test_a_node_that_throttles_in_the_last_third_is_named_with_its_cause(
     tmp_path: Path, looks: dict[str, Lines]
 ) -> None:
     verdict = judged(tmp_path, looks, slow=0.8, hot=True)
-    (change,) = verdict.effects.over_time.worse
+    (change,) = verdict.over_time.worse
     assert change.node == "n3"
     assert change.ratio == pytest.approx(0.8, abs=0.02)
     assert [node.host for node in verdict.bad.nodes] == ["n3"]
@@ -123,15 +123,15 @@ def test_the_report_draws_the_sensors_over_time(tmp_path: Path, looks: dict[str,
 
 
 def test_steady_nodes_are_not_named(steady: Verdict) -> None:
-    assert (steady.effects.over_time.worse, steady.bad.nodes) == ((), ())
-    assert len(steady.effects.over_time.changes) == len(NODES)
-    assert steady.effects.over_time.seconds == (REPEATS - 1) * 1800
-    assert steady.effects.over_time.window_s == 3600
+    assert (steady.over_time.worse, steady.bad.nodes) == ((), ())
+    assert len(steady.over_time.changes) == len(NODES)
+    assert steady.over_time.seconds == (REPEATS - 1) * 1800
+    assert steady.over_time.window_s == 3600
 
 
 def test_a_node_that_becomes_faster_is_not_named(tmp_path: Path, looks: dict[str, Lines]) -> None:
     verdict = judged(tmp_path, looks, slow=1.2, hot=False)
-    assert verdict.effects.over_time.worse == ()
+    assert verdict.over_time.worse == ()
 
 
 def test_each_sensor_is_a_figure_of_its_node(steady: Verdict) -> None:

@@ -22,7 +22,7 @@ NAME = "slowdown"
 
 def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
     """Return the section and its files; nothing if no figure was measured beside a load."""
-    slowdowns = run_data.verdict.effects.slowdowns
+    slowdowns = run_data.verdict.slowdowns
     if not slowdowns:
         return (), {}
     files: Files = {}

@@ -30,7 +30,7 @@ from proofmark.judge.repeats import Measured, judge_executions, slow_ratios
 
 
 @dataclass
-class ByReferences:
+class ReferenceJudgements:
     """The judgements by references.
 
     Attributes:
@@ -51,7 +51,7 @@ class ByReferences:
 
 def judge_by_references(
     evidence: Evidence, stated: Mapping[str, Nominal] | None = None
-) -> ByReferences:
+) -> ReferenceJudgements:
     """Return the judgements of each valid figure to which a reference applies.
 
     The repeats of imported figures are not paired: it is not known which ones ran together.
@@ -76,7 +76,7 @@ def judge_by_references(
     )
     references = evidence.references
     material_change = material_of(evidence.benchmarks)
-    answers = ByReferences()
+    answers = ReferenceJudgements()
     for number, applying in applying_references(figures.records, references):
         material = material_change(figures.records.of_measurand(number))
         of_all_cores = any(each.reference.all_cores for each in applying)
