@@ -212,10 +212,10 @@ class Case(StrictModel):
 
     def parameter_names(self) -> set[str]:
         """Return every parameter that a result of the case may have; ``where`` may name it."""
-        found: list[str] = []
+        swept: list[str] = []
         for use in self.uses():
-            found += use.sweep
-        axes = {*self.sweep, *found}
+            swept += use.sweep
+        axes = {*self.sweep, *swept}
         names = {"benchmark", "placement", "ranks", "threads", LOAD, SENSOR, *self.labels}
         names |= {MEASURED} if any(use.pairs == "rounds" for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
@@ -224,10 +224,10 @@ class Case(StrictModel):
 
     def bound_names(self) -> set[str]:
         """Return every value of a step or of a reading that a bound may name, if it has it."""
-        found: list[str] = []
+        named: list[str] = []
         for use in self.uses():
-            found += use.let
-        lets = {*self.let, *found}
+            named += use.let
+        lets = {*self.let, *named}
         return {*self.parameter_names(), *AXES, *lets}
 
     def uses(self) -> Iterator[SuiteUse]:

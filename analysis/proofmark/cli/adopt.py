@@ -158,10 +158,10 @@ def _print_figures(options: Namespace) -> int:
                 f"{path}: the command line is not known, so missing last rows are not found; "
                 "--arguments states it"
             )
-        found = []
+        notes = []
         for run in runs:
-            found += run.notes
-        for note in dict.fromkeys(found):
+            notes += run.notes
+        for note in dict.fromkeys(notes):
             say(f"{path}: {note}")
         file = {"file": str(path)} if several else {}
         rows += [

@@ -111,9 +111,9 @@ class Planned:
             " ": self.foreseen.lines,
         }
         headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
-        found: list[str] = []
+        lines: list[str] = []
         for kind, texts in kinds.items():
-            found += _few(kind, texts, most)
+            lines += _few(kind, texts, most)
         return [
             f"site: {plan.site}",
             f"{cost_line(plan)}; digest: {plan.digest[:12]}",
@@ -121,7 +121,7 @@ class Planned:
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
             *notes[NoteKind.TERMS],
-            *found,
+            *lines,
         ]
 
     def step(self, step: Step) -> list[str]:

@@ -263,10 +263,10 @@ class Chain:
 
     def folders(self) -> Iterable[str]:
         """Return all folders with files, the oldest first."""
-        found: list[str] = []
+        folders: list[str] = []
         for each in self.archives:
-            found += each.index.folders
-        return dict.fromkeys(found)
+            folders += each.index.folders
+        return dict.fromkeys(folders)
 
     def files(self, folder: str) -> Mapping[str, str]:
         """Return the names of the entries of a folder that are no folders, with their problems."""

@@ -263,10 +263,10 @@ def names_in(value: Any) -> set[str]:
     if not isinstance(value, str):
         return set()
     expressions = _BRACES.findall(value)
-    found = set()
+    names = set()
     for each in expressions:
-        found.update(re.findall(r"[A-Za-z_]\w*", each))
-    return found
+        names.update(re.findall(r"[A-Za-z_]\w*", each))
+    return names
 
 
 def variables_in(value: Any) -> set[str]:

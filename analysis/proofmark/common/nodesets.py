@@ -63,10 +63,10 @@ def unfold(sets: Iterable[str]) -> list[str]:
         ValueError: an entry is not a node set, has a name that is no host name, or stands for more
             than `MAX_NODES` names.
     """
-    found: list[str] = []
+    names: list[str] = []
     for each in sets:
-        found += _unfold(each)
-    return found
+        names += _unfold(each)
+    return names
 
 
 def folded(names: Iterable[str]) -> str:

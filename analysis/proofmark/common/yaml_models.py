@@ -334,7 +334,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     inner = getattr(annotation, "__args__", ())
-    found = []
+    models = []
     for argument in inner:
-        found += _models(argument)
-    return found
+        models += _models(argument)
+    return models

@@ -112,10 +112,10 @@ def _nodes_with_figures(verdict: Verdict) -> set[str]:
     """Return the nodes with a valid figure, alone or with others."""
     aggregates = verdict.results.aggregates
     numbers = np.unique(aggregates.node[aggregates.valid]).tolist()
-    found: set[str] = set()
+    hosts: set[str] = set()
     for number in numbers:
-        found.update(hosts_of(aggregates.records.nodes[number]))
-    return found
+        hosts.update(hosts_of(aggregates.records.nodes[number]))
+    return hosts
 
 
 def _add(state: AcceptedState, host: str, by_job: list[list[NhcCheck]]) -> None:

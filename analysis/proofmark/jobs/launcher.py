@@ -102,10 +102,10 @@ class Launch:
         """
         wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if self.concurrent else [])]
         names = [*wrapper, *{**settings, **self.environment}]
-        found: list[str] = []
+        words: list[str] = []
         for name in names:
-            found += ("-x", name)
-        return found
+            words += ("-x", name)
+        return words
 
     def yielding(self) -> dict[str, str]:
         """Return the variables that make waiting ranks yield their CPU, if ranks share CPUs.

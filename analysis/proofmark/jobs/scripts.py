@@ -122,10 +122,9 @@ def write_scripts(run: Path, plan: Plan, scripts: Scripts) -> None:
     _write(scripts.of_run(run))
     groups = plan.needed()
     for group in groups:
-        for job in group.jobs:
-            for step in job.steps:
-                if not files.step(step.id).script.exists():
-                    _write(scripts.of_step(run, step))
+        for step in group.steps():
+            if not files.step(step.id).script.exists():
+                _write(scripts.of_step(run, step))
     for group in groups:
         for job in group.jobs:
             _write({files.job(job.id).needs: processor_needs(job, scripts.site.software)})

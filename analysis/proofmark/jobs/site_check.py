@@ -81,10 +81,10 @@ def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
     ]
     if not waiting:
         return
-    collected = []
+    steps = []
     for job in jobs:
-        collected += [step for step in job.steps if step.launch == "mpi"]
-    unlike = unlike_steps(collected)
+        steps += [step for step in job.steps if step.launch == "mpi"]
+    unlike = unlike_steps(steps)
     most = max(unlike, key=_commands_at_once, default=None)
     if most is None or _commands_at_once(most) == 1:
         return

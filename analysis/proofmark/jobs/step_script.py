@@ -77,10 +77,10 @@ def layout_functions(layout: FileLayout, folder: str) -> list[str]:
 
 
 def _replaced(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> list[str]:
-    found: list[str] = []
+    replaced: list[str] = []
     for word in words:
-        found += values.get(word, [word])
-    return found
+        replaced += values.get(word, [word])
+    return replaced
 
 
 def _function(

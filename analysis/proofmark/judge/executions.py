@@ -35,7 +35,7 @@ class JudgedExecutions:
 def judged_executions(evidence: Evidence, fleet: Fleet) -> JudgedExecutions:
     """Return what the executions of a run show.
 
-    Imported outputs have neither disturbed nodes nor added executions: nobody planned them, and
+    Imported outputs have neither disturbed nodes nor added executions: they were not planned, and
     no node reported what else it ran.
     """
     records, decided = evidence.records, evidence.decided

@@ -155,8 +155,7 @@ class _Outlook:
         found: dict[str, dict[object, StepFigures]] = {}
         steps: list[tuple[str, Step]] = []
         for group in self.plan.groups:
-            for job in group.jobs:
-                steps += [(group.mode, step) for step in job.steps]
+            steps += [(group.mode, step) for step in group.steps()]
         # The rates of the programs of a stability run are no figures of its verdict.
         for mode, step in [each for each in steps if each[1].launch == COUNTED] or steps:
             known = (mode, _nodes(step), step.placement, *step.recorded.items())

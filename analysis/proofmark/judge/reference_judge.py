@@ -138,7 +138,7 @@ def _in_doubt(
     figure: Figure,
     reference: Reference,
 ) -> Judgement:
-    """Return a judgement, UNJUDGED if the figure may be one with another outcome."""
+    """Return `judged`. It is UNJUDGED if the doubt about the figure can change its outcome."""
     if doubt.value is not None:
         other = replace(figure, value=doubt.value, values=(doubt.value,), repeats={})
         if _judge_item(comparison, other, reference).outcome == judged.outcome:

@@ -63,7 +63,7 @@ def _sorted(values: Sequence[float]) -> Floats:
 
 
 def _nth_ratio(first: Floats, later: Floats, rank: int) -> float:
-    """Return the `rank`-th smallest (from 1) of later / first over all pairs.
+    """Return the ratio later / first of a pair, by its rank among all pairs.
 
     Two runs of a large machine have more pairs than fit into the memory. It is then found by
     bisection: within rounding of a pair's ratio, and exact if that ratio is 1.

@@ -137,10 +137,10 @@ def _best(stream: Measured) -> Estimate:
 
 
 def _needs_c14(machines: Machines) -> list[SweepNeed]:
-    found = []
+    streams = []
     for memory in MEMORIES:
-        found += [_stream("knl", mode, memory, machines["knl"]) for mode in WHOLE]
-    return found
+        streams += [_stream("knl", mode, memory, machines["knl"]) for mode in WHOLE]
+    return streams
 
 
 def _decide_c14(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:

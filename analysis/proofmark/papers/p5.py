@@ -124,15 +124,15 @@ def _of_twin_c54(machines: Machines) -> list[SweepNeed]:
 
 
 def _simulated(need: SweepNeed, numbers: Sequence[int]) -> SweepNeed:
-    found = []
+    simulated = []
     for placement in PLACEMENTS:
         for ranks in numbers:
-            found += [
+            simulated += [
                 (placement, ranks, size)
                 for size in _sizes_of_twin(str(need.fixed["benchmark"]), ranks)
                 if placement in FILLED or ranks < RANKS_OF_TWIN[-1]
             ]
-    points: tuple[Point, ...] = tuple(found)
+    points: tuple[Point, ...] = tuple(simulated)
     return replace(need, points=points)
 
 
@@ -151,10 +151,10 @@ def _named(pair: tuple[str, str]) -> str:
 
 
 def _numbers(means: Means) -> dict[str, float]:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name, by_pair in means.items():
-        found |= {f"{name} {_named(pair)}": mean for pair, mean in by_pair.items()}
-    return found
+        numbers |= {f"{name} {_named(pair)}": mean for pair, mean in by_pair.items()}
+    return numbers
 
 
 def adjacent_is_better(means: Means, margins: Means) -> ClaimDecision:
@@ -222,10 +222,10 @@ def nodes_matter_more(means: Means, margins: Means) -> ClaimDecision:
         for (name, nodes, inside), finding in findings.items()
         if not finding
     ]
-    found = []
+    means_among = []
     for by_pair in means.values():
-        found += [by_pair[pair] for pair in AMONG]
-    least = min(found)
+        means_among += [by_pair[pair] for pair in AMONG]
+    least = min(means_among)
     sentence = (
         f"Not clearly so for {'; '.join(wrong)}"
         if wrong

@@ -171,10 +171,10 @@ def _words(path: str) -> Iterator[tuple[int, str]]:
 
 
 def _found(words: Mapping[str, set[str]]) -> set[tuple[str, str]]:
-    found = set()
+    pairs = set()
     for word, paths in words.items():
-        found |= {(word, path) for path in paths}
-    return found
+        pairs |= {(word, path) for path in paths}
+    return pairs
 
 
 def _rank(key: tuple[int, str], words: Collection[str]) -> tuple[int, bool, int, str]:

@@ -112,10 +112,9 @@ def make_plan(
         found = f"nothing that {site.partition_name} can run"
         accepted = "; ".join(expansion.left_out) or "steps"
         raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
-    all_steps = []
+    all_steps: list[Step] = []
     for group in groups:
-        for job in group.jobs:
-            all_steps += job.steps
+        all_steps += group.steps()
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
     cost, used = totals(groups, searches), {step.case for step in all_steps}
     body = {
@@ -160,10 +159,10 @@ def _limited(drafts: Iterable[Draft], suite: str) -> list[Draft]:
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
     """Return the unknown names in the contract limits of `site`."""
-    found: list[InputError] = []
+    mistakes: list[InputError] = []
     for key, item in site.items.items():
-        found += reference_mistakes(site.contract_file, key, item, item.case, benchmarks.cases)
-    return found
+        mistakes += reference_mistakes(site.contract_file, key, item, item.case, benchmarks.cases)
+    return mistakes
 
 
 def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[InputError]:
@@ -177,12 +176,12 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
     if not names <= benchmarks.cases.keys() or limit_mistakes(benchmarks, site):
         return []
     suites = all_suites(benchmarks, names, site, machines)
-    found: list[InputError] = []
+    mistakes: list[InputError] = []
     for key, item in site.items.items():
-        found += selection_mistakes(
+        mistakes += selection_mistakes(
             f"{site.contract_file}", key, item, item.case, suites, benchmarks
         )
-    return found
+    return mistakes
 
 
 def all_suites(

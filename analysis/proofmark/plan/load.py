@@ -91,10 +91,10 @@ def _bound(program: Step, layouts: Layouts, sweep: Sweep) -> Step:
         key = f"suites.{sweep.suite}.load.case"
         found = f"{program.case}, which is one process, on {len(program.nodes)} nodes"
         raise bad_input(sweep.file, key, found, "a case with ranks (launch: mpi)")
-    collected: list[int] = []
+    every_pu: list[int] = []
     for core in layouts.topology.cores:
-        collected += core.pus
-    pus = tuple(collected)
+        every_pu += core.pus
+    pus = tuple(every_pu)
     return program.model_copy(update={"cpus": [RankCpus(0, pus)]})
 
 

@@ -20,18 +20,14 @@ def mode_lines(plan: Plan, partition: Partition) -> list[str]:
         return [f"modes: only {plan.current_mode}, the current one; no reset, no BIOS change"]
     lines, before = [], plan.current_mode
     for group, count in zip(others, nodes, strict=True):
-        steps = sum(len(job.steps) for job in group.jobs)
+        steps = len([*group.steps()])
         need = f"resets of {count} nodes, else {steps} steps are NOT RUN (-e confirm_reboot=true)"
         if firmware is None:
             need = f"{steps} steps are NOT RUN: partition.firmware is missing"
         lines.append(f"mode {group.mode}: {_changes(partition, before, group.mode)}; {need}")
         before = group.mode
     if firmware:
-        found = set()
-        for group in others:
-            for job in group.jobs:
-                found.update(job.nodes)
-        back = len(found)
+        back = len(set[str]().union(*(group.nodes() for group in others)))
         lines.append(
             f"resets of nodes: {sum(nodes) + back}, of which {back} back to {plan.current_mode}: "
             f"about {duration(resets_s(nodes, firmware))}"

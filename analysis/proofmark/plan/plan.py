@@ -42,6 +42,18 @@ class Group(StrictModel):
     environment: str
     jobs: list[Job]
 
+    def steps(self) -> Iterator[Step]:
+        """Yield every step in the order of execution."""
+        for job in self.jobs:
+            yield from job.steps
+
+    def nodes(self) -> set[str]:
+        """Return the nodes of all jobs."""
+        named = set()
+        for job in self.jobs:
+            named.update(job.nodes)
+        return named
+
 
 class StabilityTest(StrictModel):
     """What a stability run counts, and for how long (`proofmark.plan.stability_plan`).
@@ -133,11 +145,10 @@ class Plan(StrictModel):
         """Return the nodes of all jobs, each once; of a stability run, also those of later jobs."""
         if self.stability:
             return list(self.stability.hosts)
-        named = []
-        for group in self.groups:
-            for job in group.jobs:
-                named += job.nodes
-        return list(dict.fromkeys(named))
+        named: dict[str, None] = {}
+        for job in self.jobs():
+            named |= dict.fromkeys(job.nodes)
+        return list(named)
 
     def jobs(self) -> Iterator[Job]:
         """Yield every job in the order of execution."""
@@ -146,8 +157,8 @@ class Plan(StrictModel):
 
     def steps(self) -> Iterator[Step]:
         """Yield every step in the order of execution."""
-        for job in self.jobs():
-            yield from job.steps
+        for group in self.groups:
+            yield from group.steps()
 
     def programs(self) -> Iterator[Step]:
         """Yield every step, and the load of each step that has one: all programs of the plan."""

@@ -10,11 +10,7 @@ from proofmark.site.firmware import Firmware
 
 def nodes_to_reset(plan: Plan) -> list[int]:
     """Return the number of nodes of each mode but the current one."""
-    return [
-        len({node for job in group.jobs for node in job.nodes})
-        for group in plan.groups
-        if group.mode != plan.current_mode
-    ]
+    return [len(group.nodes()) for group in plan.groups if group.mode != plan.current_mode]
 
 
 def resets_s(nodes: Sequence[int], firmware: Firmware | None) -> float:

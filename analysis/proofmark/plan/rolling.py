@@ -140,7 +140,7 @@ def grown(plan: Plan, part: Part) -> Plan:
     searches = [*plan.searches, *part[1]]
     count = 0
     for group in groups:
-        count += sum(len(job.steps) for job in group.jobs)
+        count += len([*group.steps()])
     if count > MAX_STEPS:
         accepted = f"at most {MAX_STEPS:,}: a smaller suite, or rolling=rack"
         raise bad_input("rolling", "", f"{count:,} steps", accepted)
@@ -158,7 +158,9 @@ def _part(plan: Plan, wanted: Callable[[Step], bool]) -> Part:
     for group in plan.groups:
         if jobs := [job for job in map(some, group.jobs) if job.steps]:
             groups.append(group.model_copy(update={"jobs": jobs}))
-    ids = {step.id for group in groups for job in group.jobs for step in job.steps}
+    ids = set()
+    for group in groups:
+        ids |= {step.id for step in group.steps()}
     return groups, [each for each in plan.searches if ids.issuperset(each.steps())]
 
 
@@ -176,16 +178,11 @@ def _renamed(part: Part, plan: Plan, units: Iterable[Sequence[str]]) -> Part:
     for unit in units:
         ids: dict[str, str] = {}
         for group in groups:
-            found = []
-            for job in group.jobs:
-                found += job.steps
-            for step in found:
+            for step in group.steps():
                 ids[step.id] = f"{next(numbers):04d}-{step.id.partition('-')[2]}"
         for group in groups:
-            every = []
-            for job in group.jobs:
-                every += job.steps
-            of_unit = [Job(id="unit", nodes=list(unit), steps=every)] if unit else group.jobs
+            every = Job(id="unit", nodes=list(unit), steps=[*group.steps()])
+            of_unit = [every] if unit else group.jobs
             for job in of_unit:
                 number = earlier.get(group.mode, 0) + len(made[group.mode]) + 1
                 steps = [_on(unit, step, ids) for step in job.steps]

@@ -56,10 +56,10 @@ class Search(StrictModel):
 
     def steps(self) -> list[str]:
         """Return the ids of the steps of all candidates."""
-        found = []
+        steps = []
         for candidate in self.candidates:
-            found += candidate.steps
-        return found
+            steps += candidate.steps
+        return steps
 
     def planned_candidates(self) -> int:
         """Return the number of candidates that the cost of the plan counts: those of one pass.

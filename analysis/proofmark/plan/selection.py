@@ -58,8 +58,7 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
     """
     steps = []
     for group in plan.groups:
-        for job in group.jobs:
-            steps += [(group.mode, step) for step in job.steps]
+        steps += [(group.mode, step) for step in group.steps()]
     # The rates of the programs of a stability run are no figures of its verdict.
     steps = [each for each in steps if each[1].launch == COUNTED] or steps
     figures = _figures(steps, cases_of(reference, case), plan.system, benchmarks)
@@ -89,12 +88,12 @@ def selecting_suites(
     reference: Reference, case: str, suites: Suites, benchmarks: Benchmarks
 ) -> list[str]:
     """Return the suites with a figure that `reference` can select."""
-    found = []
+    selecting = []
     for suite, steps in suites.steps.items():
         figures = _figures(steps, {case}, suites.system, benchmarks)[case]
         if any(selects(reference, each) for each in figures):
-            found.append(suite)
-    return found
+            selecting.append(suite)
+    return selecting
 
 
 def selection_mistakes(

@@ -105,9 +105,7 @@ def next_round(plan: Plan, up: Sequence[str]) -> list[Job]:
     """
     test = plan.stability
     assert test is not None
-    earlier = []
-    for group in plan.groups:
-        earlier += group.jobs
+    earlier = [*plan.jobs()]
     number = len({job.id.partition("-")[0] for job in earlier})
     numbers, jobs = count(len(earlier) + 1), list[Job]()
     shift = number * max(1, len(up) // 3) % max(1, len(up))
@@ -156,10 +154,10 @@ def jobs_a_day(test: StabilityTest) -> float:
 
 def _lanes_of_sizes(test: StabilityTest) -> list[int]:
     """Return the lanes of as many rounds as there are sizes."""
-    found: list[int] = []
+    every_lane: list[int] = []
     for first in range(len(sizes_of(test))):
-        found += lanes(test, first)
-    return found
+        every_lane += lanes(test, first)
+    return every_lane
 
 
 def _rate(test: StabilityTest, size: int) -> float:

@@ -98,13 +98,13 @@ class SuiteSteps:
         planned = [step for _, step in drafts]
         if endless := list(endless_steps(sweep.file, planned, partition.queue)):
             raise BadInput(*endless)
-        collected = []
+        spread = []
         for point, draft in drafts:
-            collected += [
+            spread += [
                 Draft(step, use, number, axes_of(sweep, point))
                 for step in self._spread_out(draft, use)
             ]
-        return collected
+        return spread
 
     def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
         """Give a step of the scope each-node or each-pair all nodes."""

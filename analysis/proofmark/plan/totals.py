@@ -22,12 +22,12 @@ def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
     """
     by_id: dict[str, Step] = {}
     for group in groups:
-        for job in group.jobs:
-            by_id |= {step.id: step for step in job.steps}
+        by_id |= {step.id: step for step in group.steps()}
     left = uncounted(searches, by_id)
     jobs = []
     for group in groups:
-        jobs += [(job, [step for step in job.steps if step.id not in left]) for job in group.jobs]
+        for job in group.jobs:
+            jobs.append((job, [step for step in job.steps if step.id not in left]))
     steps = []
     for _, members in jobs:
         steps += members
@@ -51,17 +51,16 @@ def assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
     """Return the facts that the plan assumes, by key, each with the reason."""
     partition = site.partition
     facts = dict(partition.node.assumed)
-    together = any(
-        len(next(iter(step.instances().values()))) > 1
-        for group in groups
-        for job in group.jobs
-        for step in job.steps
-    )
+    together = any(any(map(_is_of_several_nodes, group.steps())) for group in groups)
     if together and partition.fabric.rate is None:
         facts["fabric.rate"] = (
             f"not declared; run times are estimated with {UNKNOWN_LINK / 1e6:g} MB/s for each node"
         )
     return facts
+
+
+def _is_of_several_nodes(step: Step) -> bool:
+    return len(next(iter(step.instances().values()))) > 1
 
 
 def idle_cores(plan: Plan, machines: Callable[[str], Machine]) -> Iterable[str]:
@@ -75,15 +74,12 @@ def idle_cores(plan: Plan, machines: Callable[[str], Machine]) -> Iterable[str]:
     for group in plan.groups:
         topology = machines(group.mode).topology
         sizes = " + ".join(str(len(each.cores)) for each in topology.numa_domains if each.cores)
-        found = []
-        for job in group.jobs:
-            found += job.steps
-        for step in found:
+        for step in group.steps():
             on_node = [rank for rank in step.cpus if rank.node == 0]
-            collected = set()
+            busy_cores = set()
             for rank in on_node:
-                collected |= {topology.core_of[cpu].index for cpu in rank.cpus}
-            busy = len(collected)
+                busy_cores |= {topology.core_of[cpu].index for cpu in rank.cpus}
+            busy = len(busy_cores)
             start = f"{step.case}, mode {group.mode}: the ranks use"
             of = f"{busy} of {len(topology.cores)} cores of a node"
             if step.placement != "fitted":

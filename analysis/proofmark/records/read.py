@@ -69,13 +69,10 @@ Task = tuple[str, Step, Instances]
 
 def _tasks(run: Run) -> Iterator[Task]:
     for group in run.plan.groups:
-        for job in group.jobs:
-            for step in job.steps:
-                instances = [
-                    (each, on if each.name else []) for each, on in step.instances().items()
-                ]
-                for first in range(0, len(instances), SLICE):
-                    yield group.mode, step, instances[first : first + SLICE]
+        for step in group.steps():
+            instances = [(each, on if each.name else []) for each, on in step.instances().items()]
+            for first in range(0, len(instances), SLICE):
+                yield group.mode, step, instances[first : first + SLICE]
 
 
 class _Reader:

@@ -143,10 +143,10 @@ def _kernels(
         if BLAS_KERNEL not in step.variants or program is None or program.blas is None:
             continue
         executions = finished_executions(run.files.step(step.id))
-        found: list[Path] = []
+        kernels: list[Path] = []
         for each in executions:
-            found += (each.stdout, each.stderr)
-        for path in found:
+            kernels += (each.stdout, each.stderr)
+        for path in kernels:
             names = reported_kernels(program.blas.family, text_or_empty(path))
             reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
     return {choice: tuple(sorted(names)) for choice, names in reported.items()}

@@ -387,10 +387,10 @@ class _Sealing:
         self._journals = journals_of(folder)
         self._files = self._bytes = 0
         # A change is stated once, by the first archive after it.
-        found: set[str] = set()
+        kept: set[str] = set()
         for each in known.archives:
-            found.update(each.index.kept)
-        self._stated = found
+            kept.update(each.index.kept)
+        self._stated = kept
         self._folders = dict.fromkeys(known.folders())
 
     def all(self) -> None:

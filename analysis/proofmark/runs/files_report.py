@@ -86,10 +86,10 @@ def files_reports(files: RunFiles, step: str, attempt: Attempt) -> dict[str, Fil
     job = attempt.job_attempt or ""
     paths = files.files_reports(step, job) if _JOB_ATTEMPT.fullmatch(job) else []
     own = StepFiles(Path(attempt.path)).files_report
-    found = []
+    reports = []
     for each in paths:
-        found += each
-    return read_files_reports([*found, own])
+        reports += each
+    return read_files_reports([*reports, own])
 
 
 def _text(value: object) -> str:

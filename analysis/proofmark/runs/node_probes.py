@@ -119,12 +119,12 @@ class _Attempt:
         They are read only if a probe is missing.
         """
         name = f"{self.job.id}/{self.folder.name}"
-        found = set()
+        hosts = set()
         for step in self.job.steps:
             for instance, nodes in step.instances().items():
                 if any(each.job_attempt in (name, None) for each in self._executions(instance)):
-                    found.update(nodes)
-        return frozenset(found)
+                    hosts.update(nodes)
+        return frozenset(hosts)
 
     def _executions(self, instance: StepInstance) -> list[Attempt]:
         return attempts(self.run.files.step(str(instance)).folder)

@@ -127,10 +127,10 @@ def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> di
     """Read the files once for judging and for the report; `state` changes if a file changes."""
     slices = _slices(paths)
     read = parallel_map(partial(_slice, steps), slices, large=len(slices) > 1)
-    found: dict[str, Node] = {}
+    by_host: dict[str, Node] = {}
     for nodes in read:
-        found |= {node.host: node for node in nodes}
-    return found
+        by_host |= {node.host: node for node in nodes}
+    return by_host
 
 
 def _slices(parts: Sequence[Part]) -> list[Sequence[Part]]:

@@ -71,10 +71,10 @@ def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:
     batches = [paths[first : first + BATCH] for first in range(0, len(paths), BATCH)]
     work = partial(_batch, outputs, banners)
     heads = parallel_map(work, batches, large=len(paths) > ONE_PROCESS)
-    found = []
+    every_head = []
     for batch in heads:
-        found += batch
-    return dict(zip(paths, found, strict=True))
+        every_head += batch
+    return dict(zip(paths, every_head, strict=True))
 
 
 def _batch(outputs: OutputFolder, banners: Banners, paths: Sequence[str]) -> list[OutputHead]:

@@ -76,10 +76,10 @@ class RunNames(StrictModel):
         """Return the nodes of a stage; of a rolling run, those with waiting steps of any mode."""
         if not self.rolling:
             return self.nodes
-        found = []
+        waiting_nodes = []
         for group in self.groups:
-            found += group.waiting
-        return list(dict.fromkeys(found))
+            waiting_nodes += group.waiting
+        return list(dict.fromkeys(waiting_nodes))
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ class NamedRun:
     def waiting(self, mode: str) -> list[str]:
         """Return the nodes with a step of `mode` that has no result."""
         groups = [group for group in self.names.groups if group.mode == mode]
-        found = []
+        waiting_nodes = []
         for group in groups:
-            found += group.waiting
-        return list(dict.fromkeys(found))
+            waiting_nodes += group.waiting
+        return list(dict.fromkeys(waiting_nodes))
 
 
 def open_names(folder: Path) -> NamedRun:
@@ -126,9 +126,7 @@ def open_names(folder: Path) -> NamedRun:
 def names_of(run: Run) -> RunNames:
     """Return the names and numbers of `run`."""
     plan, site = run.plan, site_of(run)
-    jobs = []
-    for group in plan.groups:
-        jobs += group.jobs
+    jobs = [*plan.jobs()]
     return RunNames(
         site=plan.site,
         partition=plan.partition,

@@ -64,9 +64,8 @@ class JobRun:
 def job_runs(run: Run) -> list[JobRun]:
     """Return all submissions of the jobs of a stability run, by the time of their submission."""
     found: list[JobRun] = []
-    for group in run.plan.groups:
-        for job in group.jobs:
-            found += _of(run, job)
+    for job in run.plan.jobs():
+        found += _of(run, job)
     return sorted(found, key=lambda each: (each.submitted, each.job.id))
 
 

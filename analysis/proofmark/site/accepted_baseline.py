@@ -137,10 +137,10 @@ class Baseline(StrictModel):
 
     def states(self) -> dict[str, AcceptedNodes]:
         """Return the state of each node."""
-        found: dict[str, AcceptedNodes] = {}
+        states: dict[str, AcceptedNodes] = {}
         for state in self.nodes:
-            found |= {host: state for host in hosts_of(state.nodes)}
-        return found
+            states |= {host: state for host in hosts_of(state.nodes)}
+        return states
 
 
 def baseline_folder(inventory: Path, partition: str, name: str) -> Path:

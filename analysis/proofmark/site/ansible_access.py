@@ -79,13 +79,13 @@ class AnsibleAccess:
             listed |= {each["name"] for each in option.get("vars", ())}
         internal = {name for name in listed if not name.startswith("ansible_")}
         self.names = (*sorted(listed - internal), CONNECTION, *_BECOME)
-        found: dict[Any, Any] = {}
+        defaults: dict[Any, Any] = {}
         for plugin in plugins:
-            found |= {
+            defaults |= {
                 name: option.get("default")
                 for name, option in constants.config.get_configuration_definitions(*plugin).items()
             }
-        self._defaults = found
+        self._defaults = defaults
         self._known: dict[tuple[tuple[str, str], ...], HostAccess] = {}
 
     def of(self, host: str, variables: Mapping[str, Any]) -> HostAccess:

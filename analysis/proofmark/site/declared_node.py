@@ -23,10 +23,10 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
     stated = site.partition.node
     row, target = processor(stated.cpu_model), TARGETS.get(stated.architecture)
     cores, sockets = machine.symbols["cores"], machine.symbols["sockets"]
-    found: list[int] = []
+    pus: list[int] = []
     for core in machine.topology.cores:
-        found += core.pus
-    cpus = tuple(sorted(found))
+        pus += core.pus
+    cpus = tuple(sorted(pus))
     features = tuple(sorted(target.features)) if target else ()
     isa, bits = vector_set(features)
     fabric, speed = site.partition.fabric, row.ddr if row else None

@@ -47,10 +47,10 @@ class Level(StrictModel):
 
     @cached_property
     def _by_host(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        by_host: dict[str, str] = {}
         for name, hosts in self.switches.items():
-            found |= {host: name for host in unfold([hosts])}
-        return found
+            by_host |= {host: name for host in unfold([hosts])}
+        return by_host
 
     @cached_property
     def _names(self) -> HostTable:

@@ -1,7 +1,7 @@
 """The former keys of a partition: what replaced each, and how sealed evidence with them is read.
 
 The reader of an inventory refuses a former key and names the new one. Only the evidence of an
-earlier version is converted: nobody can write it again.
+earlier version is converted: it cannot be written again.
 """
 
 from __future__ import annotations

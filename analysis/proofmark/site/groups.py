@@ -146,16 +146,16 @@ def unread_group_vars() -> list[InputError]:
     """Return the settings of Ansible because of which it does not read ``group_vars``."""
     config = ansible_constants().config
     values = {name: config.get_config_value_and_origin(name) for name in READS_GROUP_VARS}
-    found = []
+    mistakes = []
     for name, words in READS_GROUP_VARS.items():
         value, origin = values[name]
         if not {*value} & {*words}:
-            found.append(
+            mistakes.append(
                 InputError(
                     f"{origin}", name, ",".join(value) or "nothing", f"a list with {words[0]}"
                 )
             )
-    return found
+    return mistakes
 
 
 def refuse_unread(manager: Any) -> None:

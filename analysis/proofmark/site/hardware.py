@@ -94,7 +94,7 @@ class StatedMemory(StrictModel):
 
 
 class StatedRails(StrictModel):
-    """The ports of one node to the network of MPI.
+    """The network ports of one node that MPI uses.
 
     Attributes:
         count: the number of ports that must be active, if `adapters` does not name them.
@@ -146,7 +146,7 @@ class StatedNode(StrictModel):
             the folder of the partition's variables. A mode may have another topology.
         operating_system: of the nodes. Steps run on Linux; for others, plans can be made.
         sockets: the number of processors that were bought.
-        cores: those of all processors together that were bought.
+        cores: the number of cores of all processors that were bought.
         clock_hz: nominal frequency of a core; with `flop_per_cycle` it gives the nominal peak.
         avx_hz: frequency that all cores sustain under the widest vector instructions.
         flop_per_cycle: of one core, in double precision.

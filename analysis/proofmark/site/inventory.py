@@ -332,10 +332,10 @@ def _of_no_partition(
     file: Path, contract: Contract | None, groups: Mapping[str, PartitionGroup]
 ) -> Iterator[InputError]:
     """Yield the items of the contract whose ``system`` is no partition: they judge nothing."""
-    collected: list[str] = []
+    siblings: list[str] = []
     for group in groups.values():
-        collected += group.siblings
-    known = dict.fromkeys(collected)
+        siblings += group.siblings
+    known = dict.fromkeys(siblings)
     for place, item in enumerate(contract.items if contract and known else ()):
         if item.system is not None and item.system not in known:
             parts = ["items", place, "system"]

@@ -76,10 +76,10 @@ def _lines_of(file: Path) -> list[str]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise bad_input("-l", f"@{file}", str(error), "a file with one pattern a line") from None
-    found = []
+    parts = []
     for line in lines:
-        found += _split(line)
-    return found
+        parts += _split(line)
+    return parts
 
 
 def named_hosts(part: str, groups: Collection[str], hosts: Collection[str]) -> list[str] | None:
@@ -153,10 +153,10 @@ def selected(matches: Sequence[tuple[str, Sequence[str]]], everything: Sequence[
         everything: all hosts, which a pattern without a part that adds hosts begins with.
     """
     added = [names for part, names in matches if part[:1] not in ("!", "&")]
-    found: list[str] = []
+    names_added: list[str] = []
     for names in added or [everything]:
-        found += names
-    hosts = dict.fromkeys(found)
+        names_added += names
+    hosts = dict.fromkeys(names_added)
     for part, names in matches:
         listed = set(names)
         if part.startswith(("!", "&")):

@@ -44,9 +44,10 @@ class ReadingLibrary(StrictModel):
     def knows(self, name: str) -> bool:
         """Return whether the variable `name`, which has the prefix, is known."""
         rest = name.removeprefix(self.prefix)
-        return any(
-            any(fnmatchcase(each, pattern) for pattern in self.names) for each in (rest, f"{rest}_")
-        )
+        for pattern in self.names:
+            if fnmatchcase(rest, pattern) or fnmatchcase(f"{rest}_", pattern):
+                return True
+        return False
 
 
 class _Table(StrictModel):

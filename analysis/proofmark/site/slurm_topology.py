@@ -120,10 +120,10 @@ def tree(switches: Sequence[Switch], file: object) -> tuple[dict[str, list[str]]
     above: dict[str, str] = {}
     for upper, names in lower.items():
         above |= {name: upper for name in names}
-    collected = []
+    named = []
     for upper, each in lower.items():
-        collected += [(name, upper) for name in each]
-    _refuse_double(switches, collected)
+        named += [(name, upper) for name in each]
+    _refuse_double(switches, named)
     leaves = {each.name: _names(each.nodes, each.place) for each in switches if each.nodes}
     _refuse_double(switches, ((node, leaf) for leaf, nodes in leaves.items() for node in nodes))
     if missing := sorted(above.keys() - lower.keys()):

@@ -71,10 +71,7 @@ def with_starts(plan: Plan, start: StartCost) -> Plan:
 
 def memory_bytes(plan: Plan, start: StartCost) -> float:
     """Return the memory of the largest step of each job that runs at the same time."""
-    found = []
-    for group in plan.groups:
-        found += [max(_step_bytes(step, start) for step in job.steps) for job in group.jobs]
-    largest = sorted(found)
+    largest = sorted(max(_step_bytes(step, start) for step in job.steps) for job in plan.jobs())
     return sum(largest[-plan.at_once :])
 
 

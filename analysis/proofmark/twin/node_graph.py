@@ -67,10 +67,10 @@ def node_graph(topology: Topology, known: Interconnect) -> Graph:
         *(f"book{number}" for number in numbers if len(numbers) > 1),
         GATEWAY,
     )
-    found = []
+    cpu_names = []
     for core in topology.cores:
-        found += [cpu_name(pu) for pu in core.pus]
-    cpus = tuple(found)
+        cpu_names += [cpu_name(pu) for pu in core.pus]
+    cpus = tuple(cpu_names)
     return Graph(cpus, routers, links, tuple(edges))
 
 

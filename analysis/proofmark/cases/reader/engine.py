@@ -68,10 +68,10 @@ def read_output(
 
 def readings_of(spec: ReadSpec, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
     """Return the readings of `runs`."""
-    found = []
+    readings = []
     for run in runs:
-        found += _readings(spec, case, run)
-    return found
+        readings += _readings(spec, case, run)
+    return readings
 
 
 def program_runs(

@@ -249,10 +249,10 @@ class TextSpec(StrictModel):
         for keys in self.keys:
             yield "text.keys.metrics", [quantity.metric for quantity in keys.metrics.values()]
         for group in self.command.phases if self.command else ():
-            found: list[str] = []
+            of_phases: list[str] = []
             for names in group.values():
-                found += names
-            yield "text.command.phases", found
+                of_phases += names
+            yield "text.command.phases", of_phases
 
     @cached_property
     def expected(self) -> Iterable[str]:

@@ -88,7 +88,7 @@ class StorageFaults:
     file_systems: tuple[FileSystemFault, ...] = ()
 
     def is_of_storage(self, result: Result) -> bool:
-        """Return whether a result that fails is no fault of the node that measured it."""
+        """Return whether the storage, and not the node, is the reason of a result that fails."""
         return of_target(result) or of_servers(self.file_systems, result)
 
 

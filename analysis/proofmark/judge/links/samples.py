@@ -19,7 +19,7 @@ _EQUAL = 1e-3
 LEAST_SPREAD = 0.002
 """The least assumed spread of like measurements, as a part of their value."""
 _ROUNDING = 1 + 1e-9
-"""Rates within this factor are equal: their difference is one of rounding."""
+"""Two rates are equal if their ratio is below this factor: they differ by rounding only."""
 
 
 @dataclass(frozen=True)

@@ -346,10 +346,10 @@ def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
                 nodes_by_line.setdefault(line.removeprefix("| "), []).append(node)
     for line, nodes in nodes_by_line.items():
         say(f"{folded(nodes)}: {line}")
-    found = set()
+    hosts = set()
     for nodes in nodes_by_line.values():
-        found.update(nodes)
-    return sorted(found)
+        hosts.update(nodes)
+    return sorted(hosts)
 
 
 def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:

@@ -24,10 +24,10 @@ def close(threads: int, places: int) -> tuple[int, ...]:
     if threads <= places:
         return tuple(range(threads))
     counts = _portions(threads, places)
-    found = []
+    places_of_threads = []
     for place, count in enumerate(counts):
-        found += [place for _ in range(count)]
-    return tuple(found)
+        places_of_threads += [place for _ in range(count)]
+    return tuple(places_of_threads)
 
 
 def subpartitions(parts: int, places: int) -> tuple[range, ...]:

@@ -87,10 +87,10 @@ class Placement:
         nodes = []
         for each in self.node_ranges:
             nodes += [each for _ in range(each.nodes)]
-        found = []
+        rank_cpus = []
         for node, each in enumerate(nodes):
-            found += [RankCpus(node, cpus) for cpus in each.cpus]
-        return found
+            rank_cpus += [RankCpus(node, cpus) for cpus in each.cpus]
+        return rank_cpus
 
     @property
     def nodes(self) -> int:

@@ -158,7 +158,7 @@ def _deal(groups: list[Cores], levels: Sequence[Level]) -> list[Cores]:
     first, *finer = levels
     queues = [_deal(part, finer) for part in _divide(groups, lambda group: first(group[0]))]
     longest = max(len(queue) for queue in queues)
-    found = []
+    dealt = []
     for turn in range(longest):
-        found += [queue[turn] for queue in queues if turn < len(queue)]
-    return found
+        dealt += [queue[turn] for queue in queues if turn < len(queue)]
+    return dealt

@@ -78,10 +78,10 @@ def expected_x(
     """Return each x that the lines of `panel` should have, by label."""
 
     def of(lines: Iterable[Series]) -> list[float]:
-        found = set()
+        values = set()
         for line in lines:
-            found |= {point.x for point in line.points}
-        return sorted(found)
+            values |= {point.x for point in line.points}
+        return sorted(values)
 
     if not chart.own_x:
         return dict.fromkeys((line.label for line in panel.lines), of(panel.lines))

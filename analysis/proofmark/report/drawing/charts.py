@@ -158,10 +158,10 @@ def draw_over_bytes(
         points += line.points
     bounds = draw_limits(axes, drawn)
     _scale_bytes(axes, [point.x for point in points])
-    found: list[float] = []
+    ends: list[float] = []
     for point in points:
-        found += (point.low, point.high)
-    _scale_log(axes, [*found, *bounds])
+        ends += (point.low, point.high)
+    _scale_log(axes, [*ends, *bounds])
     axes.set_xlabel(labels.x)
     axes.set_title(labels.y, loc="left")
     if any(line.label for line in drawn) or bounds:
@@ -175,13 +175,13 @@ def draw_limits(axes: Axes, lines: Sequence[Series]) -> list[float]:
     """Draw a mark at each limit, a kind of mark for each kind of limit; return their values."""
     drawn: list[float] = []
     for kind, marker in LIMIT_MARKS.items():
-        collected = []
+        bounds = []
         for line in lines:
             for point in line.points:
-                collected += [
+                bounds += [
                     (point.x, bound) for name, bound in point.limits if name == kind and bound > 0
                 ]
-        found = dict.fromkeys(collected)
+        found = dict.fromkeys(bounds)
         if found:
             x, y = zip(*found, strict=True)
             label = translated(LIMIT_NAMES[kind])

@@ -87,10 +87,10 @@ def draw_panels(
 
 
 def _styles(content: Sequence[Panel], *, ordered: bool) -> Mapping[str, Style]:
-    found = []
+    line_labels = []
     for panel in content:
-        found += [line.label for line in panel.lines]
-    labels = list(dict.fromkeys(found))
+        line_labels += [line.label for line in panel.lines]
+    labels = list(dict.fromkeys(line_labels))
     if ordered:
         shades = matplotlib.colormaps["viridis"]
         last = max(1, len(labels) - 1)
@@ -115,10 +115,10 @@ def _draw(
     styles: Mapping[str, Style],
     expected: Mapping[str, Sequence[float]],
 ) -> None:
-    found = set()
+    abscissas = set()
     for line in panel.lines:
-        found |= {point.x for point in line.points}
-    positions = sorted(found)
+        abscissas |= {point.x for point in line.points}
+    positions = sorted(abscissas)
     for index, line in enumerate(panel.lines):
         point_at = {point.x: point for point in line.points}
         if not point_at:

@@ -162,10 +162,10 @@ def _setting(record: Record) -> dict[str, Scalar]:
 
 
 def _labels(settings: Sequence[Mapping[str, Scalar]]) -> list[str]:
-    found: list[str] = []
+    every_name: list[str] = []
     for setting in settings:
-        found += setting
-    names = dict.fromkeys(found)
+        every_name += setting
+    names = dict.fromkeys(every_name)
     varying = [name for name in names if len({str(setting.get(name)) for setting in settings}) > 1]
     return [
         _label({name: setting[name] for name in varying if name in setting}) for setting in settings

@@ -185,12 +185,11 @@ def _like_measurements(context: Context) -> int:
     measured: dict[tuple[str, ...], int] = {}
     for group in context.run.plan.needed():
         if group.mode == context.mode:
-            for job in group.jobs:
-                measured |= {
-                    tuple(step.nodes): step.measurements
-                    for step in job.steps
-                    if step.case == context.step.case and _like(step) == wanted
-                }
+            measured |= {
+                tuple(step.nodes): step.measurements
+                for step in group.steps()
+                if step.case == context.step.case and _like(step) == wanted
+            }
     return sum(measured.values())
 
 

@@ -52,11 +52,11 @@ def blocks(run_data: RunData) -> list[Block]:
     if not compared:
         return []
     used = kernels(run_data)
-    found: set[str] = set()
+    blocks: set[str] = set()
     for values in compared.values():
-        found.update(values)
+        blocks.update(values)
     choices = sorted(
-        found,
+        blocks,
         key=lambda choice: (choice != AS_INSTALLED, choice != RIGHT, choice),
     )
     sentences = tuple(_sentences(run_data, used))

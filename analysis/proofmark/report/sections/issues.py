@@ -322,10 +322,10 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
 def _rounds(run_data: RunData) -> Iterator[Block]:
     """Yield the rounds of pairs that did not measure at the same time."""
     rounds = run_data.verdict.executions.rounds
-    found = []
+    texts = []
     for each in rounds:
-        found += [localized(message) for message in each.messages()]
-    items = tuple(found)
+        texts += [localized(message) for message in each.messages()]
+    items = tuple(texts)
     if items:
         effect = _("A pair that measured without the others had the links for itself.")
         titles = (_("Pairs of a round that did not measure together"),)
@@ -333,11 +333,11 @@ def _rounds(run_data: RunData) -> Iterator[Block]:
 
 
 def _disturbances(run_data: RunData) -> Iterator[Block]:
-    found: list[Message] = []
+    every: list[Message] = []
     for node in run_data.nodes:
         for job in node.jobs:
-            found += job.provenance.disturbances
-    disturbances = tuple(dict.fromkeys(found))
+            every += job.provenance.disturbances
+    disturbances = tuple(dict.fromkeys(every))
     if disturbances:
         yield listed(_("Nodes that were not idle"), map(localized, disturbances[:200]))
 

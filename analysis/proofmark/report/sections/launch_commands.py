@@ -97,12 +97,12 @@ def _digests(
     step_files: StepFiles, executions: Sequence[StepFiles], output: str
 ) -> tuple[str, ...]:
     """Return the SHA-256 of each output of the program, so that a copy can be verified."""
-    found = []
+    outputs = []
     for each in executions:
-        found += [
+        outputs += [
             path for path in (each.stdout, each.stderr, each.folder / output) if is_regular(path)
         ]
-    paths = dict.fromkeys(found)
+    paths = dict.fromkeys(outputs)
     return tuple(f"{_name(step_files, path)}: SHA-256 {sha256_of(path)}" for path in paths)
 
 

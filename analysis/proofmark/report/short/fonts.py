@@ -50,7 +50,11 @@ def korean() -> Font:
 
 def has_hangul(text: str) -> bool:
     """Return whether `text` has a letter of Hangul."""
-    return any(any(first <= ord(letter) <= last for first, last in _HANGUL) for letter in set(text))
+    return any(map(_is_hangul, set(text)))
+
+
+def _is_hangul(letter: str) -> bool:
+    return any(first <= ord(letter) <= last for first, last in _HANGUL)
 
 
 def _font(package: str, folder: str, regular: str, bold: str) -> Font:

@@ -108,10 +108,10 @@ def _provenance(run_data: RunData) -> Iterator[Row]:
         for finding in package.findings:
             yield NOTE, f"{name}: {localized(finding)}", ""
     for drift in run_data.verdict.bad.drift:
-        found: list[str] = []
+        drifting: list[str] = []
         for _value, members in drift.values:
-            found += members
-        hosts = folded(found)
+            drifting += members
+        hosts = folded(drifting)
         text = _("The nodes differ in {trait}; most have {usual}")
         yield NOTE, text.format(trait=translated(drift.trait), usual=drift.usual), hosts
 

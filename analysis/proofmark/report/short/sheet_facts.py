@@ -61,10 +61,10 @@ def _nodes(run_data: RunData) -> str:
     for step in run_data.run.plan.steps_to_run():
         planned.update(step.nodes)
     names = run_data.verdict.measured()
-    found: list[str] = []
+    hosts: list[str] = []
     for name in names:
-        found += hosts_of(name)
-    measured = HostTable.of(planned).found(found)
+        hosts += hosts_of(name)
+    measured = HostTable.of(planned).found(hosts)
     text = _("{measured} of {planned} measured: {names}")
     # An inventory that names this machine "localhost" reports it by another name.
     amount = len(measured) if len(planned) > 1 else min(len(names), 1)
@@ -92,10 +92,10 @@ def _memory(run_data: RunData) -> str:
 
 
 def _fabric(run_data: RunData) -> str:
-    found = []
+    port_texts = []
     for node in run_data.facts:
-        found += [" ".join(filter(None, (port.kind, port.rate))) for port in node.ports]
-    ports = Counter(found)
+        port_texts += [" ".join(filter(None, (port.kind, port.rate))) for port in node.ports]
+    ports = Counter(port_texts)
     levels = [level.name for level in run_data.site.partition.fabric.levels]
     parts = [_kinds(ports)] if ports else []
     parts += [_("switch levels: {names}").format(names=", ".join(levels))] if levels else []

@@ -208,20 +208,20 @@ def _nodes(run_data: RunData) -> str:
     if len(wanted) < 2:
         return ""
     names = run_data.verdict.measured()
-    found: list[str] = []
+    hosts: list[str] = []
     for name in names:
-        found += hosts_of(name)
-    measured = HostTable.of(wanted).found(found)
+        hosts += hosts_of(name)
+    measured = HostTable.of(wanted).found(hosts)
     return _("{measured} of {nodes}, ").format(
         measured=grouped(len(measured)), nodes=count(len(wanted), "node")
     )
 
 
 def _hosts(run_data: RunData) -> set[str]:
-    found = set()
+    hosts = set()
     for step in run_data.run.plan.steps():
-        found.update(step.nodes)
-    return found
+        hosts.update(step.nodes)
+    return hosts
 
 
 def _machines(run_data: RunData) -> str:

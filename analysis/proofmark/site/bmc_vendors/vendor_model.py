@@ -124,10 +124,10 @@ class BmcVendor(StrictModel):
         for name, alternatives in self.settings.items():
             if name not in SETTINGS:
                 raise ValueError(f"settings: {name!r}{nearest(name, SETTINGS)}")
-            found: list[str] = []
+            values_of_setting: list[str] = []
             for alternative in alternatives:
-                found += alternative
-            for value in found:
+                values_of_setting += alternative
+            for value in values_of_setting:
                 if value not in SETTINGS[name]:
                     accepted = ", ".join(SETTINGS[name])
                     raise ValueError(f"settings.{name}: {value!r}; accepted: {accepted}")
@@ -166,10 +166,10 @@ class BmcVendor(StrictModel):
         changed: set[str] = set()
         for each in self.settings[setting]:
             changed.update(each.get(value, {}))
-        found: set[str] = set()
+        needs: set[str] = set()
         for name in changed:
-            found.update(self.needs.get(name, {}))
-        return changed | found
+            needs.update(self.needs.get(name, {}))
+        return changed | needs
 
     def is_name(self, name: str, attribute: str) -> bool:
         """Return whether the BMC may call `attribute` `name`: equal, or with the suffix."""

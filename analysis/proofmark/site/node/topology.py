@@ -196,10 +196,10 @@ class Topology:
     @cached_property
     def core_of(self) -> Mapping[int, Core]:
         """The core of each hardware thread, by os index."""
-        found: dict[int, Core] = {}
+        by_pu: dict[int, Core] = {}
         for core in self.cores:
-            found |= {pu: core for pu in core.pus}
-        return found
+            by_pu |= {pu: core for pu in core.pus}
+        return by_pu
 
     @property
     def memory_bytes(self) -> int:

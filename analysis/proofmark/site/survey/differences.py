@@ -72,10 +72,10 @@ def site_of_node(sites: Sequence[Site], node: str) -> Site:
     for site in sites:
         if site.host_of(node):
             return site
-    found: list[str] = []
+    hosts: list[str] = []
     for site in sites:
-        found += site.hosts
-    names = folded(found)
+        hosts += site.hosts
+    names = folded(hosts)
     raise bad_input("--from-node", "", repr(node), f"a host of the inventory: {names}")
 
 
@@ -135,15 +135,15 @@ def _hosts(
     """Yield the hosts that only the inventory or only the scheduler has."""
     if survey.listing_problem or survey.scheduler == "none":
         return
-    found = []
+    partition_hosts = []
     for each in sites:
-        found += each.partition_hosts
-    declared = HostTable.of(found)
+        partition_hosts += each.partition_hosts
+    declared = HostTable.of(partition_hosts)
     own = site.partition_hosts
-    collected = []
+    names_listed = []
     for kind_listed in survey.kinds:
-        collected += kind_listed.names
-    listed = HostTable.of(collected)
+        names_listed += kind_listed.names
+    listed = HostTable.of(names_listed)
     kept = [host for host in own if listed.find(host)]
     new = [name for name in kind.names if not declared.find(name)]
     if kept != own or new:
