@@ -51,7 +51,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "io500": [("io500 VENDOR", None)],
     "verdict": [("verdict RUN", None), ("verdict RUN --claims", None)],
     "report": [("report RUN --json", None)],
-    "contract": [("contract show -i SITE", 3)],
+    "acceptance": [("acceptance show -i SITE", 3)],
     "baseline": [
         ("baseline show RUN -i SITE", 0),
         ("baseline accept RUN -i SITE --signers SIGNERS", 3),
