@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.root, pytest.mark.slow]
 SUITES: dict[str, tuple[str, str | int, Sequence[str]]] = {
     "node": ("each-node", 1, ("triad", "hpl")),
     "links": ("each-pair", 2, ("latency", "bandwidth")),
-    "system": ("job", 8, ("write", "read", "files")),
+    "system": ("job", 1, ("write", "read", "files")),
 }
 """The scope of each suite, the nodes of its steps, and its cases: the seven items."""
 MEASURES = """

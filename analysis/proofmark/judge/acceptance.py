@@ -65,7 +65,11 @@ class JudgedRun:
         A run that lacks nodes measured what all nodes do together at another scale.
         """
         other_mode = item.mode is None and self.plan.current_mode != self.mode_now
-        fewer = figure.together and len(figure.hosts) > 1 and self.verdict.degraded is not None
+        fewer = (
+            figure.scope.together
+            and len(figure.scope.nodes) > 1
+            and self.verdict.degraded is not None
+        )
         return not other_mode and not fewer
 
 
@@ -469,10 +473,10 @@ class _Judged:
         judged, not_judged = set[str](), set[str]()
         sizes = [0]
         for each in figures:
-            if each.together:
-                sizes.append(len(each.hosts) if each.outcome != "UNJUDGED" else 0)
+            if each.scope.together:
+                sizes.append(len(each.scope.nodes) if each.outcome != "UNJUDGED" else 0)
             else:
-                (not_judged if each.outcome == "UNJUDGED" else judged).update(each.hosts)
+                (not_judged if each.outcome == "UNJUDGED" else judged).update(each.scope.nodes)
         whole = all(sizes[1:])
         return cls(frozenset(judged - not_judged), max(sizes) if whole else 0)
 
@@ -481,9 +485,9 @@ class _Judged:
 
         Nodes that measured together must be at least as many.
         """
-        if figure.together:
-            return self.together >= len(figure.hosts)
-        return figure.hosts <= self.hosts
+        if figure.scope.together:
+            return self.together >= len(figure.scope.nodes)
+        return figure.scope.nodes <= self.hosts
 
 
 def _others(replaced: Sequence[tuple[Deciding, bool]]) -> Iterator[OtherOutcome]:
@@ -500,9 +504,9 @@ def _others(replaced: Sequence[tuple[Deciding, bool]]) -> Iterator[OtherOutcome]
 
 def _unmeasured(deciding: Sequence[Deciding], nodes: Sequence[str]) -> tuple[str, ...]:
     """Return the nodes of the partition without a figure, if each node needs one."""
-    if not any(each.figure.every_node for each in deciding):
+    if not any(each.figure.scope.every_node for each in deciding):
         return ()
-    measured = (host for each in deciding for host in each.figure.hosts)
+    measured = (host for each in deciding for host in each.figure.scope.nodes)
     seen = HostTable.of(nodes).found(measured)
     return tuple(node for node in nodes if node not in seen)
 
@@ -535,4 +539,4 @@ def _steps(deciding: Sequence[Deciding]) -> tuple[str, ...]:
 
 
 def _nodes(figures: Iterator[ItemFigure] | Sequence[ItemFigure]) -> str:
-    return folded({host for each in figures for host in each.hosts})
+    return folded({host for each in figures for host in each.scope.nodes})

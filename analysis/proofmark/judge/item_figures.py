@@ -41,12 +41,35 @@ class ItemEvidence:
     steps: Sequence[Step] = ()
     together: frozenset[str] = frozenset()
 
-    def of_all(self, steps: Sequence[str]) -> tuple[bool, bool]:
-        """Return whether the nodes of `steps` measure together, and whether each must be there."""
+    def scope(self, node: str, steps: Sequence[str]) -> FigureScope:
+        """Return who measured a figure.
+
+        Args:
+            node: the node or the nodes of its records. A program that starts on one of the nodes of
+                its step names this one only.
+            steps: the steps of its records.
+        """
         named = {StepInstance.parse(each).step for each in steps}
         counted = any(step.launch == COUNTED for step in self.steps if step.id in named)
-        together = not named.isdisjoint(self.together)
-        return together, counted or not together
+        if named.isdisjoint(self.together):
+            return FigureScope(frozenset(hosts_of(node)), together=False, every_node=True)
+        nodes = (host for step in self.steps if step.id in named for host in step.nodes)
+        return FigureScope(frozenset(nodes), together=True, every_node=counted)
+
+
+@dataclass(frozen=True)
+class FigureScope:
+    """Who measured a figure.
+
+    Attributes:
+        nodes: the nodes.
+        together: whether all nodes of the step measured one figure. Else each node or pair did.
+        every_node: whether each node of the partition must have such a figure, or be part of it.
+    """
+
+    nodes: frozenset[str]
+    together: bool
+    every_node: bool
 
 
 @dataclass(frozen=True)
@@ -58,9 +81,7 @@ class ItemFigure:
         steps: the steps that measured it.
         outcome: one of the four words. A figure that is missing is UNJUDGED.
         reason: why it has this outcome.
-        mode: the mode of the machine; empty for a figure that is missing.
-        together: whether all nodes of the step measured one figure. Else each node or pair did.
-        every_node: whether each node of the partition must have such a figure, or be part of it.
+        scope: who measured it.
         value: the value that the item compares, in `unit`; None if there is no valid one.
         accepted: the accepted values, in `unit`.
         margin: the distance from the limit, as a share of it; negative for a missed limit; None for
@@ -73,19 +94,12 @@ class ItemFigure:
     steps: tuple[str, ...]
     outcome: str
     reason: Message
-    mode: str = ""
-    together: bool = False
-    every_node: bool = True
+    scope: FigureScope
     value: float | None = None
     unit: str = ""
     accepted: Bounds = NO_BOUNDS
     margin: float | None = None
     visible: float | None = None
-
-    @property
-    def hosts(self) -> frozenset[str]:
-        """The nodes that measured it."""
-        return frozenset(hosts_of(self.node))
 
 
 def item_figures(
@@ -99,12 +113,11 @@ def item_figures(
         figures: all figures of the run.
     """
     for number, judgement in evidence.judgements:
-        steps = _steps(figures, number)
-        yield _judged(item, figures, number, judgement, evidence.of_all(steps))
+        yield _judged(item, figures, number, judgement, evidence)
     for number in evidence.invalid:
         record, steps = figures.record(number), _steps(figures, number)
-        scope = evidence.of_all(steps)
-        yield ItemFigure(record.node, steps, "INVALID", record.reason, record.mode, *scope)
+        scope = evidence.scope(record.node, steps)
+        yield ItemFigure(record.node, steps, "INVALID", record.reason, scope)
     yield from _missing(evidence)
 
 
@@ -123,7 +136,7 @@ def _judged(
     figures: Aggregates,
     number: int,
     judgement: Judgement,
-    scope: tuple[bool, bool],
+    evidence: ItemEvidence,
 ) -> ItemFigure:
     record, steps = figures.record(number), _steps(figures, number)
     compared = compared_value(item, float(figures.median[number]), figures.values(number))
@@ -132,8 +145,7 @@ def _judged(
         steps,
         judgement.outcome,
         judgement.reason,
-        record.mode,
-        *scope,
+        evidence.scope(record.node, steps),
         compared,
         record.unit,
         judgement.bounds.times(judgement.value or 0.0) if judgement.evaluated else NO_BOUNDS,
@@ -159,8 +171,8 @@ def _missing(evidence: ItemEvidence) -> Iterator[ItemFigure]:
             if not rows[each] or not expected <= rows[each]:
                 shown = folded(nodes)
                 why = Message("not-measured-on", step=step.id, nodes=shown)
-                scope = evidence.of_all((str(each),))
-                yield ItemFigure(shown, (str(each),), "UNJUDGED", why, "", *scope)
+                scope = evidence.scope(shown, (str(each),))
+                yield ItemFigure(shown, (str(each),), "UNJUDGED", why, scope)
 
 
 NO_EVIDENCE = ItemEvidence()

@@ -95,10 +95,9 @@ def _view(
     parties = "; ".join(f"{role}: {name}" for role, name in contract.parties.items())
     dates = [each.date for each in found.runs]
     about = (
-        (_("Contract"), visible(contract.title)),
+        (_("Contract"), f"{visible(contract.title)} (SHA-256 {digest_of(contract)})"),
         (_("Parties"), visible(parties)),
-        (_("Digest of the contract"), digest_of(contract)),
-        (_("Dates"), f"{min(dates)} – {max(dates)}" if dates else "–"),
+        (_("Dates"), " – ".join(dict.fromkeys([dates[-1], dates[0]])) if dates else "–"),
     )
     tables: list[tuple[str, str, list[Table]]] = [
         ("phases", _("Phases"), [_phases(found)]),
