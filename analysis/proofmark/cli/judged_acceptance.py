@@ -189,7 +189,7 @@ def _print(found: Acceptance, missing: Sequence[Gap]) -> None:
             print_line(f"{each.item.number}: {note}")
     for fault in found.faults:
         state = _("stands") if fault.stands else _("measured again since")
-        print_line(f"{fault.node}: {localized(fault.reason)} ({fault.run}, {state})")
+        print_line(f"{fault.nodes}: {localized(fault.reason)} ({fault.run}, {state})")
     for left_out in found.left_out:
         print_line(f"{_('Left out')}: {left_out.run}: {localized(left_out.reason)}")
     for gap in missing:

@@ -79,6 +79,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     # the acceptance of a site by its runs
     "acceptance-met": "{met} of {total} items met",
     "acceptance-faults": "{count} nodes with a fault that no figure has",
+    "acceptance-more": "the same on {nodes}, with other values",
     "acceptance-no-node": "no run measured {nodes}",
     "acceptance-no-run": "no run measured it",
     "acceptance-imported": "others produced its outputs",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, get_args
 
 from proofmark.common.host_names import HostTable
@@ -29,6 +29,8 @@ CODES = {"PASS": 0, "FAIL": 1, "INVALID": 2, "UNJUDGED": 4}
 WORST = ("FAIL", "INVALID", "UNJUDGED", "PASS")
 """The four words, the worst first."""
 MEASURED = "measured"
+MOST_REASONS = 3
+"""The number of reasons of an item that are stated: each node can have its own."""
 
 
 @dataclass(frozen=True)
@@ -192,17 +194,21 @@ class AcceptedItem:
 
     @property
     def reasons(self) -> tuple[Message, ...]:
-        """Why it has its outcome, each with the nodes; empty for PASS."""
+        """Why it has its outcome, each with the nodes, the worst first; empty for PASS."""
         if (word := self.outcome) == "PASS":
             return ()
-        nodes: dict[Message, list[ItemFigure]] = {}
-        for each in self.deciding:
+        found: dict[Message, list[ItemFigure]] = {}
+        for each in sorted(self.deciding, key=_rank):
             if each.figure.outcome == word:
                 why = each.figure.reason.without_nodes([each.figure.node])
-                nodes.setdefault(why, []).append(each.figure)
+                found.setdefault(why, []).append(each.figure)
+        groups = [(why, figures) for why, figures in found.items() if why]
         stated = [
-            Message("limit-open-on", text=why, nodes=_nodes(of)) for why, of in nodes.items() if why
+            Message("limit-open-on", text=why, nodes=_nodes(figures))
+            for why, figures in groups[:MOST_REASONS]
         ]
+        if rest := [figure for _, figures in groups[MOST_REASONS:] for figure in figures]:
+            stated.append(Message("acceptance-more", nodes=_nodes(rest)))
         if word == "UNJUDGED" and self.unmeasured:
             stated.append(Message("acceptance-no-node", nodes=folded(self.unmeasured)))
         if not self.deciding:
@@ -254,21 +260,28 @@ class AcceptedPhase:
 
 @dataclass(frozen=True)
 class RunFault:
-    """A fault of a node that no figure has, for example a lost memory module.
+    """A fault of nodes that no figure has, for example a lost memory module.
 
     Attributes:
-        stands: whether no newer run measured the node.
+        hosts: the nodes that have it.
+        stands: whether no newer run measured these nodes.
     """
 
     run: str
     date: str
-    node: str
+    hosts: tuple[str, ...]
     reason: Message
     stands: bool
 
+    @property
+    def nodes(self) -> str:
+        """The nodes as a node set."""
+        return folded(self.hosts)
+
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
-        return {**vars(self), **self.reason.as_json("reason")}
+        about = {"run": self.run, "date": self.date, "nodes": self.nodes, "stands": self.stands}
+        return {**about, **self.reason.as_json("reason")}
 
 
 @dataclass(frozen=True)
@@ -323,7 +336,7 @@ class Acceptance:
             each.item.severity == "minor" and each.waiver is None and each.outcome != "PASS"
             for each in self.items
         )
-        nodes = {each.node for each in self.faults if each.stands}
+        nodes = {host for each in self.faults if each.stands for host in each.hosts}
         parts = [
             Message("acceptance-met", met=met, total=len(self.items)),
             *([Message("items-waived", count=waived)] if waived else []),
@@ -512,13 +525,18 @@ def _unmeasured(deciding: Sequence[Deciding], nodes: Sequence[str]) -> tuple[str
 
 
 def _faults(runs: Sequence[JudgedRun]) -> Iterator[RunFault]:
-    """Yield the faults of nodes in runs, the newest first."""
+    """Yield the faults of nodes in runs, the newest first; like nodes have one."""
     newer = set[tuple[str, str]]()
     for run in runs:
         partition = run.plan.partition
+        groups: dict[tuple[Message, bool], dict[str, None]] = {}
         for fault in run.verdict.faults:
-            stands = not all((partition, host) in newer for host in hosts_of(fault.node))
-            yield RunFault(run.id, run.date, fault.node, fault.reason, stands)
+            hosts = hosts_of(fault.node)
+            stands = not all((partition, host) in newer for host in hosts)
+            reason = fault.reason.without_nodes([fault.node])
+            groups.setdefault((reason, stands), {}).update(dict.fromkeys(hosts))
+        for (reason, stands), found in groups.items():
+            yield RunFault(run.id, run.date, tuple(found), reason, stands)
         for name in run.verdict.measured():
             newer |= {(partition, host) for host in hosts_of(name)}
 
@@ -539,4 +557,10 @@ def _steps(deciding: Sequence[Deciding]) -> tuple[str, ...]:
 
 
 def _nodes(figures: Iterator[ItemFigure] | Sequence[ItemFigure]) -> str:
-    return folded({host for each in figures for host in each.scope.nodes})
+    return _folded(frozenset(host for each in figures for host in each.scope.nodes))
+
+
+@lru_cache(maxsize=256)
+def _folded(hosts: frozenset[str]) -> str:
+    """Return hosts as one node set: the items of a contract have the same nodes."""
+    return folded(hosts)

@@ -169,7 +169,7 @@ def _row(each: AcceptedItem) -> tuple[Cell | str, ...]:
 def _faults(found: Acceptance) -> Table:
     rows = [
         (
-            Cell(each.node, "strong"),
+            Cell(each.nodes, "strong"),
             localized(each.reason),
             f"{each.run} ({each.date})",
             _("stands") if each.stands else _("measured again since"),

@@ -129,6 +129,13 @@ class TestDecidingRuns:
         assert (evidence.run, evidence.date, evidence.nodes) == ("run1", "2026-11-01", "n[1-4]")
         assert each.shown and each.shown.figure.value == GOOD
 
+    def test_the_worst_reasons_are_stated_and_all_nodes_are_named(self, machine: Machine) -> None:
+        """Each node misses the limit by another value."""
+        values = {node: float(60 + place) for place, node in enumerate(NODES)}
+        reasons = only(accepted([machine.run(1, values)])).reasons
+        assert [each.fields["nodes"] for each in reasons] == ["n1", "n2", "n3", "n4"]
+        assert [each.code for each in reasons] == ["limit-open-on"] * 3 + ["acceptance-more"]
+
     def test_one_bad_node_fails_and_is_shown(self, machine: Machine) -> None:
         found = accepted([machine.run(1, every(GOOD, n3=BAD))])
         each = only(found)
@@ -383,7 +390,7 @@ class TestWord:
         assert accepted([broken, machine.run(2, {"n1": GOOD})]).word == "FAIL"
         repaired = accepted([broken, machine.run(2, {"n2": GOOD})])
         assert repaired.word == "PASS"
-        assert [(each.node, each.stands) for each in repaired.faults] == [("n2", False)]
+        assert [(each.nodes, each.stands) for each in repaired.faults] == [("n2", False)]
 
 
 def with_fault(verdict: Verdict, node: str) -> Verdict:
