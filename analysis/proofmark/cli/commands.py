@@ -36,7 +36,7 @@ Lines = Mapping[str, tuple[str, str]]
 OWN: Mapping[str, Lines] = {
     "site": {
         "init": ("cli.init", "write a site from its nodes"),
-        "site": ("cli.choose", "choose it for later commands"),
+        "site": ("cli.choose", "choose it for all commands"),
         "acceptance": ("cli.acceptance", "contract, and all its runs"),
         "tune": ("cli.tune", "accept values of a search"),
     },

@@ -38,7 +38,7 @@ class Site:
     def runs(self) -> Path:
         return self.kit.folder / "runs"
 
-    def run(self, name: str, rate: int = 100) -> Run:
+    def measured(self, name: str, rate: int = 100) -> Run:
         """Return a finished run of the site. It is not sealed."""
         return self.of(load_site(self.inventory, "local"), name, rate)
 
@@ -91,10 +91,10 @@ def make(site: Site, way: str, name: str) -> Path:
         return sealed(site.of(here.model_copy(update={"partition": partition}), name))
     if way == "contract":
         written_contract(site.inventory, {"value": 91, "where": {"size": 1}})
-        folder = sealed(site.run(name))
+        folder = sealed(site.measured(name))
         written_contract(site.inventory, {"value": 90, "where": {"size": 1}})
         return folder
-    run = site.run(name)
+    run = site.measured(name)
     if way == "unsealed":
         return run.folder
     folder = sealed(run)
@@ -153,7 +153,7 @@ def test_a_copy_of_a_run_counts_once(site: Site) -> None:
 
 
 def test_the_page_has_the_digest_of_its_data_and_of_the_evidence(site: Site) -> None:
-    run = seal(site.run("one").folder).run()
+    run = seal(site.measured("one").folder).run()
     assert run.seal is not None
     folder = site.kit.folder / "elsewhere"
     assert site.judge("-o", f"{folder}") == 0
@@ -166,7 +166,7 @@ def test_the_page_has_the_digest_of_its_data_and_of_the_evidence(site: Site) -> 
 
 
 def test_the_same_runs_make_the_same_page(site: Site) -> None:
-    seal(site.run("one").folder)
+    seal(site.measured("one").folder)
     folders = [site.kit.folder / name for name in ("first", "second")]
     for folder in folders:
         site.judge("-o", f"{folder}")
@@ -191,9 +191,9 @@ def test_what_is_missing_has_its_suite_time_and_command(
 def test_a_fail_before_is_printed_and_on_the_page_in_korean(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seal(site.run("bad", rate=50).folder)
+    seal(site.measured("bad", rate=50).folder)
     assert site.judge() == 1
-    seal(site.run("good").folder)
+    seal(site.measured("good").folder)
     capsys.readouterr()
     assert site.judge("--language", "ko") == 0
     printed = capsys.readouterr().out
