@@ -243,17 +243,17 @@ def _bound_elsewhere(run: Run) -> None:
         seal(folder)
 
 
-def forged(name: str) -> Callable[[Run], None]:
-    """Return how a product of the run is forged after the verdict."""
+PRODUCTS = ("report.html", "summary.html", "summary.pdf", "junit.xml", "records.parquet")
 
-    def edit(run: Run) -> None:
-        report(run)
+
+def forged(run: Run) -> None:
+    """Forge products of the run after the verdict."""
+    report(run)
+    for name in PRODUCTS:
         path = run.folder / name
         content = path.read_bytes()
         changed = content.replace(b"FAIL", b"PASS").replace(b"failure", b"skipped")
         path.write_bytes(changed if changed != content else content + b" ")
-
-    return edit
 
 
 def _slow(factor: float, **how: Any) -> BadMachine:
@@ -470,8 +470,5 @@ BAD: tuple[BadMachine, ...] = (
     BadMachine("one edited output of five", 1, ("n03",), edit=one_edited),
     BadMachine("an edited limit", 3, ("site.json",), level=0.5, edit=edited_limit),
     BadMachine("an edited limit, no run.json", 3, ("run.json",), level=0.5, edit=without_identity),
-    *(
-        BadMachine(f"a forged {name}", 3, (name,), level=0.5, edit=forged(name))
-        for name in ("report.html", "summary.html", "summary.pdf", "junit.xml", "records.parquet")
-    ),
+    BadMachine("forged products", 3, PRODUCTS, level=0.5, edit=forged),
 )

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.bars.bad_machines import BAD, HOSTS, BadMachine
-from tests.bars.judged import called, judged, make_keys, report
+from tests.bars.bad_machines import BAD, HOSTS, BadMachine, forged
+from tests.bars.judged import called, judged, make_keys
 from tests.fixtures.fleet import write_inventory
 
 from proofmark.site.accepted_baseline import baseline_folder
@@ -22,7 +22,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_keys(folder)
     write_inventory(folder / "inventory/here", HOSTS)
     run = GOOD.run(folder / "first", None, "first")
-    report(run)
+    assert called("report", f"{run.folder}")[0] == 0
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -43,7 +43,7 @@ def baseline(place: Path) -> Path:
 def test_a_bad_machine_does_not_pass(bad: BadMachine, place: Path, tmp_path: Path) -> None:
     run = bad.run(tmp_path, baseline(place))
     code, lines = judged(run)
-    if bad.name.startswith("a forged"):
+    if bad.edit is forged:
         code, lines = called("sign", f"{run.folder}", "--key", f"{place}/key")
         assert not (run.folder / "SHA256SUMS.sig").exists()
     assert code == bad.code, lines

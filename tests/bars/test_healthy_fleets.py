@@ -13,7 +13,7 @@ from tests.fixtures.fleet import fleet_run
 from proofmark.judge.judging import judge_run
 
 OLDER = {"Xeon(R) Gold 6148": "Xeon(R) Gold 6130"}
-SIZES = (1, 2, 4, 5, 8, 12, 19, 20, 33, 64)
+SIZES = (1, 2, 4, 5, 8, 12, 19, 20, 24, 33)
 SPREADS = (0.001, 0.003, 0.005, 0.01, 0.03)
 NOISES = (0.001, 0.005, 0.01, 0.03, 0.1)
 

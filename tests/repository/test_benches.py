@@ -133,7 +133,7 @@ def test_trends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
 
 def test_a_run_of_many_nodes(tmp_path: Path) -> None:
-    run = scale.make_run(tmp_path, 40, repeats=1)
+    run = scale.make_run(tmp_path, 10, repeats=1)
     scale.measure(run)
     output = next(run.glob("steps/*hpl/knl00002/execution-1/stdout"))
     output.write_text("")

@@ -130,7 +130,7 @@ def measured(folder: Path, near: list[str], load: str) -> dict[str, Slowdown]:
     run = kit.run()
     for step in steps_of(run):
         subprocess.run([*near, "sh", step / "run.sh"], check=True)
-    slowdowns = {each.record.metric: each for each in judge_run(run).slowdowns}
+    slowdowns = {each.record.metric: each for each in judge_run(run).effects.slowdowns}
     for metric, each in slowdowns.items():
         ratios = ", ".join(f"{ratio:.2f}" for ratio in each.ratios)
         print(f"slowdown of {metric} beside {load!r}: {ratios}")

@@ -138,7 +138,7 @@ def test_a_client_that_hangs_is_named_and_the_other_nodes_measure(
 ) -> None:
     verdict = judged(hang)
     assert invalid(verdict) == {("2", "knl0002"), ("3", "knl0002")}
-    (fault,) = verdict.file_systems
+    (fault,) = verdict.storage.file_systems
     assert fault.message.endswith("on knl0002: the client of this node, or its network")
     assert set(fault.others) == {"knl0001", "knl0003"}
     assert verdict.coverage.measured == verdict.coverage.expected == 9
@@ -152,7 +152,7 @@ def test_a_server_that_stops_is_the_cause_on_all_nodes(
 ) -> None:
     verdict = judged(stop)
     assert {size for size, _ in invalid(verdict)} == {"2", "3"}
-    (fault,) = verdict.file_systems
+    (fault,) = verdict.storage.file_systems
     assert fault.nodes == ("knl0001", "knl0002", "knl0003")
     assert fault.message.endswith(
         "on all nodes (knl[0001-0003]): its servers, or the network to them"
@@ -164,7 +164,7 @@ def test_a_full_file_system_is_the_reason(judged: Callable[[Act], Verdict]) -> N
     verdict = judged(fill)
     assert {size for size, _ in invalid(verdict)} == {"2", "3"}
     assert all("No space left on device" in result.reason for result in verdict.of("INVALID"))
-    (fault,) = verdict.file_systems
+    (fault,) = verdict.storage.file_systems
     assert (fault.problem, fault.likely) == ("No space left on device", "no free space or quota")
 
 
@@ -176,7 +176,7 @@ def test_a_slow_server_is_the_cause_if_all_nodes_are_slow_alike(
     """Without the fault, `nothing`, it is the control of all faults here."""
     verdict = judged(act)
     assert invalid(verdict) == set()
-    slow_alike = [fault for fault in verdict.file_systems if "slow alike" in fault.problem]
+    slow_alike = [fault for fault in verdict.storage.file_systems if "slow alike" in fault.problem]
     assert bool(slow_alike) == named
     assert all(fault.likely == "its servers, or the network to them" for fault in slow_alike)
     assert failed_nodes_of(verdict) == {}

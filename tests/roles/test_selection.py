@@ -79,6 +79,17 @@ def test_a_limit_to_a_host_that_is_not_in_compute(kit: Kit) -> None:
     assert "the inventory has compute, local" in output
 
 
+@pytest.mark.fault("yaml-slip")
+def test_a_slip_of_yaml_in_the_variables_of_a_group(kit: Kit) -> None:
+    selected = site(kit, "slip", LOGIN)
+    (kit.folder / "inventory/slip/group_vars").unlink()
+    variables = kit.folder / "inventory/slip/group_vars/local/more.yml"
+    variables.parent.mkdir(parents=True)
+    variables.write_text("one: 1\n  two: 2\n", encoding="utf-8")
+    output = refused(kit, "acceptance.yml", *selected)
+    assert f"{variables}:2: found not YAML: mapping values are not allowed" in output
+
+
 @pytest.mark.fault("empty-acceptance")
 def test_a_limit_to_no_host(kit: Kit) -> None:
     """Ansible itself refuses it."""

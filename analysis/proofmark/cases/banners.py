@@ -73,7 +73,10 @@ class Banners:
     def nodes(self, case: str, text: str) -> list[str]:
         """Return the names of hosts in the lines that the reader of `case` takes them from."""
         matches = (pattern.finditer(f"\n{text}") for pattern in self._nodes[case])
-        return list(dict.fromkeys(match["node"] for each in matches for match in each))
+        found = []
+        for each in matches:
+            found += [match["node"] for match in each]
+        return list(dict.fromkeys(found))
 
 
 def _chosen(cases: _Cases, text: str) -> str:

@@ -169,7 +169,9 @@ class Case(StrictModel):
 
     @model_validator(mode="after")
     def _judged_with(self) -> Self:
-        named = {name for metric in self.metrics.values() for name in metric.judged_with}
+        named: set[str] = set()
+        for metric in self.metrics.values():
+            named.update(metric.judged_with)
         # A case without labels may have the metrics of another one.
         if self.labels and (unknown := sorted(named - self.labels.keys())):
             raise ValueError(f"judged_with: labels of the case: no {', '.join(unknown)}")
@@ -210,7 +212,10 @@ class Case(StrictModel):
 
     def parameter_names(self) -> set[str]:
         """Return every parameter that a result of the case may have; ``where`` may name it."""
-        axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
+        found: list[str] = []
+        for use in self.uses():
+            found += use.sweep
+        axes = {*self.sweep, *found}
         names = {"benchmark", "placement", "ranks", "threads", LOAD, SENSOR, *self.labels}
         names |= {MEASURED} if any(use.pairs == "rounds" for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
@@ -219,7 +224,10 @@ class Case(StrictModel):
 
     def bound_names(self) -> set[str]:
         """Return every value of a step or of a reading that a bound may name, if it has it."""
-        lets = {*self.let, *(name for use in self.uses() for name in use.let)}
+        found: list[str] = []
+        for use in self.uses():
+            found += use.let
+        lets = {*self.let, *found}
         return {*self.parameter_names(), *AXES, *lets}
 
     def uses(self) -> Iterator[SuiteUse]:

@@ -81,7 +81,9 @@ class Suite(StrictModel):
         *named, last = self.alternatives
         if not named or last.origins or not all(each.origins for each in named):
             raise ValueError("alternatives: at least two; each but the last has origins")
-        origins = [origin for each in named for origin in each.origins]
+        origins = []
+        for each in named:
+            origins += each.origins
         if twice := sorted({origin for origin in origins if origins.count(origin) > 1}):
             raise ValueError(f"alternatives: each origin once: {', '.join(twice)}")
         return self

@@ -158,7 +158,10 @@ def _print_figures(options: Namespace) -> int:
                 f"{path}: the command line is not known, so missing last rows are not found; "
                 "--arguments states it"
             )
-        for note in dict.fromkeys(note for run in runs for note in run.notes):
+        found = []
+        for run in runs:
+            found += run.notes
+        for note in dict.fromkeys(found):
             say(f"{path}: {note}")
         file = {"file": str(path)} if several else {}
         rows += [
@@ -255,7 +258,10 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
     }
     for title, wanted in (("nodes in paths", True), ("nodes in outputs or job scripts", False)):
         if some := [each.nodes for each in outputs if named[each.source] is wanted]:
-            nodes = folded({node for each in some for node in each})
+            collected: set[str] = set()
+            for each in some:
+                collected.update(each)
+            nodes = folded(collected)
             yield f"{title}: {_count(len(some), 'file')} of {nodes}"
     for label in request.labels:
         values = Counter(str(each.parameters.get(label.name, "without")) for each in outputs)

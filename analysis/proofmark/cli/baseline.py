@@ -83,11 +83,9 @@ def _accept(options: Namespace) -> None:
 def _show(options: Namespace) -> None:
     """Print the baselines of the partition of a run."""
     site = site_of_run(options, open_names(options.folder))
-    rows = [
-        row
-        for name in known_baselines(site.inventory, site.partition_name)
-        for row in _rows(site, name)
-    ]
+    rows = []
+    for name in known_baselines(site.inventory, site.partition_name):
+        rows += _rows(site, name)
     headers = ("baseline", "run", "accepted", "signer", "verdict", "origin", "reason")
     nothing = f"partition {site.partition_name} of {site.name} has no baseline"
     print_table(headers, rows, nothing)

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from proofmark import __version__
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import AddedCommand, ArgumentUse, Command
-from proofmark.common.errors import BadInput, nearest
+from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.plugins import installed
 from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
@@ -111,6 +111,15 @@ RENAMED = {
     "validate": "check",
 }
 """The commands of 0.1 that are part of others now, for one release."""
+MEANT = {
+    "list": "proofmark cases (what can be measured), or proofmark trend (all runs)",
+    "ls": "proofmark cases (what can be measured), or proofmark trend (all runs)",
+    "run": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
+    "runs": "proofmark trend",
+    "start": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
+    "suites": "proofmark cases",
+}
+"""Words that people try, and what does it."""
 
 
 def _of_room(lines: Lines) -> dict[str, tuple[str, str]]:
@@ -182,6 +191,8 @@ class _Parser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction) and value not in (*known, STAGE):
             if value in RENAMED:
                 self.error(f"found the command {value!r}; accepted: proofmark {RENAMED[value]}")
+            if value in MEANT:
+                self.error(f"found the command {value!r}; accepted: {MEANT[value]}")
             hint = nearest(value, known)
             self.error(f"found the command {value!r}{hint}; accepted: {', '.join(known)}")
         super()._check_value(action, value)
@@ -211,7 +222,10 @@ class _CommandParser(_Parser):
         self.load()
         self._given.clear()
         options, rest = super().parse_known_args(args, namespace)
-        if mistakes := [each for use in self.uses for each in use.mistakes(self._given)]:
+        mistakes: list[InputError] = []
+        for use in self.uses:
+            mistakes += use.mistakes(self._given)
+        if mistakes:
             raise BadInput(*mistakes)
         if self._command:
             options = argparse.Namespace(called=Called(self._command, options))

@@ -57,6 +57,8 @@ def _main(words: Sequence[str]) -> int:
         from proofmark.cli.completion import complete_line
 
         complete_line(os.environ.get("COMP_LINE", ""))
+    if words[:1] == ["help"]:
+        words = [*words[1:], "-h"]
     top = parser()
     line = argparse.Namespace(verbose=False, failed_nodes_fd=None, called=None)
     try:

@@ -111,6 +111,9 @@ class Planned:
             " ": self.foreseen.lines,
         }
         headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
+        found: list[str] = []
+        for kind, texts in kinds.items():
+            found += _few(kind, texts, most)
         return [
             f"site: {plan.site}",
             f"{cost_line(plan)}; digest: {plan.digest[:12]}",
@@ -118,7 +121,7 @@ class Planned:
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
             *notes[NoteKind.TERMS],
-            *(line for kind, texts in kinds.items() for line in _few(kind, texts, most)),
+            *found,
         ]
 
     def step(self, step: Step) -> list[str]:

@@ -130,9 +130,10 @@ def _print_cases(run: Run, current: Progress) -> None:
 
 
 def _print_steps(run: Run, states: Iterable[StepState]) -> None:
-    modes = {
-        step.id: group.mode for group in run.plan.groups for job in group.jobs for step in job.steps
-    }
+    modes: dict[str, str] = {}
+    for group in run.plan.groups:
+        for job in group.jobs:
+            modes |= {step.id: group.mode for step in job.steps}
     headers = ("step", "mode", "nodes", "state", "exit code", "started", "time", "expected")
     rows = [
         (

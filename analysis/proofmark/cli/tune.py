@@ -76,7 +76,10 @@ def _refuse_other_facts(accepted: Mapping[str, Tuned]) -> None:
     cases = kit_benchmarks().cases
     for case, tuned in accepted.items():
         uses = cases[case].uses() if case in cases else ()
-        known = {name for use in uses if use.search for name in use.search.facts}
+        known: set[str] = set()
+        for use in uses:
+            if use.search:
+                known.update(use.search.facts)
         if others := sorted(tuned.facts.keys() - known):
             names = ", ".join(sorted(known)) or "no fact"
             raise bad_input("RUN", case, ", ".join(others), f"{names}, as the case of the kit")

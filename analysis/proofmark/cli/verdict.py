@@ -90,7 +90,7 @@ def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
         )
     )
     notes = [
-        *map(str, answer.stage_faults),
+        *map(str, answer.conditions.stage_faults),
         *(
             _("not judged: {requirement}").format(requirement=localized(line))
             for line in answer.unmet
@@ -102,10 +102,10 @@ def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
     ]
     for line in notes:
         print_line(line)
-    if answer.disagreements:
+    if answer.executions.disagreements:
         from proofmark.report.sections.disagreements import sentence
 
-        for each in answer.disagreements:
+        for each in answer.executions.disagreements:
             print_line(f"{answer.results[each.figure].record.node}: {sentence(each, answer)}")
 
 

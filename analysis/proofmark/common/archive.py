@@ -263,7 +263,10 @@ class Chain:
 
     def folders(self) -> Iterable[str]:
         """Return all folders with files, the oldest first."""
-        return dict.fromkeys(key for each in self.archives for key in each.index.folders)
+        found: list[str] = []
+        for each in self.archives:
+            found += each.index.folders
+        return dict.fromkeys(found)
 
     def files(self, folder: str) -> Mapping[str, str]:
         """Return the names of the entries of a folder that are no folders, with their problems."""

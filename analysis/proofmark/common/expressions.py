@@ -263,7 +263,10 @@ def names_in(value: Any) -> set[str]:
     if not isinstance(value, str):
         return set()
     expressions = _BRACES.findall(value)
-    return {name for each in expressions for name in re.findall(r"[A-Za-z_]\w*", each)}
+    found = set()
+    for each in expressions:
+        found.update(re.findall(r"[A-Za-z_]\w*", each))
+    return found
 
 
 def variables_in(value: Any) -> set[str]:
@@ -273,7 +276,7 @@ def variables_in(value: Any) -> set[str]:
         SyntaxError: an expression is malformed.
     """
     expressions = _BRACES.findall(value) if isinstance(value, str) else []
-    nodes = [
-        node for text in expressions for node in ast.walk(ast.parse(text.strip(), mode="eval"))
-    ]
+    nodes: list[ast.AST] = []
+    for text in expressions:
+        nodes += ast.walk(ast.parse(text.strip(), mode="eval"))
     return {node.id for node in nodes if isinstance(node, ast.Name)} - {*FUNCTIONS, *UNITS}

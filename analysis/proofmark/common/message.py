@@ -197,7 +197,11 @@ NOTHING: Final = Message()
 
 def joined(messages: Iterable[Message]) -> Message:
     """Return several messages as one, in this order; empty ones and copies are left out."""
-    parts = tuple(dict.fromkeys(part for each in messages if each for part in each.parts))
+    found: list[Message] = []
+    for each in messages:
+        if each:
+            found += each.parts
+    parts = tuple(dict.fromkeys(found))
     if len(parts) < 2:
         return parts[0] if parts else NOTHING
     return Message(SEVERAL, parts=parts)

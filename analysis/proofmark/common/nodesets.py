@@ -7,8 +7,9 @@ wildcards (``*``) are never resolved. The size of a node set is computed before 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Annotated, Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
@@ -62,7 +63,10 @@ def unfold(sets: Iterable[str]) -> list[str]:
         ValueError: an entry is not a node set, has a name that is no host name, or stands for more
             than `MAX_NODES` names.
     """
-    return [name for each in sets for name in _unfold(each)]
+    found: list[str] = []
+    for each in sets:
+        found += _unfold(each)
+    return found
 
 
 def folded(names: Iterable[str]) -> str:
@@ -154,6 +158,11 @@ def _listed(given: Any) -> Any:
 
 Nodes = Annotated[list[str], BeforeValidator(_listed), PlainSerializer(fold, when_used="json")]
 """A list of names. Its JSON is a list of node sets."""
+
+
+def hosts_of_nodes(nodes: Iterable[str]) -> Iterator[str]:
+    """Yield the hosts in the nodes of records. A host of several nodes is yielded for each."""
+    return chain.from_iterable(map(hosts_of, nodes))
 
 
 @lru_cache(maxsize=65536)

@@ -40,7 +40,7 @@ def load(path: Path, model: type[Model]) -> Model:
     except OSError as error:
         raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
     except NOT_YAML as error:
-        raise bad_input(path, "", f"not YAML: {error}", "a YAML mapping") from None
+        raise BadInput(_not_yaml(path, error, "a YAML mapping")) from None
     if not isinstance(node, yaml.MappingNode):
         raise bad_input(path, "", "a file without a mapping at the top", "a YAML mapping")
     if repeated:
@@ -93,7 +93,20 @@ def parse_yaml(text: str, file: object) -> Any:
         node = _compose_text(text, file)
         return yaml.CSafeLoader("").construct_document(node) if node else None
     except NOT_YAML as error:
-        raise bad_input(file, "", f"not YAML: {error}", "a YAML text") from None
+        raise BadInput(_not_yaml(file, error, "a YAML text")) from None
+
+
+def _not_yaml(path: object, error: Exception, accepted: str) -> InputError:
+    """Return the mistake with the line in which a text stops being YAML."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return InputError(f"{path}", "", f"not YAML: {error}", accepted)
+    problem, line = f"{error.problem}", error.problem_mark.line + 1
+    if error.context and error.context_mark:
+        # A missing quote or bracket is noticed at the end of the file. It is where its text begins.
+        problem = f"{error.context} from line {error.context_mark.line + 1}: {problem}"
+    if "cannot start any token" in f"{error.problem}":
+        problem = f"{problem}; a tab does not indent"
+    return InputError(f"{path}:{line}", "", f"not YAML: {problem}", accepted)
 
 
 def _compose_text(text: str, path: object) -> yaml.Node | None:
@@ -134,17 +147,23 @@ def check_files(folder: Path) -> None:
     """Check the YAML files below `folder` before another program reads them.
 
     Raises:
-        BadInput: one exceeds a limit of size, depth or aliases. Other errors are left to the
-            program.
+        BadInput: one is not YAML, or exceeds a limit of size, depth or aliases. A file that cannot
+            be read, or is not UTF-8, is left to the program.
     """
     files = [folder] if folder.is_file() else sorted(folder.rglob("*.y*ml"))
+    mistakes = []
     for path in files:
         if path.suffix in (".yml", ".yaml") and path.is_file():
-            with suppress(OSError, ValueError, yaml.YAMLError):
+            with suppress(OSError, ValueError):
                 if path.stat().st_size > MAX_YAML_BYTES:
                     found = size(path.stat().st_size)
                     raise bad_input(path, "", found, f"at most {size(MAX_YAML_BYTES)}")
-                _compose(path)
+                try:
+                    _compose(path)
+                except yaml.YAMLError as error:
+                    mistakes.append(_not_yaml(path, error, "YAML"))
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 def top_keys(path: Path) -> list[str]:
@@ -297,7 +316,9 @@ def accepted_keys(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
     models = [model]
     for part in location[:-1]:
         named = [each for each in models if each.__name__ == part]  # the member of a union
-        inner = [field for each in models for field in _models(_field(each, part))]
+        inner = []
+        for each in models:
+            inner += _models(_field(each, part))
         models = named or inner or models  # an index or the key of a mapping keeps the models
     return [field.alias or name for name, field in models[0].model_fields.items()]
 
@@ -313,4 +334,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     inner = getattr(annotation, "__args__", ())
-    return [model for argument in inner for model in _models(argument)]
+    found = []
+    for argument in inner:
+        found += _models(argument)
+    return found

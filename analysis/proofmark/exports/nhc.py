@@ -110,13 +110,19 @@ def _nodes_with_figures(verdict: Verdict) -> set[str]:
     """Return the nodes with a valid figure, alone or with others."""
     aggregates = verdict.results.aggregates
     numbers = np.unique(aggregates.node[aggregates.valid]).tolist()
-    return {host for number in numbers for host in hosts_of(aggregates.records.nodes[number])}
+    found: set[str] = set()
+    for number in numbers:
+        found.update(hosts_of(aggregates.records.nodes[number]))
+    return found
 
 
 def _add(state: AcceptedState, host: str, by_job: list[list[NhcCheck]]) -> None:
     """Add the checks that `host` passes in each of its jobs."""
     always = set(by_job[0]).intersection(*by_job[1:])
-    for check in sorted({check for checks in by_job for check in checks}):
+    found = set()
+    for checks in by_job:
+        found.update(checks)
+    for check in sorted(found):
         if check.unchecked:
             state.unchecked.setdefault((check.topic, check.unchecked), set()).add(host)
         elif check in always:
@@ -128,7 +134,9 @@ def _add(state: AcceptedState, host: str, by_job: list[list[NhcCheck]]) -> None:
 
 def _leave_out_rare_mounts(state: AcceptedState) -> None:
     """Remove the checks of mounts that fewer than `USUAL_MOUNT` of the nodes have."""
-    hosts = {host for each in state.checks.values() for host in each}
+    hosts = set()
+    for each in state.checks.values():
+        hosts.update(each)
     mounts = [check for check in state.checks if check.topic == MOUNTS]
     having = Counter(check.mount for check in mounts for _ in state.checks[check])
     for check in mounts:
@@ -144,7 +152,9 @@ def _lines(run: Run, verdict: Verdict, state: AcceptedState) -> Iterator[str]:
         f"run {run.id}, site {plan.site}, partition {plan.partition}, suite {plan.suite}: "
         f"{verdict.headline().word}: {counts_line(verdict.counts)}"
     )
-    hosts = {host for each in state.checks.values() for host in each}
+    hosts = set()
+    for each in state.checks.values():
+        hosts.update(each)
     yield from _comment(f"nodes with checks: {_count(hosts)}")
     for reason, names in sorted(state.left_out.items()):
         yield from _comment(f"nodes without checks, because {reason}: {_count(names)}")

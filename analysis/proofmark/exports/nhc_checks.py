@@ -106,7 +106,10 @@ def checks_of(facts: NodeFacts, sizes: MemorySizes, scratch: str, temporary: str
         (LINKS, lambda: (words for nic in facts.nics for words in _nic(nic))),
         (CLOCKS, lambda: _clocks(facts)),
     ]
-    return [_check(topic, words) for topic, source in sources for words in source()]
+    found = []
+    for topic, source in sources:
+        found += [_check(topic, words) for words in source()]
+    return found
 
 
 def _check(topic: str, words: tuple[str, ...]) -> NhcCheck:
@@ -275,11 +278,10 @@ def match_expressions(names: Iterable[str]) -> list[str]:
             continue
         key = match["prefix"], match["suffix"], len(match["digits"])
         groups.setdefault(key, set()).add(int(match["digits"]))
-    ranges = ",".join(
-        f"{prefix}{part}{suffix}"
-        for (prefix, suffix, width), numbers in sorted(groups.items())
-        for part in _parts(numbers, width)
-    )
+    found = []
+    for (prefix, suffix, width), numbers in sorted(groups.items()):
+        found += [f"{prefix}{part}{suffix}" for part in _parts(numbers, width)]
+    ranges = ",".join(found)
     expressions = [f"{{{ranges}}}"] if ranges else []
     return expressions + ([f"/^({'|'.join(others)})$/"] if others else [])
 

@@ -169,11 +169,9 @@ def _of_figures(verdict: Verdict) -> Iterator[Family]:
     )
     for measurand, word, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
         cases[measurands[measurand].case, WORDS[word]] += count
-    by_case = [
-        ((case, word), cases[case, word])
-        for case in sorted({case for case, _ in cases})
-        for word in WORDS
-    ]
+    by_case = []
+    for case in sorted({case for case, _ in cases}):
+        by_case += [((case, word), cases[case, word]) for word in WORDS]
     yield "case_results", "Figures of a case by verdict.", ("case", "verdict"), by_case
     families: dict[str, dict[tuple[str, ...], list[float]]] = {}
     counting = aggregates.valid & ~np.isnan(aggregates.median)

@@ -89,7 +89,10 @@ def job_texts(
 
 def _absent(job: Job) -> list[str]:
     """Return the planned nodes of the pairs of `job` that are not in the job."""
-    planned = {node for step in job.steps if step.scope == "each-pair" for node in step.nodes}
+    planned = set()
+    for step in job.steps:
+        if step.scope == "each-pair":
+            planned.update(step.nodes)
     return sorted(planned - set(job.nodes))
 
 

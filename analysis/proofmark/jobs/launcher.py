@@ -61,7 +61,9 @@ class Launch:
     @property
     def shared(self) -> bool:
         """Whether a CPU of a node has more than one rank or thread."""
-        cpus = [(rank.node, cpu) for rank in self.cpus for cpu in rank.cpus]
+        cpus = []
+        for rank in self.cpus:
+            cpus += [(rank.node, cpu) for cpu in rank.cpus]
         return len(set(cpus)) < len(cpus)
 
     @property
@@ -100,14 +102,19 @@ class Launch:
         """
         wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if self.concurrent else [])]
         names = [*wrapper, *{**settings, **self.environment}]
-        return [word for name in names for word in ("-x", name)]
+        found: list[str] = []
+        for name in names:
+            found += ("-x", name)
+        return found
 
     def yielding(self) -> dict[str, str]:
         """Return the variables that make waiting ranks yield their CPU, if ranks share CPUs.
 
         Without them a waiting rank spins for its whole time slice, and IMB exceeds its time limits.
         """
-        used = [cpu for rank in self.cpus for cpu in rank.cpus]
+        used: list[int] = []
+        for rank in self.cpus:
+            used += rank.cpus
         if not (self.shared or (self.one_machine and len(set(used)) < len(used))):
             return {}
         return {

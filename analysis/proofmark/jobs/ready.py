@@ -124,7 +124,10 @@ class ReadySteps:
         """Yield the steps whose files are not written yet. Write which will not be written."""
         not_run: dict[str, Message] = {}
         not_needed: dict[str, Message] = {}
-        for step in (step for _, steps in candidates for step in steps if step.reads):
+        found = []
+        for _, steps in candidates:
+            found += [step for step in steps if step.reads]
+        for step in found:
             if why := self.run.plan.not_needed.get(step.reads):
                 not_needed[step.id] = Message("same-files", step=step.reads, text=why)
             elif not has_result(self.run.files.step(step.reads)):

@@ -58,7 +58,9 @@ def _launcher(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
     own = scheduler(partition.scheduler).own_launcher
     if named != "plain" and (named or not own or partition.provision_from != "preinstalled"):
         return
-    steps = [step for job in jobs for step in job.steps if step.launch == "mpi" and step.ranks > 1]
+    steps = []
+    for job in jobs:
+        steps += [step for step in job.steps if step.launch == "mpi" and step.ranks > 1]
     if steps:
         most = max(steps, key=lambda step: step.ranks)
         why = "which starts one process" if named else "and the probe does not recognize its MPI"
@@ -79,7 +81,10 @@ def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
     ]
     if not waiting:
         return
-    unlike = unlike_steps(step for job in jobs for step in job.steps if step.launch == "mpi")
+    collected = []
+    for job in jobs:
+        collected += [step for step in job.steps if step.launch == "mpi"]
+    unlike = unlike_steps(collected)
     most = max(unlike, key=_commands_at_once, default=None)
     if most is None or _commands_at_once(most) == 1:
         return

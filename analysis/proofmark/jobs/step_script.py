@@ -77,7 +77,10 @@ def layout_functions(layout: FileLayout, folder: str) -> list[str]:
 
 
 def _replaced(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> list[str]:
-    return [each for word in words for each in values.get(word, [word])]
+    found: list[str] = []
+    for word in words:
+        found += values.get(word, [word])
+    return found
 
 
 def _function(
@@ -184,7 +187,9 @@ def step_script(
     name = step.id if step.scope == "job" else f"{step.id}/{FOLDER}"
     declared = [NODE, PEER]
     if step.scope == "job":
-        declared = [each for node in step.nodes for each in (node, *site.aliases.get(node, ()))]
+        declared = []
+        for node in step.nodes:
+            declared += (node, *site.aliases.get(node, ()))
     hosts = dict.fromkeys(declared)
     head = [
         "#!/bin/sh",

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, PlainSerializer, PlainValidator
 
 from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.strict_model import StrictModel
 from proofmark.judge.baseline.changes import capacity_of, node_states
 from proofmark.judge.baseline.circumstances import Circumstances
@@ -141,7 +141,7 @@ def accepted_baseline(
         raise bad_input("--reason", "", "nothing", "the reason to accept a run that is no PASS")
     figures = judged.figures.with_columns(run=pl.lit(run))
     origin = _origin(set(figures["origin"].unique()), stated)
-    hosts = {host for state in judged.nodes for host in hosts_of(state.nodes)}
+    hosts = set(hosts_of_nodes(state.nodes for state in judged.nodes))
     if others := sorted(hosts - {*site.hosts}):
         raise bad_input("RUN", "nodes", folded(others), f"hosts of {site.partition_name}")
     accepted = AcceptedRun(

@@ -29,11 +29,10 @@ def answers_of(runs: Iterable[tuple[Run, Verdict]]) -> list[Answer]:
         machine = machine_of(run)
         machines |= {run.plan.system: machine} if machine else {}
     records = pl.concat(tables)
-    return [
-        answer
-        for name in SOURCES.names()
-        for answer in SOURCES.get(name)().answers(records, machines)
-    ]
+    answers: list[Answer] = []
+    for name in SOURCES.names():
+        answers += SOURCES.get(name)().answers(records, machines)
+    return answers
 
 
 def _add_selector(run: Run, selectors: dict[str, str]) -> None:

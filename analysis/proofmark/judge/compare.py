@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import median
 
 from proofmark.cases.suite import Benchmarks
@@ -109,7 +110,7 @@ def _figures(results: Iterable[Result], nodes: bool, material: MaterialOf) -> di
             by_key.setdefault(_key(result, nodes), []).append(result)
     return {
         key: _Figure(
-            tuple(v for result in alike for v in result.values),
+            tuple(chain.from_iterable(result.values for result in alike)),
             alike[0].record.unit,
             material(alike[0].record),
         )

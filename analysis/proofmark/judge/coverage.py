@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -66,6 +66,17 @@ class Coverage:
         }
 
 
+def _of_other_modes(plan: Plan) -> Iterator[Uncovered]:
+    """Yield the steps of modes that the run may not enter."""
+    modes = {group.mode for group in plan.to_run()}
+    for group in plan.needed():
+        if group.mode not in modes:
+            for job in group.jobs:
+                for step in job.steps:
+                    reason = Message("mode-missing", step=step.id, mode=group.mode)
+                    yield Uncovered(step.id, reason, mode=group.mode)
+
+
 def coverage(
     plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[Message] = ()
 ) -> Coverage:
@@ -86,14 +97,6 @@ def coverage(
         measured += len(instances) - len(unseen)
         if unseen:
             missing.append(_missing(step, unseen))
-    modes = {group.mode for group in plan.to_run()}
-    not_run = tuple(
-        Uncovered(step.id, Message("mode-missing", step=step.id, mode=group.mode), mode=group.mode)
-        for group in plan.needed()
-        if group.mode not in modes
-        for job in group.jobs
-        for step in job.steps
-    )
     not_needed = tuple(
         Uncovered(step, Message("step-not-needed", step=step, reason=why))
         for step, why in plan.not_needed.items()
@@ -103,7 +106,7 @@ def coverage(
         measured=measured,
         duplicate=duplicate,
         missing=tuple(missing),
-        not_run=not_run,
+        not_run=tuple(_of_other_modes(plan)),
         stopped=tuple(stopped),
         not_needed=not_needed,
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from proofmark.common.host_names import HostTable
 from proofmark.common.message import Message
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.plan.plan import Plan
 
 MOST_NAMED = 10
@@ -69,10 +70,10 @@ def degraded(
         measured: the nodes with a result, as records name them.
         missing_steps: the steps without a record.
     """
-    planned = {node: None for step in plan.steps_to_run() for node in step.nodes}
+    planned = dict.fromkeys(chain.from_iterable(step.nodes for step in plan.steps_to_run()))
     intended = list(partition) if plan.fewer_nodes else list(planned)
     table = HostTable.of(intended)
-    seen = table.found(host for name in measured for host in hosts_of(name))
+    seen = table.found(hosts_of_nodes(measured))
     missing = tuple(node for node in intended if node not in seen)
     if len(missing) == len(intended):
         return None
@@ -86,16 +87,15 @@ def degraded(
         for step in plan.steps_to_run()
         if lost.intersection(step.nodes)
     )
+    labels: dict[str, Message] = {}
+    for case, (size, steps) in largest.items():
+        labels |= dict.fromkeys(steps, label(size, plan.fewer_nodes[case]))
     without = ":".join([plan.partition, *(f"!{node}" for node in missing)])
     return Degraded(
         nodes=min(sizes),
         of=len(intended),
         missing=missing,
-        steps={
-            step: label(size, plan.fewer_nodes[case])
-            for case, (size, steps) in largest.items()
-            for step in steps
-        },
+        steps=labels,
         limit=without if blocked and len(missing) <= MOST_NAMED else "",
     )
 

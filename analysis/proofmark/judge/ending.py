@@ -60,7 +60,7 @@ def ending(
     worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
     labels = [each.label for each in (verdict.rolling, verdict.degraded) if each]
     lacking = "".join(f", {localized(label)}" for label in labels)
-    if verdict.imported:
+    if verdict.conditions.imported:
         lacking = f"{lacking}, {_('imported outputs')}"
     return (
         f"{translated(first.word)}{lacking}: {localized(first.text)}; {counts}; {steps}",
@@ -85,7 +85,7 @@ def next_command(verdict: Verdict, code: int, run: str, known: PrintedCommand = 
     `known` is the command of the acceptance; empty if it is not known.
     """
     coverage = verdict.coverage
-    if verdict.imported:
+    if verdict.conditions.imported:
         return _sign(run) if code == 0 else _verdict(run)
     again = known or _("run the same ansible-playbook command again")
     invalid = invalid_steps(verdict) if code == 2 else []
@@ -173,7 +173,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
 
     The FAIL figure furthest from its limit comes first.
     """
-    yield from (_short(str(fault)) for fault in verdict.stage_faults)
+    yield from (_short(str(fault)) for fault in verdict.conditions.stage_faults)
     yield from (_short(localized(fault.message)) for fault in verdict.faults)
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
@@ -192,7 +192,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
     for line in verdict.unmet:
         yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
     yield from (_short(localized(line)) for line in verdict.excused)
-    for found in verdict.disagreements:
+    for found in verdict.executions.disagreements:
         dates, repeats = (
             _("dates differ by {percent} %: {figure}"),
             _("repeats differ by {percent} %: {figure}"),
@@ -201,8 +201,8 @@ def _worst(verdict: Verdict) -> Iterator[str]:
             percent=percent(found.difference),
             figure=_described(verdict.results[found.figure], several=several),
         )
-    yield from map(localized, verdict.replaced)
-    for each in verdict.added:
+    yield from map(localized, verdict.conditions.replaced)
+    for each in verdict.executions.added:
         yield _("{step}: {added} executions were added to the plan").format(
             step=each.step, added=each.added
         )

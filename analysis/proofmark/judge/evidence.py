@@ -143,6 +143,11 @@ class Evidence:
         return aggregate(self.records)
 
     @cached_property
+    def origins(self) -> set[str]:
+        """The origins of the records."""
+        return {measurand.origin for measurand in self.records.measurands}
+
+    @cached_property
     def references(self) -> list[OfCase]:
         """The references that judge."""
         expected = self.judge_expected.wanted

@@ -80,12 +80,12 @@ class Unjudged:
 
 
 def refusing(found: Sequence[Unjudged]) -> list[Unjudged]:
-    """Return the figures because of which a run is refused."""
+    """Return the figures that refuse a run: all but those of references of cases."""
     return [each for each in found if each.kind != "reference"]
 
 
 def refusals(found: Sequence[Unjudged], site: Site) -> list[InputError]:
-    """Return the mistakes because of which a run is refused."""
+    """Return a mistake of the site for each figure that refuses a run."""
     accepted = f"a fact or an item that enables it, another suite, or -e {ACCEPT}=true"
     mistakes = []
     for each in refusing(found):
@@ -153,7 +153,10 @@ class _Outlook:
     def figures(self) -> dict[str, list[StepFigures]]:
         """The figures of each case of the plan; those of several repeats once."""
         found: dict[str, dict[object, StepFigures]] = {}
-        steps = [(g.mode, step) for g in self.plan.groups for job in g.jobs for step in job.steps]
+        steps: list[tuple[str, Step]] = []
+        for group in self.plan.groups:
+            for job in group.jobs:
+                steps += [(group.mode, step) for step in job.steps]
         # The rates of the programs of a stability run are no figures of its verdict.
         for mode, step in [each for each in steps if each[1].launch == COUNTED] or steps:
             known = (mode, _nodes(step), step.placement, *step.recorded.items())

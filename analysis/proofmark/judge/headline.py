@@ -1,10 +1,10 @@
-"""The first words of a verdict: what it is, and which kinds of limits judged."""
+"""The exit code and the first words of a verdict: what it is, and which kinds of limits judged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from proofmark.cases.reference import Kind
 from proofmark.common.message import Message, joined
@@ -58,15 +58,13 @@ class Headline:
     @property
     def text(self) -> Message:
         """What judged: ``14 of 14 contract limits``."""
-        judged = [
-            message
-            for kind, of in self.kinds.items()
-            for message in (
-                Message(f"judged-{kind}", met=of.met, total=of.total),
-                *([Message("items-waived", count=of.waived)] if of.waived else []),
-                *([Message("items-minor", count=of.minor)] if of.minor else []),
-            )
-        ]
+        judged: list[Message] = []
+        for kind, of in self.kinds.items():
+            judged.append(Message(f"judged-{kind}", met=of.met, total=of.total))
+            if of.waived:
+                judged.append(Message("items-waived", count=of.waived))
+            if of.minor:
+                judged.append(Message("items-minor", count=of.minor))
         if not judged:
             return Message("judged-nothing")
         if any(kind in PASSING for kind in self.kinds):
@@ -80,6 +78,50 @@ class Headline:
             **self.text.as_json("judged"),
             "kinds": {kind: of.as_json() for kind, of in self.kinds.items()},
         }
+
+
+class MeasuredCounts(Protocol):
+    """The numbers of a coverage that decide the exit code."""
+
+    @property
+    def expected(self) -> int:
+        """The number of planned steps."""
+
+    @property
+    def measured(self) -> int:
+        """The number of steps with a record."""
+
+    @property
+    def duplicate(self) -> int:
+        """The number of figures that one execution gave twice."""
+
+
+def exit_code(
+    counts: Mapping[str, int],
+    coverage: MeasuredCounts,
+    unmet: Collection[str] = (),
+    enough: bool = False,
+    faults: Collection[object] = (),
+) -> int:
+    """Return the exit code of a verdict.
+
+    2: INVALID, or a step not measured once. 1: FAIL, or a fault that no figure has. 4: nothing was
+    judged, or not everything that must be judged. 0: PASS.
+
+    Args:
+        counts: the number of results by verdict.
+        coverage: the planned and the measured steps.
+        unmet: the limits and required metrics that were not judged.
+        enough: whether floors and peers suffice, and judged a figure.
+        faults: the faults of nodes that no figure has.
+    """
+    if counts.get("INVALID") or coverage.measured < coverage.expected or coverage.duplicate:
+        return 2
+    if counts.get("FAIL") or faults:
+        return 1
+    if unmet:
+        return 4
+    return 0 if counts.get("PASS") or enough else 4
 
 
 def headline(code: int, kinds: Mapping[str, Judged]) -> Headline:

@@ -136,17 +136,18 @@ class LimitOutcome:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
-        item = self.item
-        return {
-            "limit": self.name,
-            **(item.model_dump(include={"number", "text", "phase", "severity"}) if item else {}),
-            **({"nodes_met": self.nodes[0], "nodes": self.nodes[1]} if item else {}),
-            **({"waiver": self.waiver.model_dump(mode="json")} if self.waiver else {}),
-            **({"excused": [each.as_json() for each in self.excused]} if self.excused else {}),
-            "outcome": self.outcome,
-            "compared": self.compared,
-            "not_evaluated": list(self.not_evaluated),
-        }
+        stored: dict[str, Any] = {"limit": self.name}
+        if self.item:
+            stored |= self.item.model_dump(include={"number", "text", "phase", "severity"})
+            stored["nodes_met"], stored["nodes"] = self.nodes
+        if self.waiver:
+            stored["waiver"] = self.waiver.model_dump(mode="json")
+        if self.excused:
+            stored["excused"] = [each.as_json() for each in self.excused]
+        stored["outcome"] = self.outcome
+        stored["compared"] = self.compared
+        stored["not_evaluated"] = list(self.not_evaluated)
+        return stored
 
 
 def limit_outcomes(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import get_args
 
 from proofmark.common.message import joined
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
@@ -23,6 +24,8 @@ from proofmark.site.installed_parts import By
 LONGEST_REASON = 240
 """Characters of a reason; the table of issues has the whole reason."""
 FAIL, INVALID, OPEN = "FAIL", "INVALID", "UNJUDGED"
+NOTHING_JUDGED = 4
+"""The exit code of a verdict without a requirement that is open, and without a judged figure."""
 MISSING = frozenset(f"hardware-{by}" for by in get_args(By))
 """The codes of faults of nodes with less hardware than stated."""
 
@@ -217,7 +220,7 @@ def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:
         )
         yield NextStep(FAIL, problem, element.nodes, action, figures=element.slow)
     if bad.links:
-        hosts = {host for pair, _slow in bad.links for host in hosts_of(pair)}
+        hosts = set(hosts_of_nodes(pair for pair, _slow in bad.links))
         yield NextStep(
             FAIL,
             _("Links between nodes that are not bad are slow"),
@@ -230,12 +233,12 @@ def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:
 
 
 def _of_storage(verdict: Verdict) -> Iterator[NextStep]:
-    for target in verdict.targets:
+    for target in verdict.storage.targets:
         action = _("Check the disks and the server of this storage target. Then measure again")
         steps = _steps(target.results, every=True)
         problem, figures = localized(target.message), len(target.results)
         yield NextStep(FAIL, problem, "", action, Again.RERUN, steps, figures)
-    for fault in verdict.file_systems:
+    for fault in verdict.storage.file_systems:
         problem = f"{fault.folder}: {localized(fault.problem)}"
         action = _("Check {cause}. Then measure again").format(cause=localized(fault.likely))
         yield NextStep(FAIL, problem, folded(fault.nodes), action, Again.CONTINUE)
@@ -258,10 +261,10 @@ def _explained(verdict: Verdict) -> set[tuple[str, str]]:
     shown = [slow.result for _pair, slow in verdict.bad.links]
     for node in verdict.bad.nodes:
         shown += node.results
-    for target in verdict.targets:
+    for target in verdict.storage.targets:
         shown += target.results
     explained = {(result.record.step, result.record.node) for result in shown}
-    by_pair = {pair for element in fit.elements for pair in element.pairs} if fit else set()
+    by_pair = set(chain.from_iterable(each.pairs for each in fit.elements)) if fit else set()
     for result in verdict.of(FAIL) if by_pair else ():
         if result.record.node in by_pair:
             explained.add((result.record.step, result.record.node))
@@ -287,7 +290,7 @@ def _group(
     again: Again,
     cause: InvalidCause | None = None,
 ) -> NextStep:
-    hosts = folded({host for result in results for host in hosts_of(result.record.node)})
+    hosts = folded(set(hosts_of_nodes(result.record.node for result in results)))
     return NextStep(word, problem, hosts, action, again, _steps(results), len(results), cause)
 
 
@@ -305,7 +308,7 @@ def _steps(results: Iterable[Result], *, every: bool = False) -> tuple[str, ...]
 
 def _before_jobs(verdict: Verdict) -> Iterator[NextStep]:
     """Yield what failed in the stages that start no job."""
-    for fault in verdict.stage_faults:
+    for fault in verdict.conditions.stage_faults:
         problem = f"{fault.stage}: {fault.code}: {_short(fault.text)}"
         word, again = INVALID, Again.CONTINUE
         action = _("Solve the cause on these nodes. Then run the same command again")
@@ -329,7 +332,7 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
         )
         action = _("Run the same command again. It measures the missing steps")
         again = Again.CONTINUE
-        if verdict.imported:
+        if verdict.conditions.imported:
             action = _("Ask for the missing outputs, then adopt the complete folder")
             again = Again.NOTHING
         yield NextStep(INVALID, problem, "", action, again)
@@ -342,11 +345,14 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
 
 
 def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
-    if not verdict.unmet:
+    if verdict.unmet:
+        problem = _("{count} requirements were not judged: {first}").format(
+            count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
+        )
+    elif verdict.exit_code() == NOTHING_JUDGED:
+        problem = _capital(localized(verdict.headline().text))
+    else:
         return
-    problem = _("{count} requirements were not judged: {first}").format(
-        count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
-    )
     action, again = open_advice(verdict)
     yield NextStep(OPEN, problem, "", action, again)
 

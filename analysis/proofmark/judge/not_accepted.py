@@ -29,10 +29,10 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
         if len(nodes) == 1:
             figure = " ".join(dict.fromkeys((result.record.case, result.record.metric)))
             reasons.setdefault(nodes[0], f"INVALID {figure}: {result.reason}")
-    for fault in verdict.file_systems:
+    for fault in verdict.storage.file_systems:
         for host in fault.nodes if fault.others else ():
             reasons[host] = fault.message
-    for each in verdict.stage_faults:
+    for each in verdict.conditions.stage_faults:
         for host in hosts_of(each.nodes):
             reasons.setdefault(host, f"{each.stage}: {each.code}: {each.text}")
     for node in verdict.stability.lost if verdict.stability else ():

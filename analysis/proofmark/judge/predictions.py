@@ -54,7 +54,7 @@ class FigurePredictions:
     is that of the same nodes, or the median of those of other nodes.
 
     Attributes:
-        expected: the predictions.
+        expected: all predictions of the run of the twin.
         figures: of the run.
         distance: of two nodes; None if it is not known.
     """

@@ -222,7 +222,7 @@ class Results(Sequence[Result]):
 
 def result_json(result: Result) -> dict[str, Any]:
     """Return a result in the form of ``verdict.json``."""
-    return {
+    stored = {
         **{name: getattr(result.record, name) for name in Record.__slots__},
         "parameters": dict(result.record.parameters),
         "values": list(result.values),
@@ -233,10 +233,13 @@ def result_json(result: Result) -> dict[str, Any]:
         "verdict": result.verdict,
         **result.reason.as_json("reason"),
         "retest": result.retest,
-        **({"retest_reason": result.retest_reason} if result.retest else {}),
-        **({"expected": result.expected.as_json()} if result.expected else {}),
-        "references": [judgement_json(judgement) for judgement in result.references],
     }
+    if result.retest:
+        stored["retest_reason"] = result.retest_reason
+    if result.expected:
+        stored["expected"] = result.expected.as_json()
+    stored["references"] = [judgement_json(judgement) for judgement in result.references]
+    return stored
 
 
 def judgement_json(judgement: Judgement) -> dict[str, Any]:
@@ -264,7 +267,7 @@ def _with_confirmation(result: Result, executions: Sequence[tuple[Execution, flo
     """Return a FAIL with the undisturbed executions that show it; too few are measured again.
 
     Args:
-        result: the result.
+        result: one that fails.
         executions: the executions that measured it, each with its value.
     """
     failed = [answer for answer in result.references if answer.outcome == "FAIL"]

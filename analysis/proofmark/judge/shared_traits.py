@@ -123,11 +123,11 @@ def program_traits(package: Package) -> dict[Message, str]:
 
 def software_traits(software: Software) -> dict[Message, str]:
     """Return the traits of all packages of a run, each with the name of its package."""
-    return {
-        of_package(name, trait): value
-        for name, package in software.packages.items()
-        for trait, value in program_traits(package).items()
-    }
+    traits: dict[Message, str] = {}
+    for name, package in software.packages.items():
+        for trait, value in program_traits(package).items():
+            traits[of_package(name, trait)] = value
+    return traits
 
 
 def of_package(package: str, trait: Message) -> Message:

@@ -20,7 +20,8 @@ from proofmark.judge.intervals import CONFIDENCE, Interval
 from proofmark.records.columns import Floats
 
 EXACT_PAIRS = 10_000
-"""Pairs of a first and a later value up to which the distribution of U is exact."""
+"""Pairs of a first and a later value up to which each ratio is computed and the distribution of U
+is exact."""
 
 
 def ratio(first: Sequence[float], later: Sequence[float]) -> float:
@@ -62,16 +63,19 @@ def _sorted(values: Sequence[float]) -> Floats:
 
 
 def _nth_ratio(first: Floats, later: Floats, rank: int) -> float:
-    """Return the `rank`-th smallest (from 1) of later / first over all pairs, by bisection.
+    """Return the `rank`-th smallest (from 1) of later / first over all pairs.
 
-    Two runs of a large machine have more pairs than fit into the memory. The result is within
-    rounding of a pair's ratio, and exact if that ratio is 1.
+    Two runs of a large machine have more pairs than fit into the memory. It is then found by
+    bisection: within rounding of a pair's ratio, and exact if that ratio is 1.
 
     Args:
         first: sorted positive values.
         later: sorted positive values.
-        rank: the rank.
+        rank: 1 for the smallest.
     """
+    if len(first) * len(later) <= EXACT_PAIRS:
+        ratios = np.divide.outer(later, first).ravel()
+        return float(np.partition(ratios, rank - 1)[rank - 1])
 
     def reached(value: float) -> bool:
         return bool(np.searchsorted(later, first * value, side="right").sum() >= rank)

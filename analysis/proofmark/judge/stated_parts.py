@@ -7,8 +7,9 @@ states more: a node that lost half of its memory modules would pass it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, get_args
 
 from proofmark.cases.reference import Rule
@@ -49,6 +50,24 @@ RELATED: Mapping[str, Sequence[str]] = {
 """Parts that are declared with another one."""
 
 
+@dataclass(frozen=True)
+class NominalHardware:
+    """The parts of nodes from which limits follow.
+
+    Attributes:
+        of_node: the stated parts of each node.
+        basis: which limits follow from the parts that nodes show, because nothing states them.
+    """
+
+    of_node: Mapping[str, Nominal] = field(default_factory=dict)
+    basis: Message = NOTHING
+
+
+def _with_related(parts: Collection[str]) -> set[str]:
+    """Return the names of parts, and of those that follow from them."""
+    return {*parts, *chain.from_iterable(RELATED.get(part, ()) for part in parts)}
+
+
 def statements(
     nodes: Mapping[str, NodeFacts], declared: Parts, accepted: Mapping[str, Parts]
 ) -> dict[str, Statements]:
@@ -65,9 +84,9 @@ def statements(
     for facts in nodes.values():
         alike.setdefault(facts.cpu_model, []).append(facts)
     known = {each.name for each in fields(declared) if getattr(declared, each.name) is not None}
-    known |= {name for part in known for name in RELATED.get(part, ())}
+    known = _with_related(known) - {"reserved"}
     usual = {
-        model: without(usual_parts([parts_of(each) for each in group]), known - {"reserved"})
+        model: without(usual_parts([parts_of(each) for each in group]), known)
         for model, group in alike.items()
     }
     return {
@@ -97,7 +116,7 @@ def _faults(facts: NodeFacts, stated: Statements) -> Iterable[Message]:
             for name, message in missing_parts(stated[by], found).items()
             if name not in named
         }
-        named |= {*less, *(name for part in less for name in RELATED.get(part, ()))}
+        named |= _with_related(less)
         if less:
             yield Message(f"hardware-{by}", text=tuple(less.values()))
 
@@ -117,7 +136,7 @@ def unread_parts(
     unread: dict[str, list[str]] = {}
     for host, facts in nodes.items():
         own = parts_of(facts)
-        names = (name for by in get_args(By) for name in unknown_parts(stated[host][by], own))
+        names = chain.from_iterable(unknown_parts(stated[host][by], own) for by in get_args(By))
         for name in dict.fromkeys(names):
             unread.setdefault(name, []).append(host)
     return tuple(

@@ -16,19 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.common.message import NOTHING, Message
+from proofmark.common.message import Message
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.baseline.comparison import BaselineComparison
+from proofmark.judge.conditions import RunConditions
 from proofmark.judge.coverage import Coverage as Coverage
-from proofmark.judge.crashes import Crash
 from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
-from proofmark.judge.diagnosis.disagreeing import Disagreement
-from proofmark.judge.diagnosis.file_system_faults import FileSystemFault
-from proofmark.judge.diagnosis.over_time import OverTime
-from proofmark.judge.diagnosis.slow_targets import SlowTarget
-from proofmark.judge.disturbed_nodes import DisturbedNode
-from proofmark.judge.exit_codes import exit_code as exit_code
+from proofmark.judge.diagnosis.storage_faults import StorageFaults
+from proofmark.judge.effects import RateEffects
+from proofmark.judge.executions import JudgedExecutions
 from proofmark.judge.fleet.digits import DIGITS_ALIKE, DIGITS_WRONG
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.headline import (
@@ -40,27 +37,32 @@ from proofmark.judge.headline import (
     Judged,
     headline,
 )
+from proofmark.judge.headline import exit_code as exit_code
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.links.links import LinkFit
 from proofmark.judge.predictions import FigurePredictions
-from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
-from proofmark.judge.repeats import Added
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
 from proofmark.judge.rolling_state import RollingState
-from proofmark.judge.rounds import RoundOverlap
-from proofmark.judge.slowdown import Slowdown
 from proofmark.judge.stability.tally import JobTally
+from proofmark.judge.stated_parts import NominalHardware
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Record
-from proofmark.runs.stage_faults import StageFault
 
 MOST_STEPS = 8
 """The largest number of steps that a command names."""
+
+
+_OPTIONAL = {
+    *("imported", "rolling", "stability", "excused", "stage_faults", "disturbed", "replaced"),
+    *("items_of_other_suites", "added", "crashes", "rounds", "baseline", "expected"),
+    "disagreements",
+}
+"""The keys of ``verdict.json`` that a run without them lacks."""
 
 
 @dataclass(frozen=True)
@@ -72,74 +74,54 @@ class Verdict:
         counts: the number of results by verdict.
         coverage: the planned steps, and which were measured.
         results: the result of each figure.
-        fleet: the comparison of like nodes.
         bad: the bad nodes.
-        targets: the slow storage targets.
         links: the slow elements of the fabric; None for a run without rounds of pairs.
         limits: what each limit of the contract and each reference judged.
-        file_systems: the faults of file systems.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
-        rounds: whether the pairs of each round measured at the same time.
-        rehearsed: the number of emulated figures that are like those of their peers. They stand for
-            PASS in a run that only rehearses.
         degraded: the nodes that the run lacks; None if it lacks none.
-        over_time: the comparison of the end of the run with its beginning.
-        slowdowns: how much slower figures are beside a load.
-        nominal: the stated parts of each node, from which its limits follow.
-        basis: which limits follow from the parts that nodes show, because nothing states them.
-        disagreements: the cases with figures whose repeats disagree.
-        crashes: executions that crashed, of steps that another execution measured.
-        disturbed: the nodes that something disturbs in most executions.
-        added: the steps that were run again although they had a sound execution.
-        imported: whether others produced the outputs. No step can be run again.
-        fixed: the steps that cannot run again, because two steps use the same files in scratch.
-        sanity: whether the suite only looks for faults, so that floors and peers suffice.
+        storage: slow storage targets, and the faults of file systems.
+        hardware: the parts of nodes from which limits follow.
+        executions: what they show beside the values of their figures.
+        conditions: how the run was made.
+        effects: how figures change while the run lasts, and beside a load.
         rolling: the state of the nodes of a rolling run; None for any other run.
         stability: the counts of a stability run; None for any other run.
-        replaced: the values of the inventory that options of the run replaced.
-        stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
-            that lack a record because of it are missing in the coverage.
     """
 
     run: str
     counts: Mapping[str, int]
     coverage: Coverage
     results: Results
-    fleet: Fleet = field(default_factory=Fleet)
     bad: BadNodes = field(default_factory=BadNodes)
     links: LinkFit | None = None
-    targets: tuple[SlowTarget, ...] = ()
-    file_systems: tuple[FileSystemFault, ...] = ()
     limits: tuple[LimitOutcome, ...] = ()
     required: tuple[Message, ...] = ()
-    rehearsed: int = 0
-    rounds: tuple[RoundOverlap, ...] = ()
-    over_time: OverTime = field(default_factory=OverTime)
-    slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
-    nominal: Mapping[str, Nominal] = field(default_factory=dict)
-    basis: Message = NOTHING
-    disagreements: tuple[Disagreement, ...] = ()
-    crashes: tuple[Crash, ...] = ()
-    disturbed: tuple[DisturbedNode, ...] = ()
-    added: tuple[Added, ...] = ()
-    imported: bool = False
-    fixed: frozenset[str] = frozenset()
-    sanity: bool = False
-    stage_faults: tuple[StageFault, ...] = ()
-    replaced: tuple[Message, ...] = ()
+    storage: StorageFaults = field(default_factory=StorageFaults)
+    hardware: NominalHardware = field(default_factory=NominalHardware)
+    executions: JudgedExecutions = field(default_factory=JudgedExecutions)
+    conditions: RunConditions = field(default_factory=RunConditions)
+    effects: RateEffects = field(default_factory=RateEffects)
     rolling: RollingState | None = None
     stability: JobTally | None = None
 
     @property
+    def fleet(self) -> Fleet:
+        """The comparison of like nodes."""
+        return self.results.fleet
+
+    @property
     def faults(self) -> tuple[NodeFault, ...]:
         """The faults of nodes that no figure has. With them the verdict is never PASS."""
-        return (
-            *(NodeFault(node.host, reason) for node in self.bad.nodes for reason in node.faults),
-            *(NodeFault(each.node, each.message) for each in self.crashes if not each.set_aside),
-            *(NodeFault(each.node, each.message) for each in self.disturbed if each.is_fault),
-        )
+        faults: list[NodeFault] = []
+        for node in self.bad.nodes:
+            faults += [NodeFault(node.host, reason) for reason in node.faults]
+        crashed = (each for each in self.executions.crashes if not each.set_aside)
+        faults += [NodeFault(each.node, each.message) for each in crashed]
+        disturbed = (each for each in self.executions.disturbed if each.is_fault)
+        faults += [NodeFault(each.node, each.message) for each in disturbed]
+        return tuple(faults)
 
     @property
     def baseline(self) -> BaselineComparison | None:
@@ -164,28 +146,28 @@ class Verdict:
     @property
     def unmet(self) -> tuple[Message, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
-        binding = (limit for limit in self.contract if limit.binding)
-        limits = (message for limit in binding for message in limit.messages)
-        return (*limits, *self.required)
+        of_limits = (limit.messages for limit in self.contract if limit.binding)
+        return (*chain.from_iterable(of_limits), *self.required)
 
     @property
     def excused(self) -> tuple[Message, ...]:
         """What missed a limit or crashed, and fails no acceptance; each with its node."""
-        missed = (each.message for limit in self.contract for each in limit.excused)
-        return (*missed, *(each.excused for each in self.crashes if each.set_aside))
+        missed = chain.from_iterable(limit.excused for limit in self.contract)
+        crashed = (each.excused for each in self.executions.crashes if each.set_aside)
+        return (*(each.message for each in missed), *crashed)
 
     @property
     def missing_keys(self) -> tuple[str, ...]:
         """The keys of the inventory that would enable the judgements in `unmet`."""
-        found = (str(each.fields["key"]) for line in self.unmet for each in _unknown_facts(line))
-        return tuple(dict.fromkeys(found))
+        unknown = chain.from_iterable(map(_unknown_facts, self.unmet))
+        return tuple(dict.fromkeys(str(each.fields["key"]) for each in unknown))
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of ``proofmark verdict``: `exit_code`.
 
         With `strict`, it is 4 instead of 0 if not everything was judged, or not on all nodes.
         """
-        enough = self.rehearsed or (self.sanity and self._checked)
+        enough = self.conditions.rehearsed or (self.conditions.sanity and self._checked)
         code = exit_code(self.counts, self.coverage, self.unmet, bool(enough), self.faults)
         more = self.counts["UNJUDGED"] or self.coverage.not_run or self.degraded
         return 4 if strict and more and not code else code
@@ -266,7 +248,7 @@ class Verdict:
         """
         again = [each for each in self.of("FAIL") if each.retest and each.rerun_helps]
         again += (self.results[place] for place in self.fleet.spiked.tolist())
-        return self._can_run(step for result in again for step in result.steps)
+        return self._can_run(chain.from_iterable(result.steps for result in again))
 
     def rerun(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Return what a command names to run `steps` again; nothing if it cannot name them.
@@ -281,10 +263,12 @@ class Verdict:
 
     def _can_run(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Return those of `steps` that can run again, without repetition."""
-        if self.imported or self.stability:
+        if self.conditions.imported or self.stability:
             return ()
         folders = dict.fromkeys(steps)
-        return tuple(each for each in folders if StepInstance.parse(each).step not in self.fixed)
+        return tuple(
+            each for each in folders if StepInstance.parse(each).step not in self.conditions.fixed
+        )
 
     def retest_command(self) -> str:
         """Return the command that runs these steps again; empty if there are none."""
@@ -298,58 +282,43 @@ class Verdict:
 
     def head(self) -> dict[str, Any]:
         """Return the part of ``verdict.json`` before the results."""
-        return {
+        aggregates = self.results.aggregates
+        basis = self.hardware.basis.as_json("basis") if self.hardware.basis else {}
+        head = {
             "run": self.run,
             "headline": self.headline().as_json(),
             "counts": dict(self.counts),
             "single_runs": self.results.single_runs,
             "coverage": self.coverage.as_json(),
             "degraded": self.degraded and self.degraded.as_json(),
-            **({"imported": True} if self.imported else {}),
-            **({"rolling": self.rolling.as_json()} if self.rolling else {}),
-            **({"stability": self.stability.as_json()} if self.stability else {}),
+            "imported": self.conditions.imported,
+            "rolling": self.rolling and self.rolling.as_json(),
+            "stability": self.stability and self.stability.as_json(),
             "unmet": list(self.unmet),
             "faults": [fault.message for fault in self.faults],
-            **({"excused": list(self.excused)} if self.excused else {}),
-            **(
-                {"stage_faults": [fault.model_dump() for fault in self.stage_faults]}
-                if self.stage_faults
-                else {}
-            ),
-            **(
-                {"disturbed": [each.as_json() for each in self.disturbed]} if self.disturbed else {}
-            ),
-            **(
-                {"replaced": [each.as_json("text") for each in self.replaced]}
-                if self.replaced
-                else {}
-            ),
-            **({"items_of_other_suites": others} if (others := self.other_items) else {}),
-            **({"added": [each.as_json() for each in self.added]} if self.added else {}),
-            **({"crashes": [each.as_json() for each in self.crashes]} if self.crashes else {}),
-            **(self.basis.as_json("basis") if self.basis else {}),
-            "rehearsed": self.rehearsed,
+            "excused": list(self.excused),
+            "stage_faults": [fault.model_dump() for fault in self.conditions.stage_faults],
+            "disturbed": [each.as_json() for each in self.executions.disturbed],
+            "replaced": [each.as_json("text") for each in self.conditions.replaced],
+            "items_of_other_suites": self.other_items,
+            "added": [each.as_json() for each in self.executions.added],
+            "crashes": [each.as_json() for each in self.executions.crashes],
+            **basis,
+            "rehearsed": self.conditions.rehearsed,
             "limits": [limit.as_json() for limit in self.contract],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
-            "file_systems": [fault.as_json() for fault in self.file_systems],
-            **({"rounds": [each.as_json() for each in self.rounds]} if self.rounds else {}),
+            "file_systems": [fault.as_json() for fault in self.storage.file_systems],
+            "rounds": [each.as_json() for each in self.executions.rounds],
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
-            "storage_targets": [target.as_json() for target in self.targets],
-            **({"baseline": self.baseline.as_json()} if self.baseline else {}),
-            **({"expected": self.expected.as_json()} if self.expected else {}),
-            "over_time": self.over_time.as_json(self.results.aggregates),
-            **(
-                {
-                    "disagreements": [
-                        each.as_json(self.results.aggregates) for each in self.disagreements
-                    ]
-                }
-                if self.disagreements
-                else {}
-            ),
-            "slowdowns": [each.as_json() for each in self.slowdowns],
+            "storage_targets": [target.as_json() for target in self.storage.targets],
+            "baseline": self.baseline and self.baseline.as_json(),
+            "expected": self.expected and self.expected.as_json(),
+            "over_time": self.effects.over_time.as_json(aggregates),
+            "disagreements": [each.as_json(aggregates) for each in self.executions.disagreements],
+            "slowdowns": [each.as_json() for each in self.effects.slowdowns],
             "links": self.links and self.links.as_json(),
         }
+        return {key: value for key, value in head.items() if value or key not in _OPTIONAL}
 
 
 @dataclass(frozen=True)

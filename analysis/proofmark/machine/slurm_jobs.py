@@ -69,7 +69,9 @@ _CLUSTERS = re.compile(r"(?:^|\s)(?:--clusters?(?:=|\s+)|-M\s*)[\"']?([^\s\"']+)
 
 def cluster_of(queue: Queue) -> str:
     """Return the cluster that the options of `queue` name; empty if they name none."""
-    found = [cluster for line in queue.options for cluster in _CLUSTERS.findall(line)]
+    found = []
+    for line in queue.options:
+        found += _CLUSTERS.findall(line)
     return found[-1] if found else ""
 
 

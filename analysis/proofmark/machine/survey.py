@@ -206,7 +206,9 @@ def _inventory_names(nodes: Sequence[str], kinds: Sequence[NodeKind]) -> list[st
     for node in nodes:
         found = next((each for kind in kinds if (each := kind.find(node))), None)
         if found is None:
-            listed = [name for kind in kinds for name in kind.names]
+            listed = []
+            for kind in kinds:
+                listed += kind.names
             accepted = f"a node of the scheduler: {folded(listed)}"
             raise bad_input("--from-node", "", f"{node!r}{nearest(node, listed)}", accepted)
         names.append(found.name)

@@ -103,7 +103,9 @@ class ClaimFigures:
             by_point = {point: by_point[point] for point in need.points if point in by_point}
         values = {point: median(each.value for each in of) for point, of in by_point.items()}
         counts = [sum(figure.repeats for figure in of) for of in by_point.values()]
-        metrics = {figure.traits["metric"] for of in by_point.values() for figure in of}
+        metrics = set()
+        for of in by_point.values():
+            metrics |= {figure.traits["metric"] for figure in of}
         pooled = [figure for figure in like if figure.traits["metric"] in metrics]
         freedom = sum(figure.repeats - 1 for figure in pooled)
         squares = sum(figure.squares for figure in pooled)

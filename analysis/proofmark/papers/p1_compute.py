@@ -137,17 +137,21 @@ def _best(stream: Measured) -> Estimate:
 
 
 def _needs_c14(machines: Machines) -> list[SweepNeed]:
-    return [_stream("knl", mode, memory, machines["knl"]) for memory in MEMORIES for mode in WHOLE]
+    found = []
+    for memory in MEMORIES:
+        found += [_stream("knl", mode, memory, machines["knl"]) for mode in WHOLE]
+    return found
 
 
 def _decide_c14(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     bests = {"ddr": figures[:2], "mcdram": figures[2:]}
     rates = {memory: [_best(each) for each in of] for memory, of in bests.items()}
-    about = [
-        rate.near(STREAM_GBS[memory], ABOUT, stream.noise)
-        for memory, of in bests.items()
-        for rate, stream in zip(rates[memory], of, strict=True)
-    ]
+    about = []
+    for memory, of in bests.items():
+        about += [
+            rate.near(STREAM_GBS[memory], ABOUT, stream.noise)
+            for rate, stream in zip(rates[memory], of, strict=True)
+        ]
     modes = {memory: _quadrant_over_a2a(*of) for memory, of in bests.items()}
     alike = [modes[memory].near(1, LITTLE, of[0].noise) for memory, of in bests.items()]
     apart = max(abs(mode.ratio - 1) for mode in modes.values())

@@ -91,7 +91,9 @@ def _decide_c16(figures: Sequence[Measured], machines: Machines) -> ClaimDecisio
         _decide(io, KNL_TASKS, span, memory)
         for io, (memory, span) in zip(figures, KNL_CLIFFS.items(), strict=True)
     ]
-    numbers = {key: value for part in parts for key, value in part.numbers.items()}
+    numbers: dict[str, float] = {}
+    for part in parts:
+        numbers.update(part.numbers)
     sentence = ". ".join(part.sentence for part in parts)
     return ClaimDecision(every(*(part.holds for part in parts)), sentence, numbers)
 

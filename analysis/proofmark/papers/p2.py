@@ -77,11 +77,9 @@ def _in_one_memory(decide: OfMemory) -> Callable[[Sequence[Measured], Machines],
             memory: decide(stream, machines["knl"])
             for memory, stream in zip(MEMORIES, figures, strict=True)
         }
-        numbers = {
-            f"{memory}_{name}": value
-            for memory, decision in decisions.items()
-            for name, value in decision.numbers.items()
-        }
+        numbers: dict[str, float] = {}
+        for memory, decision in decisions.items():
+            numbers |= {f"{memory}_{name}": value for name, value in decision.numbers.items()}
         words = {True: "as claimed", False: "not as claimed", None: "hidden by noise"}
         sentence = ". ".join(
             f"{memory}{', which decides' if memory == DECIDING else ''}, "

@@ -178,12 +178,13 @@ def _above(size: Size, other: Size, least: float) -> Found:
 
 def _decide_c44(figures: Sequence[Measured], machines: Machines) -> ClaimDecision:
     noise = max((of.noise for of in figures), key=lambda each: each.of_point)
-    logs = [
-        math.log(time / of.values[placement, SMALL, ranks])
-        for of in figures
-        for (placement, block, ranks), time in of.values.items()
-        if block == LARGE and (placement, SMALL, ranks) in of.values
-    ]
+    logs = []
+    for of in figures:
+        logs += [
+            math.log(time / of.values[placement, SMALL, ranks])
+            for (placement, block, ranks), time in of.values.items()
+            if block == LARGE and (placement, SMALL, ranks) in of.values
+        ]
     mean = mean_of(logs, noise, noise)
     not_slower = mostly((mean_of([log], noise, noise).at_most(1) for log in logs), MOST)
     faster = fmean(log < 0 for log in logs)

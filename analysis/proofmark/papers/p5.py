@@ -124,13 +124,15 @@ def _of_twin_c54(machines: Machines) -> list[SweepNeed]:
 
 
 def _simulated(need: SweepNeed, numbers: Sequence[int]) -> SweepNeed:
-    points: tuple[Point, ...] = tuple(
-        (placement, ranks, size)
-        for placement in PLACEMENTS
-        for ranks in numbers
-        for size in _sizes_of_twin(str(need.fixed["benchmark"]), ranks)
-        if placement in FILLED or ranks < RANKS_OF_TWIN[-1]
-    )
+    found = []
+    for placement in PLACEMENTS:
+        for ranks in numbers:
+            found += [
+                (placement, ranks, size)
+                for size in _sizes_of_twin(str(need.fixed["benchmark"]), ranks)
+                if placement in FILLED or ranks < RANKS_OF_TWIN[-1]
+            ]
+    points: tuple[Point, ...] = tuple(found)
     return replace(need, points=points)
 
 
@@ -149,11 +151,10 @@ def _named(pair: tuple[str, str]) -> str:
 
 
 def _numbers(means: Means) -> dict[str, float]:
-    return {
-        f"{name} {_named(pair)}": mean
-        for name, by_pair in means.items()
-        for pair, mean in by_pair.items()
-    }
+    found: dict[str, float] = {}
+    for name, by_pair in means.items():
+        found |= {f"{name} {_named(pair)}": mean for pair, mean in by_pair.items()}
+    return found
 
 
 def adjacent_is_better(means: Means, margins: Means) -> ClaimDecision:
@@ -178,7 +179,9 @@ def adjacent_is_better(means: Means, margins: Means) -> ClaimDecision:
 
 def _nearly(means: Means, margins: Means) -> Found:
     """Return whether nearly every collective has no negative mean."""
-    surely = {n for n, by in means.items() for p in INSIDE if by[p] < -margins[n][p]}
+    surely = set()
+    for n, by in means.items():
+        surely |= {n for p in INSIDE if by[p] < -margins[n][p]}
     maybe = {n for n, by in means.items() for p in INSIDE if by[p] < margins[n][p]}
     if len(surely) > NEARLY:
         return False
@@ -199,17 +202,18 @@ def _overall(means: Means, margins: Means) -> list[Found]:
 def nodes_matter_more(means: Means, margins: Means) -> ClaimDecision:
     """Return the decision on C5.2 from the means of table 2 and half their intervals."""
     orders = ((("BA", "UA"), ("UD", "UA")), (("BD", "UD"), ("BD", "BA")))
-    findings = {
-        (name, nodes, inside): every(
-            _above(
-                by_pair[nodes] - by_pair[inside],
-                math.hypot(margins[name][nodes], margins[name][inside]),
-            ),
-            _above(by_pair[nodes], margins[name][nodes]),
-        )
-        for name, by_pair in means.items()
-        for nodes, inside in orders
-    }
+    findings: dict[tuple[str, tuple[str, str], tuple[str, str]], bool | None] = {}
+    for name, by_pair in means.items():
+        findings |= {
+            (name, nodes, inside): every(
+                _above(
+                    by_pair[nodes] - by_pair[inside],
+                    math.hypot(margins[name][nodes], margins[name][inside]),
+                ),
+                _above(by_pair[nodes], margins[name][nodes]),
+            )
+            for nodes, inside in orders
+        }
     wrong = [
         f"{name}: mean {_named(nodes)} {means[name][nodes]:.4f}, {_named(inside)} "
         f"{means[name][inside]:.4f}"

@@ -119,7 +119,9 @@ def label_rules(repeats: Iterable[Sequence[str]]) -> list[str]:
         repeats: the paths of each group of outputs of one case and the same nodes.
     """
     groups = list(repeats)
-    dates = {each for path in chain(*groups) for each in dates_in(path)}
+    dates: set[str] = set()
+    for path in chain(*groups):
+        dates.update(dates_in(path))
     rules = [f"{DATE}={_DATE}"] if len(dates) > 1 else []
     kinds: set[str] = set()
     for group in groups:
@@ -169,7 +171,10 @@ def _words(path: str) -> Iterator[tuple[int, str]]:
 
 
 def _found(words: Mapping[str, set[str]]) -> set[tuple[str, str]]:
-    return {(word, path) for word, paths in words.items() for path in paths}
+    found = set()
+    for word, paths in words.items():
+        found |= {(word, path) for path in paths}
+    return found
 
 
 def _rank(key: tuple[int, str], words: Collection[str]) -> tuple[int, bool, int, str]:
@@ -204,12 +209,13 @@ def _are_nodes(place: int, words: Mapping[str, set[str]]) -> bool:
 
 def _agree(words: Mapping[str, set[str]], printed: Mapping[str, Collection[str]]) -> bool:
     """Return whether most outputs that print names print the word of their path."""
-    answers = [
-        short_name(word) in {short_name(name) for name in printed[path]}
-        for word, paths in words.items()
-        for path in paths
-        if printed[path]
-    ]
+    answers = []
+    for word, paths in words.items():
+        answers += [
+            short_name(word) in {short_name(name) for name in printed[path]}
+            for path in paths
+            if printed[path]
+        ]
     return 2 * sum(answers) >= len(answers)
 
 

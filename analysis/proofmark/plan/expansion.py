@@ -75,9 +75,12 @@ def make_plan(
     numbers = itertools.count(1)
     current = site.partition.current_mode
     for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
+        every = []
+        for name, case in members.items():
+            every += expansion.uses(name, case, mode)
         uses = within(
             benchmarks.suite(suite).within_s,
-            [use for name, case in members.items() for use in expansion.uses(name, case, mode)],
+            every,
             lambda reason: expansion.left_out.update({reason: None}),
         )
         planned = (
@@ -109,7 +112,10 @@ def make_plan(
         found = f"nothing that {site.partition_name} can run"
         accepted = "; ".join(expansion.left_out) or "steps"
         raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
-    all_steps = [step for group in groups for job in group.jobs for step in job.steps]
+    all_steps = []
+    for group in groups:
+        for job in group.jobs:
+            all_steps += job.steps
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
     cost, used = totals(groups, searches), {step.case for step in all_steps}
     body = {
@@ -154,13 +160,10 @@ def _limited(drafts: Iterable[Draft], suite: str) -> list[Draft]:
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
     """Return the unknown names in the contract limits of `site`."""
-    return [
-        mistake
-        for key, item in site.items.items()
-        for mistake in reference_mistakes(
-            site.contract_file, key, item, item.case, benchmarks.cases
-        )
-    ]
+    found: list[InputError] = []
+    for key, item in site.items.items():
+        found += reference_mistakes(site.contract_file, key, item, item.case, benchmarks.cases)
+    return found
 
 
 def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[InputError]:
@@ -168,7 +171,9 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
 
     Limits with unknown names are left to `limit_mistakes`.
     """
-    names = {name for item in site.items.values() for name in cases_of(item, item.case)}
+    names = set()
+    for item in site.items.values():
+        names.update(cases_of(item, item.case))
     if not names <= benchmarks.cases.keys() or limit_mistakes(benchmarks, site):
         return []
     suites = all_suites(benchmarks, names, site, machines)
@@ -228,7 +233,9 @@ def _chunks(step: Step, limit: int | None) -> list[list[str]]:
     if step.scope == "job" or limit is None or step.round:
         return [step.nodes]
     size = limit - limit % 2 if step.scope == "each-pair" else limit
-    ordered = [node for nodes in step.instances().values() for node in nodes]
+    ordered = []
+    for nodes in step.instances().values():
+        ordered += nodes
     return [ordered[at : at + size] for at in range(0, len(ordered), size)]
 
 
@@ -237,11 +244,9 @@ def _jobs(steps: Sequence[Step], group: int, queue: Queue) -> list[Job]:
     by_nodes: dict[tuple[str, ...], list[Step]] = {}
     for step in steps:
         by_nodes.setdefault(tuple(step.nodes), []).append(step)
-    parts = (
-        (nodes, part)
-        for nodes, members in by_nodes.items()
-        for part in within_limit(members, queue)
-    )
+    parts = []
+    for nodes, members in by_nodes.items():
+        parts += [(nodes, part) for part in within_limit(members, queue)]
     return [
         Job(id=f"{group:02d}-{number:04d}", nodes=list(nodes), steps=part)
         for number, (nodes, part) in enumerate(parts, start=1)

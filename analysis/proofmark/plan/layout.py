@@ -51,12 +51,10 @@ class Layouts:
         part = str(point.get(DOMAIN, ""))
         if (near := self.rails.get(str(point.get(RAIL)))) is not None:
             part = f"numa-{near}"
-        unused = {
-            pu
-            for core in self.topology.cores
-            if part not in (f"numa-{core.numa}", f"socket-{core.socket}")
-            for pu in core.pus
-        }
+        unused: set[int] = set()
+        for core in self.topology.cores:
+            if part not in (f"numa-{core.numa}", f"socket-{core.socket}"):
+                unused.update(core.pus)
         left = self.topology.without(unused) if part else self.topology
         return left if left.cores else self.topology
 
@@ -109,10 +107,8 @@ class Layouts:
             raise LackingError(InputError(file, f"memory {kind}", "none in the node", kinds))
         if placement is None:
             return domains
-        used = {
-            self.topology.core_of[cpu].index
-            for nodes in placement.node_ranges
-            for cpus in nodes.cpus
-            for cpu in cpus
-        }
+        used = set()
+        for nodes in placement.node_ranges:
+            for cpus in nodes.cpus:
+                used |= {self.topology.core_of[cpu].index for cpu in cpus}
         return [domain for domain in domains if not used.isdisjoint(domain.near)] or domains

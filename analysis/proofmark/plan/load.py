@@ -91,7 +91,10 @@ def _bound(program: Step, layouts: Layouts, sweep: Sweep) -> Step:
         key = f"suites.{sweep.suite}.load.case"
         found = f"{program.case}, which is one process, on {len(program.nodes)} nodes"
         raise bad_input(sweep.file, key, found, "a case with ranks (launch: mpi)")
-    pus = tuple(pu for core in layouts.topology.cores for pu in core.pus)
+    collected: list[int] = []
+    for core in layouts.topology.cores:
+        collected += core.pus
+    pus = tuple(collected)
     return program.model_copy(update={"cpus": [RankCpus(0, pus)]})
 
 
@@ -107,7 +110,9 @@ def free_layouts(step: Step, sweep: Sweep) -> Layouts:
         BadInput: it leaves none free, or binds no rank: then no core is known to be free.
     """
     topology = sweep.layouts.topology
-    used = {cpu for rank in step.cpus for cpu in rank.cpus}
+    used: set[int] = set()
+    for rank in step.cpus:
+        used.update(rank.cpus)
     free = topology.without(used)
     if not free.cores or not used:
         key = f"suites.{sweep.suite}.load.place"

@@ -29,7 +29,11 @@ def _sizes(given: Any) -> Any:
     runs = [_RUN.fullmatch(word) for word in given.split()]
     if not all(runs) or sum(int(run[1] or 1) for run in runs if run) > MAX_NODES:
         raise ValueError(f"{given[:80]!r} is no list of sizes such as '259*32 17'")
-    return [int(run[2]) for run in runs if run for _ in range(int(run[1] or 1))]
+    found = []
+    for run in runs:
+        if run:
+            found += [int(run[2]) for _ in range(int(run[1] or 1))]
+    return found
 
 
 def _short(sizes: Sequence[int]) -> str:

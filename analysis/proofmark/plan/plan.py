@@ -133,7 +133,10 @@ class Plan(StrictModel):
         """Return the nodes of all jobs, each once; of a stability run, also those of later jobs."""
         if self.stability:
             return list(self.stability.hosts)
-        named = (node for group in self.groups for job in group.jobs for node in job.nodes)
+        named = []
+        for group in self.groups:
+            for job in group.jobs:
+                named += job.nodes
         return list(dict.fromkeys(named))
 
     def jobs(self) -> Iterator[Job]:

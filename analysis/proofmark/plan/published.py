@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from proofmark.cases.reference import Reference
@@ -26,10 +27,15 @@ def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputErro
     """
     references = list(_of_systems(benchmarks))
     mistakes: list[InputError] = []
+
+    @cache  # an inventory has several systems, and may have thousands of hosts
+    def read(folder: Path) -> tuple[list[Site], list[InputError]]:
+        return read_sites(folder, COMPUTE)
+
     for system in dict.fromkeys(reference.system for _, _, reference in references):
         named = [each for each in references if each[2].system == system]
         try:
-            sites = _sites(inventories, str(system))
+            sites = _sites(inventories, str(system), read)
         except BadInput as error:
             mistakes += error.mistakes
             continue
@@ -62,7 +68,11 @@ def _file(benchmarks: Benchmarks, case: str) -> str:
     return str(benchmarks.folder / f"{case}.yml")
 
 
-def _sites(inventories: Path, system: str) -> list[Site]:
+def _sites(
+    inventories: Path,
+    system: str,
+    read: Callable[[Path], tuple[list[Site], list[InputError]]],
+) -> list[Site]:
     """Return the real partitions with the name `system` whose topology the inventory states.
 
     Raises:
@@ -72,7 +82,7 @@ def _sites(inventories: Path, system: str) -> list[Site]:
     folders |= {path.parents[1] for path in inventories.glob(f"*/{VARIABLES}/{system}.yml")}
     found: list[Site] = []
     for folder in sorted(folders):
-        sites, mistakes = read_sites(folder, COMPUTE)
+        sites, mistakes = read(folder)
         if mistakes:
             raise BadInput(*mistakes)
         found += (

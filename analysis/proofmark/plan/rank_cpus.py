@@ -65,7 +65,8 @@ def _unfold(entries: Any) -> Any:
             typed = typed and isinstance(cpus_of_ranks, list)
             if not typed or not 0 <= last - first < MAX_NODES:
                 raise ValueError(f"{str(entry)[:80]}: accepted: [first, last, [CPUs of each rank]]")
-            ranks += [(node, cpus) for node in range(first, last + 1) for cpus in cpus_of_ranks]
+            for node in range(first, last + 1):
+                ranks += [(node, cpus) for cpus in cpus_of_ranks]
         else:
             ranks.append(entry)
     return ranks

@@ -56,7 +56,10 @@ class Search(StrictModel):
 
     def steps(self) -> list[str]:
         """Return the ids of the steps of all candidates."""
-        return [step for candidate in self.candidates for step in candidate.steps]
+        found = []
+        for candidate in self.candidates:
+            found += candidate.steps
+        return found
 
     def planned_candidates(self) -> int:
         """Return the number of candidates that the cost of the plan counts: those of one pass.

@@ -72,7 +72,8 @@ def uncounted(searches: Sequence[Search], steps: Mapping[str, Step]) -> set[str]
     for search in searches:
         known = [each for each in search.candidates if steps.keys() >= {*each.steps}]
         by_cost = sorted(known, key=cost, reverse=True)
-        left.update(step for each in by_cost[search.planned_candidates() :] for step in each.steps)
+        for each in by_cost[search.planned_candidates() :]:
+            left.update(each.steps)
     return left
 
 

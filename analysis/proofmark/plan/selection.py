@@ -56,9 +56,10 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
         plan: the plan of one suite.
         benchmarks: the cases.
     """
-    steps = [
-        (group.mode, step) for group in plan.groups for job in group.jobs for step in job.steps
-    ]
+    steps = []
+    for group in plan.groups:
+        for job in group.jobs:
+            steps += [(group.mode, step) for step in job.steps]
     # The rates of the programs of a stability run are no figures of its verdict.
     steps = [each for each in steps if each[1].launch == COUNTED] or steps
     figures = _figures(steps, cases_of(reference, case), plan.system, benchmarks)
@@ -88,12 +89,12 @@ def selecting_suites(
     reference: Reference, case: str, suites: Suites, benchmarks: Benchmarks
 ) -> list[str]:
     """Return the suites with a figure that `reference` can select."""
-    return [
-        suite
-        for suite, steps in suites.steps.items()
-        for figures in [_figures(steps, {case}, suites.system, benchmarks)[case]]
-        if any(selects(reference, each) for each in figures)
-    ]
+    found = []
+    for suite, steps in suites.steps.items():
+        figures = _figures(steps, {case}, suites.system, benchmarks)[case]
+        if any(selects(reference, each) for each in figures):
+            found.append(suite)
+    return found
 
 
 def selection_mistakes(
@@ -120,7 +121,9 @@ def selection_mistakes(
         suite: _figures(steps, cases_of(reference, case), suites.system, benchmarks)
         for suite, steps in suites.steps.items()
     }
-    figures = [each for of_suite in by_suite.values() for each in of_suite[case]]
+    figures = []
+    for of_suite in by_suite.values():
+        figures += of_suite[case]
     check = _Check(file, key, suites.refused)
     if not figures:
         yield check.no_step(case, benchmarks, suites)
@@ -261,7 +264,9 @@ class _Check:
 
     def metric(self, metric: str, figures: Iterable[StepFigures]) -> Iterator[InputError]:
         """Yield a mistake if none of `figures` has `metric`."""
-        known = {name for each in figures for name in each.metrics}
+        known: set[str] = set()
+        for each in figures:
+            known.update(each.metrics)
         if metric not in known:
             found = f"{metric!r}, which no step of the case gives{nearest(metric, known)}"
             yield self.mistake("metric", found, ", ".join(sorted(known)))
@@ -271,7 +276,9 @@ class _Check:
         for name, value in where.items():
             traits = [each.traits[name] for each in figures if name in each.traits]
             if not traits:
-                known = {key for each in figures for key in each.traits}
+                known: set[str] = set()
+                for each in figures:
+                    known.update(each.traits)
                 found = f"{name!r}, which no figure has{nearest(name, known)}"
                 yield self.mistake(f"where.{name}", found, ", ".join(sorted(known)))
             elif not any(trait.allows(value) for trait in traits):

@@ -105,7 +105,9 @@ def next_round(plan: Plan, up: Sequence[str]) -> list[Job]:
     """
     test = plan.stability
     assert test is not None
-    earlier = [job for group in plan.groups for job in group.jobs]
+    earlier = []
+    for group in plan.groups:
+        earlier += group.jobs
     number = len({job.id.partition("-")[0] for job in earlier})
     numbers, jobs = count(len(earlier) + 1), list[Job]()
     shift = number * max(1, len(up) // 3) % max(1, len(up))
@@ -154,7 +156,10 @@ def jobs_a_day(test: StabilityTest) -> float:
 
 def _lanes_of_sizes(test: StabilityTest) -> list[int]:
     """Return the lanes of as many rounds as there are sizes."""
-    return [size for first in range(len(sizes_of(test))) for size in lanes(test, first)]
+    found: list[int] = []
+    for first in range(len(sizes_of(test))):
+        found += lanes(test, first)
+    return found
 
 
 def _rate(test: StabilityTest, size: int) -> float:

@@ -287,6 +287,9 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
     ]
     if FILE_SYSTEM in point.values:
         recorded.append("fs_block_bytes")
+    arguments = []
+    for item in case.arguments:
+        arguments += [str(word) for word in _words(rendered(item, "arguments"))]
     return Step(
         id="",
         case=name,
@@ -300,9 +303,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         package=case.package,
         program=str(rendered(case.program, "program")),
         launch=case.launch,
-        arguments=[
-            str(word) for item in case.arguments for word in _words(rendered(item, "arguments"))
-        ],
+        arguments=arguments,
         environment={
             key: str(rendered(item, f"environment.{key}")) for key, item in case.environment.items()
         }

@@ -56,7 +56,9 @@ def rate_symbols(partition: Partition, machine: Mapping[str, Any]) -> dict[str, 
 
 def assumed_rates(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
     """Return the assumptions on rates by which the times of `cases` are estimated."""
-    used = {name for case in cases for name in case.used_names()}
+    used = set()
+    for case in cases:
+        used.update(case.used_names())
     node, assumed = partition.node, {}
     rated = node.topology and node.clock_hz and node.flop_per_cycle
     if HPL_RATE in used and CORE_FLOPS not in partition.facts:

@@ -54,13 +54,14 @@ class SuiteSteps:
         of_case: dict[str, list[Draft]] = {}
         for draft in drafts:
             of_case.setdefault(draft.step.case, []).append(draft)
-        related = {
-            draft.step.id: draft
-            for name, members in of_case.items()
-            for draft in linked(
-                members, self._site.hosts, f"{self._folder / name}.yml", self._leave_out
-            )
-        }
+        related: dict[str, Draft] = {}
+        for name, members in of_case.items():
+            related |= {
+                draft.step.id: draft
+                for draft in linked(
+                    members, self._site.hosts, f"{self._folder / name}.yml", self._leave_out
+                )
+            }
         return [related[draft.step.id] for draft in drafts if draft.step.id in related]
 
     def _drafts(self, name: str, case: Case, number: int, mode: str) -> list[Draft]:
@@ -97,11 +98,13 @@ class SuiteSteps:
         planned = [step for _, step in drafts]
         if endless := list(endless_steps(sweep.file, planned, partition.queue)):
             raise BadInput(*endless)
-        return [
-            Draft(step, use, number, axes_of(sweep, point))
-            for point, draft in drafts
-            for step in self._spread_out(draft, use)
-        ]
+        collected = []
+        for point, draft in drafts:
+            collected += [
+                Draft(step, use, number, axes_of(sweep, point))
+                for step in self._spread_out(draft, use)
+            ]
+        return collected
 
     def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
         """Give a step of the scope each-node or each-pair all nodes."""

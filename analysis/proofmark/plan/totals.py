@@ -8,6 +8,7 @@ from proofmark.plan.placement.placement_request import counted
 from proofmark.plan.plan import Group, Plan, Totals
 from proofmark.plan.search import Search
 from proofmark.plan.searches import uncounted
+from proofmark.plan.step import Step
 from proofmark.site.fabric import UNKNOWN_LINK
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
@@ -19,14 +20,19 @@ def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
     The files of a step that another step reads are in scratch until that step ended. So all files
     that are kept count at the same time.
     """
-    by_id = {step.id: step for group in groups for job in group.jobs for step in job.steps}
+    by_id: dict[str, Step] = {}
+    for group in groups:
+        for job in group.jobs:
+            by_id |= {step.id: step for step in job.steps}
     left = uncounted(searches, by_id)
     jobs = [
         (job, [step for step in job.steps if step.id not in left])
         for group in groups
         for job in group.jobs
     ]
-    steps = [step for _, members in jobs for step in members]
+    steps = []
+    for _, members in jobs:
+        steps += members
     node_seconds = sum(
         len(job.nodes) * sum(step.wall_s for step in members) for job, members in jobs
     )
@@ -71,9 +77,15 @@ def idle_cores(plan: Plan, machines: Callable[[str], Machine]) -> Iterable[str]:
     for group in plan.groups:
         topology = machines(group.mode).topology
         sizes = " + ".join(str(len(each.cores)) for each in topology.numa_domains if each.cores)
-        for step in (step for job in group.jobs for step in job.steps):
+        found = []
+        for job in group.jobs:
+            found += job.steps
+        for step in found:
             on_node = [rank for rank in step.cpus if rank.node == 0]
-            busy = len({topology.core_of[cpu].index for rank in on_node for cpu in rank.cpus})
+            collected = set()
+            for rank in on_node:
+                collected |= {topology.core_of[cpu].index for cpu in rank.cpus}
+            busy = len(collected)
             start = f"{step.case}, mode {group.mode}: the ranks use"
             of = f"{busy} of {len(topology.cores)} cores of a node"
             if step.placement != "fitted":

@@ -103,11 +103,9 @@ def validate(
         BadInput: there is no suite `suite`.
     """
     suites = [suite] if suite and benchmarks.suite(suite) else list(benchmarks.suites)
-    mistakes = [
-        mistake
-        for file in sorted(Inventory.of(inventory).folder.rglob("*.yml"))
-        for mistake in repeated_keys(file)
-    ]
+    mistakes = []
+    for file in sorted(Inventory.of(inventory).folder.rglob("*.yml")):
+        mistakes += repeated_keys(file)
     broken: list[Site] = []
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
@@ -132,7 +130,9 @@ def validate(
         whole = any(site is each for each in sites)
         machines, more = _machines(site, whole=whole)
         found += [*more, *_broken_rules(benchmarks, site, machines, known)]
-        facts = {name: text for each in machines.values() for name, text in each.unread.items()}
+        facts: dict[str, str] = {}
+        for each in machines.values():
+            facts.update(each.unread)
         unread += (f"{site.partition_name}: {line}" for line in unread_lines(facts))
         known_machines = machines if whole else {}
         plans_of_site, more, idle = _plans(site, benchmarks, suites, known_machines, repeats)
@@ -210,11 +210,10 @@ def _broken_rules(
     packages: Collection[str] | None,
 ) -> list[InputError]:
     try:
-        return [
-            mistake
-            for machine in machines.values()
-            for mistake in fact_mistakes(benchmarks, site, machine, packages)
-        ]
+        found: list[InputError] = []
+        for machine in machines.values():
+            found += fact_mistakes(benchmarks, site, machine, packages)
+        return found
     except BadInput as error:
         return list(error.mistakes)
 

@@ -186,7 +186,9 @@ class Conditions:
 
     def mounts(self, step: Step, execution: Attempt) -> tuple[MountedFileSystem, ...]:
         """Return the mounts that the node of `execution` reported before its job; may be empty."""
-        jobs = (job for node in self._reports(execution.host) for job in node.jobs)
+        jobs: list[JobOnNode] = []
+        for node in self._reports(execution.host):
+            jobs += node.jobs
         covering = [job for job in jobs if job.covers(step.id, execution)]
         return covering[-1].provenance.facts.mounts if covering else ()
 

@@ -217,7 +217,9 @@ def _unstated(stated: Set[str], readings: Sequence[Reading]) -> dict[str, set[st
     """
     if all(stated <= reading.parameters.keys() for reading in readings):
         return {}
-    having = {(name, each.metric) for each in readings for name in each.parameters}
+    having = set()
+    for each in readings:
+        having |= {(name, each.metric) for name in each.parameters}
     anywhere = {name for name, _ in having}
     return {
         metric: {name for name in stated if (name, metric) in having or name not in anywhere}

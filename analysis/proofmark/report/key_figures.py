@@ -188,9 +188,9 @@ def _rank(measurand: int, run_data: RunData) -> int:
     """Return the number of the first kind of limits of references that judges a point."""
     results = run_data.verdict.results
     places = np.flatnonzero(results.aggregates.measurand == measurand).tolist()
-    kinds = {
-        answer.kind for place in places for answer in results.answers.get(place, ()) if answer.ratio
-    }
+    kinds = set()
+    for place in places:
+        kinds |= {answer.kind for answer in results.answers.get(place, ()) if answer.ratio}
     return min((_KINDS.index(kind) for kind in kinds if kind in _KINDS), default=len(_KINDS))
 
 
@@ -226,7 +226,7 @@ def nominal(run_data: RunData) -> Nominal:
         hosts = _hosts(record.node) if rules else ()
         if not hosts or not facts.keys() >= set(hosts):
             return None
-        stated = [run_data.verdict.nominal.get(host, NOTHING_STATED) for host in hosts]
+        stated = [run_data.verdict.hardware.of_node.get(host, NOTHING_STATED) for host in hosts]
         nodes = [facts[host] for host in hosts]
         limit = derive(rules[0], nodes, record.parameters, node, stated)
         times = None if isinstance(limit, str) else factor(limit.unit, record.unit)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import exists, read_bytes, read_json, text_or_empty
@@ -82,12 +83,10 @@ def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunDa
         BadInput: a file of the run is damaged.
     """
     states = progress(run, active=is_locked(run)).steps
-    times = [
-        moment
-        for state in states
-        for execution in finished_executions(run.files.step(state.step.id))
-        for moment in _times(execution)
-    ]
+    times = []
+    for state in states:
+        for execution in finished_executions(run.files.step(state.step.id)):
+            times += _times(execution)
     path = run.files.software
     software = read_json(path, Software) if exists(path) else None
     site, benchmarks = site_of(run), benchmarks_of(run)
@@ -144,7 +143,10 @@ def _kernels(
         if BLAS_KERNEL not in step.variants or program is None or program.blas is None:
             continue
         executions = finished_executions(run.files.step(step.id))
-        for path in (path for each in executions for path in (each.stdout, each.stderr)):
+        found: list[Path] = []
+        for each in executions:
+            found += (each.stdout, each.stderr)
+        for path in found:
             names = reported_kernels(program.blas.family, text_or_empty(path))
             reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
     return {choice: tuple(sorted(names)) for choice, names in reported.items()}

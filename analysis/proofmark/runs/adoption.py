@@ -63,7 +63,9 @@ def adopt_folder(
         raise bad_input("FOLDER", "", found, "a folder without the runs: it is never changed")
     with opened(request.folder) as outputs:
         adoption = planned(outputs, request, benchmarks, site)
-        hosts = [node for output in adoption.outputs for node in output.nodes]
+        hosts: list[str] = []
+        for output in adoption.outputs:
+            hosts += output.nodes
         site = site or site_of_hosts(sorted(set(hosts)))
         named = _on_hosts(adoption.outputs, hosts, site)
         plan, folders = adopted_plan(named, benchmarks, site)

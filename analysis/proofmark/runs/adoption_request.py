@@ -185,7 +185,9 @@ def _outputs(
 
 def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
     """Return `adoption`; a site has refused such hosts itself."""
-    hosts = {host: () for each in adoption.outputs for host in each.nodes}
+    hosts: dict[str, tuple[()]] = {}
+    for each in adoption.outputs:
+        hosts |= {host: () for host in each.nodes}
     if site is None and (alike := clashes(hosts)):
         raise BadInput(*(alike_error("--node", "", each) for each in alike))
     return adoption

@@ -109,9 +109,9 @@ def disturbers(files: RunFiles, repeats: Iterable[Repeat]) -> str:
 
     The processes with the largest shares of CPU time are named.
     """
-    nodes = (
-        node for each in [*repeats][:_NAMED] for node in _newest_noise(files.step(each.folder))
-    )
+    nodes: list[NodeNoise] = []
+    for each in [*repeats][:_NAMED]:
+        nodes += _newest_noise(files.step(each.folder))
     shares = shares_of(nodes)[:_NAMED]
     return ", ".join(f"{name} ({100 * share:.0f} % of a CPU)" for name, share in shares)
 

@@ -387,7 +387,10 @@ class _Sealing:
         self._journals = journals_of(folder)
         self._files = self._bytes = 0
         # A change is stated once, by the first archive after it.
-        self._stated = {name for each in known.archives for name in each.index.kept}
+        found: set[str] = set()
+        for each in known.archives:
+            found.update(each.index.kept)
+        self._stated = found
         self._folders = dict.fromkeys(known.folders())
 
     def all(self) -> None:

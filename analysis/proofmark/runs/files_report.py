@@ -86,7 +86,10 @@ def files_reports(files: RunFiles, step: str, attempt: Attempt) -> dict[str, Fil
     job = attempt.job_attempt or ""
     paths = files.files_reports(step, job) if _JOB_ATTEMPT.fullmatch(job) else []
     own = StepFiles(Path(attempt.path)).files_report
-    return read_files_reports([*(path for each in paths for path in each), own])
+    found = []
+    for each in paths:
+        found += each
+    return read_files_reports([*found, own])
 
 
 def _text(value: object) -> str:

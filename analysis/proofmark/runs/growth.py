@@ -46,7 +46,10 @@ def with_growth(folder: Path, plan: Plan) -> Plan:
     """Return `plan`, that of the start of the run in `folder`, with all that joined it."""
     if plan.stability:
         for each in _growths(folder):
-            plan = with_round(plan, [job for group in each.groups for job in group.jobs])
+            found = []
+            for group in each.groups:
+                found += group.jobs
+            plan = with_round(plan, found)
     elif plan.rolling:
         for each in _growths(folder):
             plan = grown(plan, (each.groups, each.searches))

@@ -99,7 +99,9 @@ class _Attempt:
 
     def hosts(self) -> Iterator[tuple[str, str | None]]:
         """Yield each node with the name of its probes; None: those of this node are missing."""
-        hosts = {path.stem for end in _ENDS for path in paths_in(self.folder, f"*{end}")}
+        hosts = set()
+        for end in _ENDS:
+            hosts |= {path.stem for path in paths_in(self.folder, f"*{end}")}
         planned = ReportedNames({node: self.names.get(node, ()) for node in self.job.nodes})
         for host in sorted(filter(is_name, hosts)):
             yield planned.node(host), host
@@ -117,13 +119,12 @@ class _Attempt:
         They are read only if a probe is missing.
         """
         name = f"{self.job.id}/{self.folder.name}"
-        return frozenset(
-            node
-            for step in self.job.steps
-            for instance, nodes in step.instances().items()
-            if any(each.job_attempt in (name, None) for each in self._executions(instance))
-            for node in nodes
-        )
+        found = set()
+        for step in self.job.steps:
+            for instance, nodes in step.instances().items():
+                if any(each.job_attempt in (name, None) for each in self._executions(instance)):
+                    found.update(nodes)
+        return frozenset(found)
 
     def _executions(self, instance: StepInstance) -> list[Attempt]:
         return attempts(self.run.files.step(str(instance)).folder)

@@ -127,7 +127,10 @@ def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> di
     """Read the files once for judging and for the report; `state` changes if a file changes."""
     slices = _slices(paths)
     read = parallel_map(partial(_slice, steps), slices, large=len(slices) > 1)
-    return {node.host: node for nodes in read for node in nodes}
+    found: dict[str, Node] = {}
+    for nodes in read:
+        found |= {node.host: node for node in nodes}
+    return found
 
 
 def _slices(parts: Sequence[Part]) -> list[Sequence[Part]]:

@@ -149,11 +149,9 @@ def find_outputs(outputs: OutputFolder, patterns: Mapping[str, Sequence[str]]) -
     Raises:
         BadInput: a file matches patterns of two cases, or a pattern matches no file.
     """
-    rules = [
-        (case, pattern, re.compile(translate(pattern)))
-        for case, of_case in patterns.items()
-        for pattern in of_case
-    ]
+    rules = []
+    for case, of_case in patterns.items():
+        rules += [(case, pattern, re.compile(translate(pattern))) for pattern in of_case]
     paths = outputs.paths
     matched: dict[str, str] = {}
     unmatched: list[str] = []

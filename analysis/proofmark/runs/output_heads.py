@@ -58,7 +58,9 @@ def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
     except OSError as error:
         return OutputHead(problem=error.strerror or "unreadable")
     cases = tuple(banners.cases(text))
-    printed = [name for case in cases for name in banners.nodes(case, text) if is_name(name)]
+    printed = []
+    for case in cases:
+        printed += [name for name in banners.nodes(case, text) if is_name(name)]
     nodes = tuple(dict.fromkeys(printed or _named(text)))
     return OutputHead(cases, nodes, not cases and bool(_SCRIPT.match(text)))
 
@@ -69,7 +71,10 @@ def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:
     batches = [paths[first : first + BATCH] for first in range(0, len(paths), BATCH)]
     work = partial(_batch, outputs, banners)
     heads = parallel_map(work, batches, large=len(paths) > ONE_PROCESS)
-    return dict(zip(paths, (head for batch in heads for head in batch), strict=True))
+    found = []
+    for batch in heads:
+        found += batch
+    return dict(zip(paths, found, strict=True))
 
 
 def _batch(outputs: OutputFolder, banners: Banners, paths: Sequence[str]) -> list[OutputHead]:

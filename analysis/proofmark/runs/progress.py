@@ -189,12 +189,10 @@ def _steps(count: int) -> str:
 
 def waiting_nodes(run: Run, mode: str) -> list[str]:
     """Return the nodes with a step of `mode` that a job has to run, each once."""
-    waiting = (
-        node
-        for group in run.plan.needed()
-        if group.mode == mode
-        for job in group.jobs
-        if any(needs_execution(run.files, step) for step in job.steps)
-        for node in job.nodes
-    )
+    waiting = []
+    for group in run.plan.needed():
+        if group.mode == mode:
+            for job in group.jobs:
+                if any(needs_execution(run.files, step) for step in job.steps):
+                    waiting += job.nodes
     return list(dict.fromkeys(waiting))

@@ -259,7 +259,9 @@ class RunFiles(Files):
         if attempt:
             folders = [self.jobs / attempt]
         else:
-            folders = [each for job in names_in(self.jobs) for each in self.job(job).attempts()]
+            folders = []
+            for job in names_in(self.jobs):
+                folders += self.job(job).attempts()
         places = sorted(folder / "files" / step for folder in folders)
         found = ([path for path in paths_in(place) if not path.suffix] for place in places)
         return [paths for paths in found if paths]

@@ -76,7 +76,10 @@ class RunNames(StrictModel):
         """Return the nodes of a stage; of a rolling run, those with waiting steps of any mode."""
         if not self.rolling:
             return self.nodes
-        return list(dict.fromkeys(node for group in self.groups for node in group.waiting))
+        found = []
+        for group in self.groups:
+            found += group.waiting
+        return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,10 @@ class NamedRun:
     def waiting(self, mode: str) -> list[str]:
         """Return the nodes with a step of `mode` that has no result."""
         groups = [group for group in self.names.groups if group.mode == mode]
-        return list(dict.fromkeys(node for group in groups for node in group.waiting))
+        found = []
+        for group in groups:
+            found += group.waiting
+        return list(dict.fromkeys(found))
 
 
 def open_names(folder: Path) -> NamedRun:
@@ -120,7 +126,9 @@ def open_names(folder: Path) -> NamedRun:
 def names_of(run: Run) -> RunNames:
     """Return the names and numbers of `run`."""
     plan, site = run.plan, site_of(run)
-    jobs = (job for group in plan.groups for job in group.jobs)
+    jobs = []
+    for group in plan.groups:
+        jobs += group.jobs
     return RunNames(
         site=plan.site,
         partition=plan.partition,

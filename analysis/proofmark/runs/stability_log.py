@@ -63,7 +63,10 @@ class JobRun:
 
 def job_runs(run: Run) -> list[JobRun]:
     """Return all submissions of the jobs of a stability run, by the time of their submission."""
-    found = (each for group in run.plan.groups for job in group.jobs for each in _of(run, job))
+    found: list[JobRun] = []
+    for group in run.plan.groups:
+        for job in group.jobs:
+            found += _of(run, job)
     return sorted(found, key=lambda each: (each.submitted, each.job.id))
 
 

@@ -98,7 +98,10 @@ def read_stage_faults(run: Run) -> tuple[StageFault, ...]:
         nodes = [node for node in planned if node in named] or planned
         return fault.model_copy(update={"nodes": folded(nodes)})
 
-    return tuple(of_plan(fault) for path in paths for fault in read_json(path, _Faults).root)
+    found = []
+    for path in paths:
+        found += [of_plan(fault) for fault in read_json(path, _Faults).root]
+    return tuple(found)
 
 
 def _of_nodes(name: str, failures: Iterable[tuple[str, NodeFailure]]) -> Iterator[StageFault]:

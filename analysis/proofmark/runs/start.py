@@ -278,5 +278,7 @@ def _finished(run: Run) -> bool:
     verdict = RunFiles(acceptance_folder(run.folder)).verdict
     if not have or not verdict.exists():
         return False
-    jobs = (job for group in run.plan.to_run() for job in group.jobs)
+    jobs = []
+    for group in run.plan.to_run():
+        jobs += group.jobs
     return not any(pending(repeats_of_job(run.files, job.id).values()) for job in jobs)

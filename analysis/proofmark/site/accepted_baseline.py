@@ -137,7 +137,10 @@ class Baseline(StrictModel):
 
     def states(self) -> dict[str, AcceptedNodes]:
         """Return the state of each node."""
-        return {host: state for state in self.nodes for host in hosts_of(state.nodes)}
+        found: dict[str, AcceptedNodes] = {}
+        for state in self.nodes:
+            found |= {host: state for host in hosts_of(state.nodes)}
+        return found
 
 
 def baseline_folder(inventory: Path, partition: str, name: str) -> Path:

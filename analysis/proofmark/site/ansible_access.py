@@ -71,12 +71,12 @@ class AnsibleAccess:
         self._ssh = connection_loader.get("ssh", PlayContext(), "/dev/null")
         self._sudo = become_loader.get("sudo")
         plugins = (("connection", "ssh"), ("become", "sudo"))
-        definitions = [
-            option
-            for plugin in plugins
-            for option in constants.config.get_configuration_definitions(*plugin).values()
-        ]
-        listed = {each["name"] for option in definitions for each in option.get("vars", ())}
+        definitions = []
+        for plugin in plugins:
+            definitions += constants.config.get_configuration_definitions(*plugin).values()
+        listed = set()
+        for option in definitions:
+            listed |= {each["name"] for each in option.get("vars", ())}
         internal = {name for name in listed if not name.startswith("ansible_")}
         self.names = (*sorted(listed - internal), CONNECTION, *_BECOME)
         self._defaults = {

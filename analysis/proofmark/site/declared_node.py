@@ -23,7 +23,10 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
     stated = site.partition.node
     row, target = processor(stated.cpu_model), TARGETS.get(stated.architecture)
     cores, sockets = machine.symbols["cores"], machine.symbols["sockets"]
-    cpus = tuple(sorted(pu for core in machine.topology.cores for pu in core.pus))
+    found: list[int] = []
+    for core in machine.topology.cores:
+        found += core.pus
+    cpus = tuple(sorted(found))
     features = tuple(sorted(target.features)) if target else ()
     isa, bits = vector_set(features)
     fabric, speed = site.partition.fabric, row.ddr if row else None

@@ -47,7 +47,10 @@ class Level(StrictModel):
 
     @cached_property
     def _by_host(self) -> dict[str, str]:
-        return {host: name for name, hosts in self.switches.items() for host in unfold([hosts])}
+        found: dict[str, str] = {}
+        for name, hosts in self.switches.items():
+            found |= {host: name for host in unfold([hosts])}
+        return found
 
     @cached_property
     def _names(self) -> HostTable:

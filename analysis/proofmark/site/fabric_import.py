@@ -36,7 +36,10 @@ def fabric_levels(text: str, file: object, names: Sequence[str] = ()) -> Levels:
     switches = switches_of(text, file)
     nodes_of, distance = tree(switches, file) if switches else _infiniband(text, file)
     leaves = _named_once(nodes_of)
-    distances = sorted({distance(one, other) for one in leaves for other in leaves})
+    collected = set()
+    for one in leaves:
+        collected |= {distance(one, other) for other in leaves}
+    distances = sorted(collected)
     if names and len(names) != len(distances):
         found = f"{len(names)} names for {len(distances)} levels"
         raise bad_input(file, "names", found, f"for {', '.join(map(str, distances))} switches")

@@ -146,18 +146,23 @@ def unread_group_vars() -> list[InputError]:
     """Return the settings of Ansible because of which it does not read ``group_vars``."""
     config = ansible_constants().config
     values = {name: config.get_config_value_and_origin(name) for name in READS_GROUP_VARS}
-    return [
-        InputError(f"{origin}", name, ",".join(value) or "nothing", f"a list with {words[0]}")
-        for name, words in READS_GROUP_VARS.items()
-        for value, origin in [values[name]]
-        if not {*value} & {*words}
-    ]
+    found = []
+    for name, words in READS_GROUP_VARS.items():
+        value, origin = values[name]
+        if not {*value} & {*words}:
+            found.append(
+                InputError(
+                    f"{origin}", name, ",".join(value) or "nothing", f"a list with {words[0]}"
+                )
+            )
+    return found
 
 
 def refuse_unread(manager: Any) -> None:
     """Refuse an inventory with a file, or facts of a partition, that Ansible does not read.
 
-    Without ``any_unparsed_is_failed`` in ansible.cfg, Ansible only warns of it, and hosts are
+    Ansible names neither file nor line of a slip of YAML in the variables of a group. Without
+    ``any_unparsed_is_failed`` in ansible.cfg it only warns of a file of hosts, and hosts are
     missing.
 
     Args:
@@ -166,8 +171,12 @@ def refuse_unread(manager: Any) -> None:
     Raises:
         BadInput: it names each file.
     """
+    for source in manager._sources:
+        check_files(Path(source))
     read = {str(source) for source in manager._inventory.processed_sources}
-    files = [file for source in manager._sources for file in _inventory_files(Path(source))]
+    files: list[Path] = []
+    for source in manager._sources:
+        files += _inventory_files(Path(source))
     if unread := [file for file in files if f"{file}" not in read]:
         accepted = "an inventory; the warnings of Ansible state the reason"
         found = "a file that Ansible cannot read"

@@ -295,7 +295,7 @@ def link_of_gbit(gbit: float, layer: str | None = None) -> LinkLimit | None:
     """
     if layer == ETHERNET:
         return ethernet(round(1000 * gbit))
-    found = (
-        link(f"{gbit:g} Gb/sec ({count}X {row.speed})") for row in lanes() for count in (4, 2, 1)
-    )
+    found = []
+    for row in lanes():
+        found += [link(f"{gbit:g} Gb/sec ({count}X {row.speed})") for count in (4, 2, 1)]
     return min(filter(None, found), key=lambda limit: limit.bytes_per_s, default=None)

@@ -188,7 +188,9 @@ def choose_inventory(given: Sequence[str], kit: Callable[[], Path]) -> Inventory
     Raises:
         BadInput: no site or more than one site is named, or the folder does not exist.
     """
-    sites = [item for text in given for item in text.split(",") if item]
+    sites = []
+    for text in given:
+        sites += [item for item in text.split(",") if item]
     if len(sites) > 1:
         found = f"{len(sites)} sites ({', '.join(sites)})"
         raise bad_input("-i", "", found, "exactly one site: -i inventory/<site>")
@@ -330,7 +332,10 @@ def _of_no_partition(
     file: Path, contract: Contract | None, groups: Mapping[str, PartitionGroup]
 ) -> Iterator[InputError]:
     """Yield the items of the contract whose ``system`` is no partition: they judge nothing."""
-    known = dict.fromkeys(name for group in groups.values() for name in group.siblings)
+    collected: list[str] = []
+    for group in groups.values():
+        collected += group.siblings
+    known = dict.fromkeys(collected)
     for place, item in enumerate(contract.items if contract and known else ()):
         if item.system is not None and item.system not in known:
             parts = ["items", place, "system"]

@@ -76,7 +76,10 @@ def _lines_of(file: Path) -> list[str]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise bad_input("-l", f"@{file}", str(error), "a file with one pattern a line") from None
-    return [part for line in lines for part in _split(line)]
+    found = []
+    for line in lines:
+        found += _split(line)
+    return found
 
 
 def named_hosts(part: str, groups: Collection[str], hosts: Collection[str]) -> list[str] | None:

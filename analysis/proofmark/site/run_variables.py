@@ -45,7 +45,7 @@ class ReadingLibrary(StrictModel):
         """Return whether the variable `name`, which has the prefix, is known."""
         rest = name.removeprefix(self.prefix)
         return any(
-            fnmatchcase(each, pattern) for each in (rest, f"{rest}_") for pattern in self.names
+            any(fnmatchcase(each, pattern) for pattern in self.names) for each in (rest, f"{rest}_")
         )
 
 

@@ -117,7 +117,9 @@ def tree(switches: Sequence[Switch], file: object) -> tuple[dict[str, list[str]]
     """
     _refuse_double(switches, ((switch.name, "") for switch in switches))
     lower = {each.name: _names(each.below, each.place) if each.below else [] for each in switches}
-    above = {name: upper for upper, names in lower.items() for name in names}
+    above: dict[str, str] = {}
+    for upper, names in lower.items():
+        above |= {name: upper for name in names}
     _refuse_double(switches, ((name, upper) for upper, each in lower.items() for name in each))
     leaves = {each.name: _names(each.nodes, each.place) for each in switches if each.nodes}
     _refuse_double(switches, ((node, leaf) for leaf, nodes in leaves.items() for node in nodes))

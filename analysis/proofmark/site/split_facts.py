@@ -33,13 +33,14 @@ def refuse_split_facts(manager: Any, variable: str, parent: str) -> None:
     mistakes = []
     for group in top.child_groups if top else ():
         names = [group.name, *(each.name for each in group.get_ancestors())]
-        files = [
-            file
-            for folder in folders
-            for name in names
-            for file in _files(folder / "group_vars" / name)
-            if variable in top_keys(file)
-        ]
+        files = []
+        for folder in folders:
+            for name in names:
+                files += [
+                    file
+                    for file in _files(folder / "group_vars" / name)
+                    if variable in top_keys(file)
+                ]
         if len(files) > 1:
             found = f"defined in {len(files)} files, of which Ansible reads one"
             others = ", ".join(str(file) for file in files[1:])

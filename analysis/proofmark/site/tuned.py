@@ -71,7 +71,9 @@ def with_tuned(raw: Any, tuned: Any) -> Any:
     accepted = TUNED_OF_CASES.validate_python(tuned)
     if not isinstance(raw, Mapping):
         return raw
-    facts = {name: value for each in accepted.values() for name, value in each.facts.items()}
+    facts: dict[str, str | int | float] = {}
+    for each in accepted.values():
+        facts.update(each.facts)
     sources = {name: each.source for each in accepted.values() for name in each.facts}
     known = raw.get("facts", {})
     merged = {**raw, "facts": {**known, **facts} if isinstance(known, Mapping) else known}
@@ -86,7 +88,9 @@ def _sources(node: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, A
     known, assumed = node.get("sources", {}), node.get("assumed", {})
     if not isinstance(known, Mapping) or not isinstance(assumed, Mapping):
         return {}
-    names = {name for fact in sources for name in (fact, f"facts.{fact}")}
+    names: set[str] = set()
+    for fact in sources:
+        names.update((fact, f"facts.{fact}"))
     return {
         "sources": {**known, **sources},
         "assumed": {key: why for key, why in assumed.items() if key not in names},

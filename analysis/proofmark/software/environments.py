@@ -14,7 +14,9 @@ COMMON = "common"
 
 def environments_with(folder: Path, *files: str) -> list[str]:
     """Return the environments in `folder` that have one of `files`."""
-    found = {path.parent.name for file in files for path in folder.glob(f"*/{file}")}
+    found = set()
+    for file in files:
+        found |= {path.parent.name for path in folder.glob(f"*/{file}")}
     return sorted(found - {COMMON})
 
 

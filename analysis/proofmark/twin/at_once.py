@@ -29,9 +29,9 @@ def _wall_s(jobs: Sequence[float], count: int) -> float:
 
 
 def _divided(group: Group, number: int, count: int) -> Group:
-    parts = [
-        (job.nodes, steps) for job in group.jobs for steps in _shares(job.steps, count) if steps
-    ]
+    parts = []
+    for job in group.jobs:
+        parts += [(job.nodes, steps) for steps in _shares(job.steps, count) if steps]
     jobs = [
         Job(id=f"{number:02d}-{part:04d}", nodes=nodes, steps=steps)
         for part, (nodes, steps) in enumerate(parts, start=1)

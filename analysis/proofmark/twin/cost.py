@@ -71,11 +71,10 @@ def with_starts(plan: Plan, start: StartCost) -> Plan:
 
 def memory_bytes(plan: Plan, start: StartCost) -> float:
     """Return the memory of the largest step of each job that runs at the same time."""
-    largest = sorted(
-        max(_step_bytes(step, start) for step in job.steps)
-        for group in plan.groups
-        for job in group.jobs
-    )
+    found = []
+    for group in plan.groups:
+        found += [max(_step_bytes(step, start) for step in job.steps) for job in group.jobs]
+    largest = sorted(found)
     return sum(largest[-plan.at_once :])
 
 

@@ -24,9 +24,10 @@ def network_graph(site: Site, nodes: Sequence[str], fit: ModelFit | None = None)
     """
     fabric = site.partition.fabric
     link_rate, between_s = link_of_node(fabric, fit)
-    below = Counter(
-        switch for host in site.partition_hosts or site.hosts for switch in _path(site, host)
-    )
+    found: list[str] = []
+    for host in site.partition_hosts or site.hosts:
+        found += _path(site, host)
+    below = Counter(found)
     links: dict[str, GraphLink] = {}
     edges: dict[str, Edge] = {}
     for node in nodes:

@@ -63,7 +63,9 @@ def with_jobs(site: Site, count: int) -> Site:
 
 def used_nodes(site: Site, plan: Plan) -> list[str]:
     """Return the nodes of the steps of `plan`, in the order of `site`."""
-    used = {node for step in plan.steps() for node in step.nodes}
+    used = set()
+    for step in plan.steps():
+        used.update(step.nodes)
     return [host for host in site.hosts if host in used]
 
 

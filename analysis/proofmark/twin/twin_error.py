@@ -20,7 +20,7 @@ from proofmark.runs.evidence import open_newest
 from proofmark.runs.predictions import ErrorRow
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
-from proofmark.site.node.topology import Topology
+from proofmark.site.node.topology import Core, Topology
 from proofmark.site.partition import PREDICTED
 from proofmark.twin.twin_files import (
     Distance,
@@ -135,7 +135,9 @@ def _distance(step: Step, topology: Topology) -> Distance:
         return "node"
     if len(step.cpus) != PAIR:
         return ""
-    cores = {pu: core for core in topology.cores for pu in core.pus}
+    cores: dict[int, Core] = {}
+    for core in topology.cores:
+        cores |= {pu: core for pu in core.pus}
     first, second = (cores.get(rank.cpus[0]) for rank in (one, other))
     if first is None or second is None or first.index == second.index:
         return ""
@@ -189,6 +191,8 @@ def model_error(
         )
         for (case, metric), found in sorted(ratios.items())
     )
-    factors = [exp(abs(log(ratio))) for found in ratios.values() for ratio in found]
+    factors = []
+    for found in ratios.values():
+        factors += [exp(abs(log(ratio))) for ratio in found]
     typical = median(factors) if factors else None
     return ModelError(run=measured.run, rows=rows, typical=typical, fitted=left_out)

@@ -62,7 +62,7 @@ def starts(case: str) -> str:
 
 @pytest.mark.fault("outputs-mixed")
 @pytest.mark.parametrize("case", OUTPUTS)
-@examples(8)
+@examples(2)
 @given(data=st.data())
 def test_mixed_outputs_lose_no_row_and_are_not_all_valid(case: str, data: st.DataObject) -> None:
     text = data.draw(interleaved(case))

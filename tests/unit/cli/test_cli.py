@@ -23,6 +23,7 @@ from tests.processes import running
 from proofmark.cli.commands import (
     COMMANDS,
     GROUPS,
+    MEANT,
     OF_PERSONS,
     RENAMED,
     WIDTH_OF_COLUMN,
@@ -130,6 +131,27 @@ class TestUsage:
             main([*new.partition(" --")[0].split(), "--help"])
         assert stopped.value.code == 0
         assert new.partition(" --")[2] in capsys.readouterr().out
+
+    @pytest.mark.parametrize("word", MEANT)
+    def test_a_word_that_people_try_leads_to_what_does_it(
+        self, capsys: pytest.CaptureFixture[str], word: str
+    ) -> None:
+        assert word not in COMMANDS
+        with pytest.raises(SystemExit) as stopped:
+            main([word])
+        assert stopped.value.code == 3
+        assert f"accepted: {MEANT[word]}\n" in capsys.readouterr().err
+        for name in re.findall(r"proofmark (\w+)", MEANT[word]):
+            assert name in COMMANDS
+
+    def test_help_is_a_word(self, capsys: pytest.CaptureFixture[str]) -> None:
+        printed = []
+        for line in (["help"], ["--help"], ["help", "plan"], ["plan", "--help"]):
+            with pytest.raises(SystemExit) as stopped:
+                main(line)
+            assert stopped.value.code == 0
+            printed.append(capsys.readouterr().out)
+        assert printed[0] == printed[1] and printed[2] == printed[3] != printed[0]
 
     @pytest.mark.parametrize("name", [name for name in COMMANDS if " " in name])
     def test_a_command_of_playbooks_is_below_one_command(

@@ -13,8 +13,9 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
+from babel.messages.pofile import read_po
 from pydantic import ValidationError
-from tests.catalogues import texts
+from tests.catalogues import catalogue
 from tests.folders import PACKAGE, ROOT
 
 from proofmark.common import machine_messages, message_table, output_messages
@@ -162,7 +163,8 @@ def test_each_code_is_unique_and_each_template_is_in_the_catalogues() -> None:
     )
     codes = [key.value for each in tables for key in each.keys if isinstance(key, ast.Constant)]
     assert len(codes) == len({*codes}) == len(MESSAGES)
-    assert {*MESSAGES.values()} <= {*texts()}
+    with catalogue("ko").open("rb") as file:
+        assert {*MESSAGES.values()} <= {each.id for each in read_po(file)}
 
 
 def fits(given: set[str | None], fields: set[str]) -> bool:
@@ -225,8 +227,9 @@ def decided_by_text(tree: ast.Module) -> Iterator[int]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             own = node.func.attr in OPERATIONS and is_text(node.func.value)
             patterns = ("re.", "pattern.", "_pattern.")
-            of_pattern = ast.unparse(node.func).lower().startswith(patterns)
-            if own or (of_pattern and any(map(is_text, node.args))):
+            if own or (
+                any(map(is_text, node.args)) and ast.unparse(node.func).lower().startswith(patterns)
+            ):
                 yield node.lineno
 
 

@@ -168,7 +168,10 @@ class TestPackage:
     def test_no_module_builds_a_command_by_hand(self) -> None:
         wrong: dict[str, list[int]] = {}
         for path in sorted(PACKAGE.rglob("*.py")):
-            lines = self.found(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            if not re.search("ansible|proofmark |sh ", text):
+                continue  # none of `PROGRAMS`
+            lines = self.found(text)
             if lines and path != Path(printed_command.__file__):
                 wrong[path.relative_to(PACKAGE).as_posix()] = lines
         assert wrong.keys() == self.OTHERS.keys(), wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -96,10 +97,10 @@ def test_a_file_is_read_as_it_is_now_and_a_mistake_names_its_own_file(tmp_path: 
         ("name: a\neither: {same: x}", "x.yml:2: either.same: found unknown key"),
         ("- a", "x.yml: found a file without a mapping at the top; accepted: a YAML mapping"),
         ("", "x.yml: found a file without a mapping at the top"),
-        ("name: [", "x.yml: found not YAML:"),
+        ("name: [", "x.yml:2: found not YAML:"),
         ("name: a\nwhen: 2001-13-41", "x.yml: found not YAML: month"),
-        ("name: !secret a", "x.yml: found not YAML: could not determine a constructor"),
-        ("? [a, b]\n: c", "x.yml: found not YAML:"),
+        ("name: !secret a", "x.yml:1: found not YAML: could not determine a constructor"),
+        ("? [a, b]\n: c", "x.yml:1: found not YAML:"),
         ("name: &a [*a]", "x.yml: found aliases that stand for more values, or for themselves;"),
         ("name: \x00", "x.yml: found not YAML:"),
     ],
@@ -179,6 +180,28 @@ def test_a_yaml_file_beyond_the_limits_is_refused(tmp_path: Path, text: str, fou
     for refuse in (lambda: load(path, Outer), lambda: check_files(tmp_path)):
         with pytest.raises(BadInput, match=found):
             refuse()
+
+
+@pytest.mark.fault("yaml-slip")
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        ("name: a\n\tsize: 1\n", 2, "a tab does not indent|tab character"),
+        ("name: a\nrows:\n- size: 'x\n  b: 1\n", 3, "quoted scalar from line 3"),
+        ("name: a\n  size: 1\n", 2, "mapping values are not allowed"),
+        ("rows: [1,\n", 1, "flow"),
+    ],
+)
+def test_a_slip_is_named_with_its_line(tmp_path: Path, text: str, line: int, found: str) -> None:
+    """Ansible names neither file nor line of a slip in the variables of a group."""
+    path = write(tmp_path, text)
+    for refuse in (lambda: load(path, Outer), lambda: check_files(tmp_path)):
+        with pytest.raises(BadInput) as refused:
+            refuse()
+        (mistake,) = refused.value.mistakes
+        file, _, number = mistake.file.rpartition(":")
+        assert (file, abs(int(number) - line) <= 2) == (f"{path}", True)
+        assert re.search(found, mistake.found)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_no_later_success_removes_a_crash(kit: Kit, crash: str) -> None:
         rerun(run, pick(run, ["1", "2"]), lambda line: None)
     verdict = judge_run(run)
     assert [each.values for each in verdict.results] == [(100, 100)] * 2
-    assert [(each.step, each.crashed, each.executions) for each in verdict.crashes] == [
+    assert [(each.step, each.crashed, each.executions) for each in verdict.executions.crashes] == [
         ("0001-fake-1", 1, 3),
         ("0002-fake-2", 1, 3),
     ]
@@ -115,7 +115,7 @@ def test_a_reason_sets_earlier_crashes_aside_and_is_in_the_report(kit: Kit) -> N
     rerun(run, pick(run, ["1"]), lambda line: None, "the library was missing")
     rerun(run, pick(run, ["2"]), lambda line: None)
     verdict = judge_run(run)
-    (aside, fault) = verdict.crashes
+    (aside, fault) = verdict.executions.crashes
     assert (aside.step, aside.set_aside) == ("0001-fake-1", "the library was missing")
     assert (fault.step, fault.set_aside) == ("0002-fake-2", "")
     assert [each.reason.fields["step"] for each in verdict.faults] == ["0002-fake-2"]
@@ -123,7 +123,7 @@ def test_a_reason_sets_earlier_crashes_aside_and_is_in_the_report(kit: Kit) -> N
     assert "the library was missing" in run.files.report.read_text()
     kit.program("exit 75")
     rerun(run, pick(run, ["1"]), lambda line: None)
-    found = [each.set_aside for each in judge_run(run).crashes]
+    found = [each.set_aside for each in judge_run(run).executions.crashes]
     assert sorted(found) == ["", "", "the library was missing"]
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,11 @@ def rates(seed: int, noise: float = 0.01, **factors: float) -> dict[str, list[fl
         host: (level * factors.get(host, 1.0) * np.exp(random.normal(0, noise, REPEATS))).tolist()
         for host, level in zip(HOSTS, levels, strict=True)
     }
+
+
+def of_two_nodes() -> dict[str, list[float]]:
+    """Return two rates of two hosts, for a run whose figures do not matter."""
+    return {host: values[:2] for host, values in list(rates(1).items())[:2]}
 
 
 def run_of(
@@ -306,7 +311,7 @@ class TestAccepting:
     def test_only_signed_runs_are_accepted(
         self, site: Path, keys: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        run = run_of(site, "first", rates(1))
+        run = run_of(site, "first", of_two_nodes())
         signers = ["--signers", f"{keys / 'signers'}"]
         assert main(["baseline", "accept", f"{run.folder}", *HERE, *signers]) == 3
         assert "nothing is signed" in capsys.readouterr().err
@@ -330,7 +335,7 @@ class TestAccepting:
     def test_an_unjudged_run_needs_a_reason(
         self, site: Path, keys: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        run = run_of(site, "first", rates(1), items=[])
+        run = run_of(site, "first", of_two_nodes(), items=[])
         assert accept(run, keys) == 3
         assert "--reason" in capsys.readouterr().err
         assert accept(run, keys, "--reason", "the first run of the machine") == 0
@@ -356,26 +361,38 @@ class TestAccepting:
         assert not accepted.exists()
 
 
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    """Return a folder whose ``kept`` has what `TestCopiedRun.checkouts` returns."""
+    top = tmp_path_factory.mktemp("copied")
+    run = run_of(top, "first", of_two_nodes())
+    made = [top / "kept/one", top / "kept/two"]
+    for folder in made:
+        shutil.copytree(top / "first/benchmarks", folder / "benchmarks")
+        write_inventory(folder / "inventory/here", HOSTS)
+    old = json.loads(run.files.site.read_text())
+    run.files.site.write_text(json.dumps({**old, "inventory": f"{top}/one/inventory/here"}))
+    write_identity(run.folder)
+    shutil.rmtree(run.folder / "evidence")  # nothing was sealed yet
+    report_on(run)
+    assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
+    for folder in made:
+        shutil.copytree(run.folder, folder / "runs/first")
+    return top
+
+
 class TestCopiedRun:
     """A run remembers the folder of its site. A copy of the run belongs to another checkout."""
 
     @pytest.fixture
-    def checkouts(self, site: Path, keys: Path) -> list[Path]:
+    def checkouts(self, signed: Path) -> Iterator[list[Path]]:
         """Two checkouts with a site of the same name, and a signed run of the first in both."""
-        run = run_of(site, "first", rates(1))
-        made = [site / "one", site / "two"]
+        made = [signed / "one", signed / "two"]
         for folder in made:
-            shutil.copytree(site / "first/benchmarks", folder / "benchmarks")
-            write_inventory(folder / "inventory/here", HOSTS)
-        old = json.loads(run.files.site.read_text())
-        run.files.site.write_text(json.dumps({**old, "inventory": f"{made[0]}/inventory/here"}))
-        write_identity(run.folder)
-        shutil.rmtree(run.folder / "evidence")  # nothing was sealed yet
-        report_on(run)
-        assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
+            shutil.copytree(signed / "kept" / folder.name, folder)
+        yield made
         for folder in made:
-            shutil.copytree(run.folder, folder / "runs/first")
-        return made
+            shutil.rmtree(folder)
 
     def call(self, checkout: Path, keys: Path, verb: str, *options: str) -> int:
         with pytest.MonkeyPatch.context() as patch:
@@ -426,11 +443,9 @@ class TestCopiedRun:
         assert "found the site other; accepted: here, the site of the run" in said
 
     @pytest.mark.root
-    def test_root_accepts_the_run_of_another_user(
-        self, checkouts: list[Path], keys: Path, tmp_path: Path
-    ) -> None:
+    def test_root_accepts_the_run_of_another_user(self, checkouts: list[Path], keys: Path) -> None:
         """The figures of the process of that user are those that root computes itself."""
-        let_all_enter(tmp_path)
+        let_all_enter(checkouts[0].parent)
         folders = [checkouts[0] / "inventory/here/baselines/local" / name for name in "ab"]
         assert self.call(checkouts[0], keys, "accept", "--name", "a") == 0
         run = checkouts[0] / "runs/first"

@@ -297,7 +297,7 @@ def test_a_waiver_of_other_evidence_waives_nothing_and_is_named(
     add_waiver(run.products, signed(waiver_of(run, "4.19", **change), private))
     try:
         answer = judge_run(run)
-        (fault,) = answer.stage_faults
+        (fault,) = answer.conditions.stage_faults
         assert (fault.stage, fault.code) == ("waive", "OUTDATED")
         outcomes = {each.item.number: each for each in answer.contract if each.item}
         assert outcomes["4.19"].waiver is None
@@ -407,11 +407,11 @@ class TestTerms:
     def words(self, tmp_path: Path) -> list[str]:
         """The words of a plan of the suite stability, whose terms the contract states."""
         folder = tmp_path / "site"
-        shutil.copytree("inventory/example-epyc", folder)
+        shutil.copytree("inventory/template", folder)
         terms = {"days": 14, "load": 0.8, "restart_on": ["fabric"]}
         triad = {"case": "stream", "metric": "triad", "unit": "GB/s"}
         written_contract(folder, triad, stability=terms)
-        return ["plan", "-i", f"{folder}", "-l", "epyc", "--suite", "stability"]
+        return ["plan", "-i", f"{folder}", "-l", "cluster", "--suite", "stability"]
 
     @pytest.mark.parametrize(
         ("options", "named"),

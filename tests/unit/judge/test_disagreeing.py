@@ -61,7 +61,7 @@ def adopted(folder: Path, nodes: tuple[str, ...], *labels: str) -> Judged:
 
 def test_repeats_of_two_states_are_an_issue(tmp_path: Path) -> None:
     run, verdict = judged(tmp_path, {DATES[0]: 1.6})
-    (one,) = verdict.disagreements
+    (one,) = verdict.executions.disagreements
     assert 0.36 < one.difference < 0.4
     assert one.spread is not None
     assert one.spread < 0.02
@@ -78,14 +78,14 @@ def test_repeats_of_two_states_are_an_issue(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("factor", [1.0, 1.05])
 def test_repeats_that_scatter_as_like_nodes_are_none(tmp_path: Path, factor: float) -> None:
-    assert judged(tmp_path, {DATES[0]: factor})[1].disagreements == ()
+    assert judged(tmp_path, {DATES[0]: factor})[1].executions.disagreements == ()
 
 
 @pytest.mark.parametrize(("factor", "issue"), [(1.15, False), (1.4, True)])
 def test_without_like_nodes_only_a_large_difference_is_one(
     tmp_path: Path, factor: float, issue: bool
 ) -> None:
-    found = judged(tmp_path, {DATES[0]: factor}, ("n1",))[1].disagreements
+    found = judged(tmp_path, {DATES[0]: factor}, ("n1",))[1].executions.disagreements
     assert bool(found) == issue
     assert all(each.spread is None for each in found)
 
@@ -101,8 +101,8 @@ def test_dates_are_a_trend_and_no_repeats(
     values = {(r.record.node, r.record.parameters["date"]): r.values for r in verdict.results}
     assert values.keys() == {(node, date) for node in NODES for date in DATES}
     assert {len(each) for each in values.values()} == {1}
-    assert bool(verdict.disagreements) is issue
-    for one in verdict.disagreements:
+    assert bool(verdict.executions.disagreements) is issue
+    for one in verdict.executions.disagreements:
         assert one.dates
         assert [each.executions for each in one.states] == [DATES[1:], DATES[:1]]
         assert (one.figures, one.compared) == (4, 4)
@@ -123,7 +123,7 @@ def test_like_nodes_that_are_pairs_are_called_pairs(tmp_path: Path) -> None:
 
 def test_figures_that_agree_are_not_counted(tmp_path: Path) -> None:
     _, verdict = judged(tmp_path, {f"{DATES[0]} n2": 2.0})
-    (one,) = verdict.disagreements
+    (one,) = verdict.executions.disagreements
     assert verdict.results[one.figure].record.node == "n2"
     assert (one.figures, one.compared) == (1, 4)
 
@@ -136,7 +136,7 @@ def test_executions_of_one_repeat_of_an_own_run_are_not_averaged(
 ) -> None:
     """Several executions of a step have the same number of the repeat."""
     run = fleet_run(tmp_path, {f"n{number}": [100.0] for number in range(5)} | {"n0": values})
-    found = judge_run(run).disagreements
+    found = judge_run(run).executions.disagreements
     assert bool(found) == issue
     for one in found:
         assert one.states[0].executions == ("0001-fake/n0#3",)
@@ -147,7 +147,7 @@ def test_runs_in_one_file_have_a_number(tmp_path: Path) -> None:
     (tmp_path / "vendor").mkdir()
     (tmp_path / "vendor" / "n1.out").write_text(text, encoding="utf-8")
     _, verdict = adopted(tmp_path, ("n1",))
-    (one,) = verdict.disagreements
+    (one,) = verdict.executions.disagreements
     assert one.states[0].executions == ("n1.out#3",)
 
 

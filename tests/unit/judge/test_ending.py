@@ -12,6 +12,7 @@ from tests.fixtures.messages import disturbed, said
 
 from proofmark.common.message import NOTHING
 from proofmark.common.printed_command import PrintedCommand
+from proofmark.judge.conditions import RunConditions
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
 from proofmark.judge.diagnosis.slow_figures import SlowFigure
@@ -187,17 +188,21 @@ def test_a_node_that_needs_a_repair_is_not_measured_again_first() -> None:
     assert next_steps(broken)[0].action.startswith("Send rma.csv to the vendor")
 
 
+SECOND_ONLY = RunConditions(fixed=frozenset({"0001-fake"}))
+"""Only the second of two steps can run again."""
+
+
 def test_steps_that_cannot_run_again_are_in_no_command() -> None:
     """They use the files of another step in scratch: `proofmark rerun` refuses them."""
     invalid = [figure("INVALID", None, steps=(f"000{number}-fake",)) for number in (1, 2)]
-    judged = replace(verdict(*invalid), fixed=frozenset({"0001-fake"}))
+    judged = replace(verdict(*invalid), conditions=SECOND_ONLY)
     assert lines(judged)[1].endswith(
         "proofmark rerun runs/r 0002-fake, then proofmark report runs/r"
     )
     failed = [
         figure("FAIL", 89.0, retest=True, steps=(f"000{number}-fake/n1",)) for number in (1, 2)
     ]
-    assert replace(verdict(*failed), fixed=frozenset({"0001-fake"})).retest() == ("0002-fake/n1",)
+    assert replace(verdict(*failed), conditions=SECOND_ONLY).retest() == ("0002-fake/n1",)
 
 
 @pytest.mark.parametrize("cause", sorted(NOT_BY_RERUN, key=str))

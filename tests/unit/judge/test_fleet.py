@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import own_number, written_verdict
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import examples
 from tests.fixtures.report_run import page_of
 
 from proofmark.judge.diagnosis.causes import causes, drift, hypergeometric_tail
@@ -138,6 +139,7 @@ class TestPower:
         assert limit is not None
         assert max(values[:-1]) < limit < 130
 
+    @examples(0.4)
     @given(st.sampled_from([5, 12, 30, 500, 8305]), st.floats(1e-6, 0.2))
     def test_a_lower_level_has_a_greater_critical_value(self, nodes: int, level: float) -> None:
         assert critical_value(nodes, level / 2) >= critical_value(nodes, level)

@@ -134,8 +134,10 @@ def test_a_limit_that_can_never_be_computed_is_known_before_the_run(rule: str) -
         assert all("AVX frequency of AMD EPYC 9654" in each.message for each in limits)
 
 
+LIKE_OTHERS = {"example-grace/grace", "example-xeon/xeon", "tachyon/tachyon2"}
+"""Partitions whose lines and jobs are like those of another partition."""
 SITES = [
-    pytest.param(*each, marks=[pytest.mark.soak] if "/".join(each) in LARGE else [])
+    pytest.param(*each, marks=[pytest.mark.soak] if "/".join(each) in LARGE | LIKE_OTHERS else [])
     for each in DECLARED
 ]
 

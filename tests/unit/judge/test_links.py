@@ -16,7 +16,7 @@ from proofmark.judge.links.link_fit import Fit, fit
 from proofmark.judge.links.matrix import matrix
 from proofmark.judge.links.path_evidence import relative_entropy
 from proofmark.judge.links.paths import NONE, paths_of
-from proofmark.judge.links.sharing import fair_rates
+from proofmark.judge.links.samples import fair_rates
 from proofmark.judge.links.unrouted import slow_uplinks
 from proofmark.site.fabric import Fabric
 

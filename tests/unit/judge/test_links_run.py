@@ -14,7 +14,7 @@ from tests.fixtures.kit import make_kit
 from tests.fixtures.report_run import page_of
 
 from proofmark.judge.links.paths import paths_of
-from proofmark.judge.links.sharing import fair_rates
+from proofmark.judge.links.samples import fair_rates
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue

@@ -68,7 +68,7 @@ def titles(run: Run, verdict: Verdict) -> list[str]:
 
 def test_control_repeats_that_agree_pass(tmp_path: Path) -> None:
     verdict = judge_run(run_of(tmp_path, {"n1": [100.0]}))
-    assert (verdict.counts["PASS"], verdict.exit_code(), verdict.added) == (1, 0, ())
+    assert (verdict.counts["PASS"], verdict.exit_code(), verdict.executions.added) == (1, 0, ())
 
 
 @pytest.mark.fault("executions-picked")
@@ -85,7 +85,7 @@ def test_added_executions_do_not_turn_a_miss_into_a_pass(
     assert result.values == tuple(values)
     assert "the 1 planned of" in result.reason
     assert result.reason.code == "planned-alone"
-    (added,) = verdict.added
+    (added,) = verdict.executions.added
     assert (added.planned, added.added) == (1, len(values) - 1)
     assert verdict.head()["added"] == [added.as_json()]
     assert "Executions that were added to the plan" in titles(run, verdict)
@@ -100,7 +100,7 @@ def test_a_decision_by_hand_plans_no_execution(tmp_path: Path) -> None:
     verdict = judge_run(run)
     (result,) = verdict.results
     assert (result.verdict, result.reason.code, verdict.exit_code()) == ("FAIL", "planned-alone", 1)
-    (added,) = verdict.added
+    (added,) = verdict.executions.added
     assert (added.planned, added.added, added.refused.code) == (1, 6, "more-not-auto")
     assert verdict.head()["added"][0]["refused_code"] == "more-not-auto"
     section = issues.section(gather(run, verdict))
@@ -116,7 +116,7 @@ def test_control_executions_of_repeats_auto_are_planned(
     rates = {"n1": values, "n2": [100.0] * 5}
     run = fleet_run(tmp_path, rates, items=[item(**LIMIT)], case=STEADY, more=more)
     verdict = judge_run(run)
-    found = [(each.planned, each.added, each.refused) for each in verdict.added]
+    found = [(each.planned, each.added, each.refused) for each in verdict.executions.added]
     assert found == ([(5 - added, added, NOTHING)] * 2 if added else [])
     assert not [each for each in verdict.results if each.reason.code == "planned-alone"]
 
@@ -193,7 +193,7 @@ def test_one_slow_repeat_passes_with_a_word(tmp_path: Path) -> None:
     verdict = judge_run(run_of(tmp_path, {"n1": [*[100.0] * 30, 33.0]}))
     (result,) = verdict.results
     assert (result.verdict, result.reason.main_code) == ("PASS", "repeats-beyond")
-    assert len(verdict.disagreements) == 1
+    assert len(verdict.executions.disagreements) == 1
     assert "repeats differ by 67 %: PASS fake rate" in last_lines(verdict)
 
 
@@ -215,7 +215,7 @@ def test_a_node_beside_a_daemon_that_is_always_there_does_not_pass(
     (result,) = (each for each in verdict.results if each.record.node in ("n0", "localhost"))
     assert result.verdict == "INVALID"
     assert "backupd (70 % of a CPU)" in result.reason
-    (node,) = verdict.disturbed
+    (node,) = verdict.executions.disturbed
     assert (node.disturbed, node.executions, node.is_fault) == (8, 9, bool(others))
     assert "disturbed in 8 of 9 executions by backupd (70 % of a CPU)" in node.message
     assert [fault.node for fault in verdict.faults] == ([node.node] if others else [])
@@ -234,7 +234,11 @@ def test_a_step_that_its_job_repeated_counts_with_its_undisturbed_execution(
     disturb(run, "n0", range(1, disturbed + 1))
     verdict = judge_run(run)
     assert [each.verdict for each in verdict.results] == ["PASS"]
-    assert (verdict.disturbed, verdict.added, verdict.exit_code()) == ((), (), 0)
+    assert (verdict.executions.disturbed, verdict.executions.added, verdict.exit_code()) == (
+        (),
+        (),
+        0,
+    )
 
 
 def test_emulated_nodes_share_the_processes_of_their_machine(tmp_path: Path) -> None:
@@ -245,4 +249,4 @@ def test_emulated_nodes_share_the_processes_of_their_machine(tmp_path: Path) -> 
         case={"stability": {}},
     )
     disturb(run, "n0", range(1, 9))
-    assert judge_run(run).disturbed == ()
+    assert judge_run(run).executions.disturbed == ()

@@ -88,7 +88,7 @@ def test_the_verdict_counts_the_pairs_of_all_rounds_and_names_a_missing_one(run:
     missing = next(iter(steps[0].instances()))
     (found,) = answer.coverage.missing
     assert found.message == f"{steps[0].id}: {missing.name}"
-    assert [each.overlap for each in answer.rounds] == [1.0] * len(steps)
+    assert [each.overlap for each in answer.executions.rounds] == [1.0] * len(steps)
     assert not any(math.isnan(each.ended) for each in answer.results.aggregates.records.executions)
     # Pairs that share links are not compared with each other.
     assert {result.verdict for result in answer.results} == {"UNJUDGED"}

@@ -77,7 +77,7 @@ def _binding(step: Step | None) -> list[dict[str, object]]:
 @pytest.mark.parametrize("better", ["higher", "lower"])
 def test_the_distribution_over_pairs_and_repeats(tmp_path: Path, better: str) -> None:
     run = congested(tmp_path, {1: 1.5, 2: 2.0, 3: 8.0}, better=better)
-    (slowdown,) = judged(run).slowdowns
+    (slowdown,) = judged(run).effects.slowdowns
     assert (slowdown.pairs, len(slowdown.ratios)) == (PAIRS, PAIRS * REPEATS)
     assert slowdown.percentile(50) == pytest.approx(2.0, rel=0.01)
     assert slowdown.ratios[-1] == pytest.approx(8.0, rel=0.01)
@@ -86,7 +86,7 @@ def test_the_distribution_over_pairs_and_repeats(tmp_path: Path, better: str) ->
 
 
 def test_without_congestion_it_is_near_one(tmp_path: Path) -> None:
-    (slowdown,) = judged(congested(tmp_path, {})).slowdowns
+    (slowdown,) = judged(congested(tmp_path, {})).effects.slowdowns
     assert slowdown.ratios[0] == pytest.approx(1, abs=0.01)
     assert slowdown.ratios[-1] == pytest.approx(1, abs=0.01)
 

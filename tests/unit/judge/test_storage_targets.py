@@ -20,7 +20,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import write_whole
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
-from proofmark.judge.diagnosis.slow_targets import slow_targets
+from proofmark.judge.diagnosis.storage_faults import slow_targets
 from proofmark.judge.fleet.fleet import Fleet, measure_fleet
 from proofmark.judge.fleet.like_figures import LIKE_TARGETS
 from proofmark.judge.results import WORDS, Results

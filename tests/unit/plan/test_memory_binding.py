@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import Kit, make_kit
-from tests.unit.plan.test_papers import of, with_parameters
 
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.step import Step
@@ -63,13 +62,3 @@ def test_a_rank_whose_memory_is_bound_against_the_plan_is_invalid(kit: Kit, poli
     expected = f"rank 0 had the memory policy {policy}, planned memory of all domains"
     reason = binding_error(step, ["localhost"], report)
     assert reason == ("" if policy == "default" else expected)
-
-
-@pytest.mark.parametrize("system", ["knl", "skl"])
-def test_the_papers_bind_memory_on_knl_and_not_on_skl(system: str) -> None:
-    bound = {
-        (step.case, bool(step.membind))
-        for step, about in with_parameters(of("p1", system))
-        if "memory" in about
-    }
-    assert bound == {(case, system == "knl") for case in ("hpl", "ior", "stream")}

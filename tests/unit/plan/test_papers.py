@@ -1,17 +1,22 @@
-"""The suite of a paper is the matrix of this paper, written by hand in tests/papers/."""
+"""The suite of a paper is its matrix, written by hand in tests/papers/, and has all its claims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
 from functools import cache
 from itertools import product
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
+from tests.fixtures.sweeps import COLUMNS
 from tests.folders import ROOT
 
+from proofmark.papers.all_claims import CLAIMS, answers
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.site.inventory import Site
@@ -44,7 +49,7 @@ def plan(suite: str, inventory: str, partition: str) -> Plan:
     chosen = site(inventory, partition)
     machines, probe = machines_of(chosen)
     assert probe == ""  # no node was probed
-    return make_plan(shipped_benchmarks(), suite, chosen, machines)
+    return make_plan(shipped_benchmarks(), suite, chosen, machines, digest=False)
 
 
 def of(paper: str, system: str) -> Plan:
@@ -86,14 +91,13 @@ def matrix(experiment: Mapping[str, Any]) -> dict[tuple[tuple[str, Any], ...], N
     return found
 
 
-def belongs(about: Mapping[str, Any], experiment: Mapping[str, Any]) -> Any:
-    """Return the point of `experiment` that a step measures, or None."""
+def belongs(about: Mapping[str, Any], experiment: Mapping[str, Any], points: Container[Any]) -> Any:
+    """Return the point of `experiment`, which has `points`, that a step measures, or None."""
     if about["case"] != experiment["case"]:
         return None
     every = experiment.get("every", {})
     if any(about.get(key) != value for key, value in every.items()):
         return None
-    points = matrix(experiment)
     for block in experiment["blocks"]:
         if block.keys() <= about.keys():
             point = tuple(sorted((axis, about[axis]) for axis in block))
@@ -110,7 +114,7 @@ def test_an_experiment_is_planned_point_by_point(paper: str, system: str, name: 
     found = [
         (point, step)
         for step, about in with_parameters(of(paper, system))
-        if (point := belongs(about, experiment)) is not None
+        if (point := belongs(about, experiment, expected_points)) is not None
     ]
     for repeat in range(1, REPEATS + 1):
         points = [point for point, step in found if step.repeat == repeat]
@@ -123,15 +127,15 @@ def test_an_experiment_is_planned_point_by_point(paper: str, system: str, name: 
 @pytest.mark.parametrize(("paper", "system"), SYSTEMS)
 def test_a_suite_has_no_other_steps_than_its_paper(paper: str, system: str) -> None:
     about = RESTATED[paper][system]
-    experiments = about["experiments"].values()
+    experiments = [(each, matrix(each)) for each in about["experiments"].values()]
     steps = list(with_parameters(of(paper, system)))
     strange = [
         step.id
         for step, found in steps
-        if all(belongs(found, experiment) is None for experiment in experiments)
+        if all(belongs(found, *experiment) is None for experiment in experiments)
     ]
     assert strange == []
-    once = about.get("steps", sum(each["count"] for each in experiments))
+    once = about.get("steps", sum(each["count"] for each, _ in experiments))
     assert len(steps) == REPEATS * once
     if "jobs" in about:
         assert of(paper, system).totals.jobs == about["jobs"]
@@ -272,3 +276,128 @@ def test_a_xeon_max_repeats_the_experiments_of_the_papers(
         if step.case == "stream" and step.threads == 112 and step.parameters["memory"] == "ddr"
     }
     assert bound == ((0, 2) if len(memories) > 1 else ())
+
+
+@pytest.mark.fault("paper-measured-once")
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_suite_of_a_paper_runs_each_step_three_times(paper: str) -> None:
+    assert shipped_benchmarks().suite(paper).repeats == 3
+    for system in RESTATED[paper]:
+        made = of(paper, system)
+        counts = Counter(step.repeat for step in made.steps())
+        assert counts == dict.fromkeys((1, 2, 3), made.totals.steps // 3)
+
+
+@pytest.mark.parametrize("system", ["knl", "skl"])
+def test_the_papers_bind_memory_on_knl_and_not_on_skl(system: str) -> None:
+    bound = {
+        (step.case, bool(step.membind))
+        for step, about in with_parameters(of("p1", system))
+        if "memory" in about
+    }
+    assert bound == {(case, system == "knl") for case in ("hpl", "ior", "stream")}
+
+
+PARTITIONS = [
+    ("nurion", "knl"),
+    ("nurion", "skl"),
+    ("tachyon", "tachyon1"),
+    ("tachyon", "tachyon2"),
+    ("p595", "p595"),
+]
+SUITES = [*PAPERS, "node", "full", "burnin"]
+
+
+@pytest.mark.parametrize("system", PARTITIONS, ids=[name for _, name in PARTITIONS])
+@pytest.mark.parametrize("suite", SUITES)
+def test_each_step_of_the_papers_systems_fits_into_its_limit(
+    suite: str, system: tuple[str, str]
+) -> None:
+    for step in plan(suite, *system).steps():
+        # The limit begins after the load of the step is warm.
+        warm_up_s = step.load.warm_up_s if step.load else 0
+        assert step.timeout >= 60 + int(10 * (step.seconds - warm_up_s)), step.id
+
+
+KERNELS = ("copy", "scale", "add", "triad")
+
+
+def printed(step: Step) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """Yield benchmark, metric, unit and parameters of each figure that a step prints."""
+    if step.case == "stream":
+        for kernel in KERNELS:
+            yield "STREAM", kernel, "MB/s", {"threads": step.threads}
+    elif step.case == "hpl":
+        yield "HPL", "rmax", "Gflops", {"n": step.derived["n"]}
+    elif step.case == "ior":
+        for operation in ("write", "read"):
+            yield "IOR", operation, "MiB/s", {"tasks": step.ranks, "transfer_bytes": 2097152}
+    elif step.case == "osu-bw":
+        for power in range(23):
+            yield "Bandwidth", "bandwidth", "MB/s", {"bytes": 2**power}
+    elif step.case == "osu-contention":
+        for pair in range(1, step.copies + 1):
+            number = {"pair": pair} if step.copies > 1 else {}
+            yield (
+                "Bandwidth",
+                "bandwidth",
+                "MB/s",
+                {"bytes": step.parameters["message_bytes"], **number},
+            )
+    elif step.case == "npb-btio":
+        yield "BT", "io_time", "s", {"ranks": step.ranks}
+    elif step.case == "imb-collectives":
+        for power in range(int(step.derived["largest_log2"]) + 1):
+            sizes = {"ranks": step.ranks, "bytes": 2**power}
+            yield str(step.parameters["collective"]), "t_avg", "usec", sizes
+
+
+def planned() -> pl.DataFrame:
+    """Return three records of each figure of the plan of each paper; all values are 1."""
+    rows = []
+    for paper, system in SYSTEMS:
+        for group in of(paper, system).groups:
+            for step in (step for job in group.jobs for step in job.steps):
+                for benchmark, metric, unit, parameters in printed(step):
+                    row = {
+                        "step": step.id,
+                        "system": system,
+                        "case": step.case,
+                        "benchmark": benchmark,
+                        "metric": metric,
+                        "unit": unit,
+                        "mode": group.mode,
+                        "placement": step.placement,
+                        "parameters": json.dumps({**step.parameters, **parameters}, sort_keys=True),
+                    }
+                    rows.append(row)
+    table = pl.DataFrame(rows).with_columns(
+        run=pl.lit("r"),
+        attempt=pl.lit(1),
+        partition=pl.lit("p"),
+        node=pl.lit("n"),
+        origin=pl.lit("measured"),
+        value=pl.lit(1.0),
+        repeat=pl.lit(1),
+        environment_hash=pl.lit("e"),
+        valid=pl.lit(True),
+        reason=pl.lit(""),
+    )
+    return pl.concat([table.select(COLUMNS)] * 3)
+
+
+@pytest.fixture(scope="module")
+def words() -> dict[tuple[str, tuple[str, ...]], str]:
+    return {
+        (answer.claim.id, answer.claim.systems): f"{answer.word}: {answer.missing}"
+        for answer in answers(planned())
+    }
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.id}-{claim.systems[0]}")
+def test_the_suite_of_a_paper_is_a_complete_sweep(
+    words: dict[tuple[str, tuple[str, ...]], str], claim: Any
+) -> None:
+    word = words[claim.id, claim.systems]
+    # Equal figures contradict most claims, but no point is missing.
+    assert word.startswith(("holds", "does not hold")), word

@@ -79,15 +79,18 @@ def test_uneven_domains_get_a_rank_each_where_hwloc_distrib_misses_one() -> None
     assert distributed_by_hwloc(name, 4) == [0, 8, 18, 36]
 
 
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", EVEN)
-def test_distributed_is_as_even_as_hwloc_distrib(name: str) -> None:
+def test_distributed_is_as_even_as_hwloc_distrib(name: str, step: int) -> None:
     """Any number of ranks: the sorted counts of each level are the same."""
     node = NODES[name]
-    for ranks in range(1, len(node.cores) + 1):
+    cores = len(node.cores)
+    for ranks in {*range(1, min(13, cores)), *range(13, cores, step), cores}:
+        of_both = (firsts(name, "BD", ranks), distributed_by_hwloc(name, ranks))
         for level in LEVELS[:3]:
             ours, theirs = (
                 sorted(Counter(getattr(node.core_of[pu], level) for pu in pus).values())
-                for pus in (firsts(name, "BD", ranks), distributed_by_hwloc(name, ranks))
+                for pus in of_both
             )
             assert ours == theirs, (ranks, level)
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.fixtures.kit import examples
 
 from proofmark.common.errors import BadInput
 from proofmark.plan.placement import RULES, Placement, place
@@ -125,6 +126,7 @@ def on_nodes(placement: Placement) -> dict[int, list[RankCpus]]:
 
 
 @pytest.mark.parametrize("name", GENERAL)
+@examples(0.5)
 @given(request_=requests())
 def test_every_rank_is_placed_once_and_shares_nothing_by_default(
     name: str, request_: Request
@@ -156,6 +158,7 @@ def test_every_rank_is_placed_once_and_shares_nothing_by_default(
 
 
 @pytest.mark.parametrize("name", GENERAL)
+@examples(0.5)
 @given(request_=requests())
 def test_balance_over_nodes(name: str, request_: Request) -> None:
     placement = request_.placed_if_it_fits(name)
@@ -174,6 +177,7 @@ def test_balance_over_nodes(name: str, request_: Request) -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE_NODE)
+@examples(0.5)
 @given(request_=requests())
 def test_only_ranks_that_do_not_fit_are_refused(name: str, request_: Request) -> None:
     cores = len(request_.node.cores)
@@ -189,6 +193,7 @@ def test_only_ranks_that_do_not_fit_are_refused(name: str, request_: Request) ->
 
 
 @pytest.mark.parametrize("name", GENERAL)
+@examples(0.5)
 @given(request_=requests(), more=st.integers(1, 50))
 def test_more_than_all_hardware_threads_is_refused(name: str, request_: Request, more: int) -> None:
     node = request_.node
@@ -199,6 +204,7 @@ def test_more_than_all_hardware_threads_is_refused(name: str, request_: Request,
 
 
 @pytest.mark.parametrize("name", WHOLE_NODE)
+@examples(0.5)
 @given(request_=requests(), factor=st.integers(1, 5))
 def test_oversubscription_is_even(name: str, request_: Request, factor: int) -> None:
     request_.threads, request_.nodes = 1, 1
@@ -223,6 +229,7 @@ def levels_above(core: Core) -> list[tuple[Hashable, Hashable]]:
 
 
 @pytest.mark.parametrize("name", ["BD", "UD"])
+@examples(0.5)
 @given(request_=requests())
 def test_distributed_is_even_at_every_level(name: str, request_: Request) -> None:
     """In each whole, parts differ by one rank at most, but for those that are full."""
@@ -242,6 +249,7 @@ def test_distributed_is_even_at_every_level(name: str, request_: Request) -> Non
                     assert held[other] - held[one] <= 1
 
 
+@examples(0.5)
 @given(request_=requests())
 def test_spread_leaves_even_gaps_and_close_none(request_: Request) -> None:
     request_.threads = request_.nodes = 1
@@ -270,6 +278,7 @@ def fits(own: list[RankCpus], asked: Request) -> bool:
     return all(len(of_rank) == 1 for of_rank in domains) and (len(counts) == 1 or full)
 
 
+@examples(0.5)
 @given(request_=requests())
 def test_fitted_fits_and_unfitted_does_not(request_: Request) -> None:
     domains = len(request_.node.numa_domains)
@@ -283,6 +292,7 @@ def test_fitted_fits_and_unfitted_does_not(request_: Request) -> None:
                 assert fits(own, request_) == (name == "fitted")
 
 
+@examples(0.5)
 @given(node=topologies(), multiple=st.integers(1, 4))
 def test_fitted_is_possible_whenever_the_smallest_domain_has_room(
     node: Topology, multiple: int
@@ -300,6 +310,7 @@ def test_fitted_is_possible_whenever_the_smallest_domain_has_room(
 
 
 @pytest.mark.parametrize("name", PAIRS)
+@examples(0.5)
 @given(node=topologies())
 def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -> None:
     hops = node.socket_hops
@@ -325,6 +336,7 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
         )
 
 
+@examples(0.5)
 @given(node=topologies(), pairs=st.integers(1, 40))
 def test_pairs_between_nodes_are_on_the_same_core_of_each(node: Topology, pairs: int) -> None:
     assume(pairs <= len(node.cores))

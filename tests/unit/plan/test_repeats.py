@@ -1,15 +1,12 @@
-"""The repeats of a suite: three for the papers, replaced by an option, smaller for a use."""
+"""The repeats of a suite: replaced by an option, smaller for a use."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
-from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
-from tests.unit.plan.test_papers import PAPERS, RESTATED, of
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
@@ -30,16 +27,6 @@ def planned(kit: Kit, repeats: int | None) -> Plan:
 
 def numbers(made: Plan) -> list[int]:
     return [step.repeat for step in made.steps() if step.parameters["size"] == 1]
-
-
-@pytest.mark.fault("paper-measured-once")
-@pytest.mark.parametrize("paper", PAPERS)
-def test_a_suite_of_a_paper_runs_each_step_three_times(paper: str) -> None:
-    assert shipped_benchmarks().suite(paper).repeats == 3
-    for system in RESTATED[paper]:
-        made = of(paper, system)
-        counts = Counter(step.repeat for step in made.steps())
-        assert counts == dict.fromkeys((1, 2, 3), made.totals.steps // 3)
 
 
 @pytest.mark.parametrize(("repeats", "expected"), [(None, [1, 2]), (1, [1]), (3, [1, 2, 3])])
@@ -68,12 +55,12 @@ def test_less_than_one_repeat_is_refused(kit: Kit) -> None:
         planned(kit, 0)
 
 
-@pytest.mark.parametrize(("option", "steps"), [([], 297), (["--repeats", "1"], 99)])
+@pytest.mark.parametrize(("option", "steps"), [([], 2313), (["--repeats", "1"], 771)])
 def test_the_command_takes_repeats(
     option: list[str], steps: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    inventory = str(ROOT / "inventory" / "tachyon")
-    assert main(["plan", "-i", inventory, "-l", "tachyon2", "--suite", "p3", *option]) == 0
+    inventory = str(ROOT / "inventory" / "p595")
+    assert main(["plan", "-i", inventory, "-l", "p595", "--suite", "p3", *option]) == 0
     assert f"steps: {steps}," in capsys.readouterr().out
     with pytest.raises(SystemExit, match="3"):
-        main(["plan", "-i", inventory, "-l", "tachyon2", "--repeats", "0"])
+        main(["plan", "-i", inventory, "-l", "p595", "--repeats", "0"])

@@ -120,7 +120,7 @@ PARTITIONS = [
     ("nurion", "knl"),
     ("nurion", "skl"),
     ("tachyon", "tachyon1"),
-    ("tachyon", "tachyon2"),
+    pytest.param(("tachyon", "tachyon2"), marks=pytest.mark.soak),
     ("local", "local"),
 ]
 
@@ -129,7 +129,7 @@ PARTITIONS = [
 def tune(request: pytest.FixtureRequest) -> Plan:
     inventory, partition = request.param
     site = shipped_site(inventory, partition)
-    return make_plan(shipped_benchmarks(), "tune", site, machines_of(site)[0])
+    return make_plan(shipped_benchmarks(), "tune", site, machines_of(site)[0], digest=False)
 
 
 def what_runs(step: Step) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.fixtures.kit import Kit, make_kit
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
-from tests.unit.plan.test_papers import PAPERS, plan
+from tests.unit.plan.test_papers import plan
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
@@ -24,15 +24,6 @@ from proofmark.site.fabric import UNKNOWN_LINK, Fabric
 from proofmark.site.hardware_limits import LANES, LaneLimit, lanes
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
-
-SYSTEMS = [
-    ("nurion", "knl"),
-    ("nurion", "skl"),
-    ("tachyon", "tachyon1"),
-    ("tachyon", "tachyon2"),
-    ("p595", "p595"),
-]
-SUITES = [*PAPERS, "node", "full", "burnin"]
 
 
 @pytest.fixture
@@ -112,17 +103,6 @@ def test_the_plan_of_a_site_whose_link_is_too_slow_is_refused(
     if code:
         assert "hpl.yml: cost.seconds: found step hpl-2-32: estimated" in stderr
         assert "partition.fabric.rate" in stderr
-
-
-@pytest.mark.parametrize("system", SYSTEMS, ids=[name for _, name in SYSTEMS])
-@pytest.mark.parametrize("suite", SUITES)
-def test_each_step_of_the_papers_systems_fits_into_its_limit(
-    suite: str, system: tuple[str, str]
-) -> None:
-    for step in plan(suite, *system).steps():
-        # The limit begins after the load of the step is warm.
-        warm_up_s = step.load.warm_up_s if step.load else 0
-        assert step.timeout >= 60 + int(10 * (step.seconds - warm_up_s)), step.id
 
 
 def of_case(made: Plan, case: str) -> Iterator[Step]:

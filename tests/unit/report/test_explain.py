@@ -164,7 +164,7 @@ NO_CONDITION = {
     "UNDISTURBED",
     "read_output_file",
     "repeats_in_output",
-    "Bounds",
+    "ValueBounds",
     "NO_VALUE",
     "VIRTUAL",
     "Execution",

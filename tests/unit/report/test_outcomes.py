@@ -120,6 +120,7 @@ def outputs(*cut: str) -> dict[str, list[str]]:
 SEND = ("Send rma.csv to the vendor. ", "proofmark rerun runs/r 0001-fake/")
 READ = ("Read stdout and stderr of the step. ", "proofmark rerun runs/r 0001-fake/")
 NO_END = "no line 'END'"
+ADD = ("UNJUDGED", "–", "Add items to contract.yml", "ansible-playbook acceptance.yml ")
 OUTCOMES = {
     "pass": Outcome(
         {"items": [RATE]},
@@ -177,7 +178,7 @@ OUTCOMES = {
         4,
         "1 of 2 contract limits; ",
         (8, 0, 0, 0),
-        steps=(("UNJUDGED", "–", "Add items to contract.yml", "ansible-playbook acceptance.yml "),),
+        steps=(ADD,),
         items=(("1", "101.2 MB/s", "PASS"), ("2", "not compared", "UNJUDGED")),
         limits=(
             ("at least 1 × 90 MB/s", "8", "8", "0", "0", "0"),
@@ -190,6 +191,7 @@ OUTCOMES = {
         4,
         "1 of 1 floors; ",
         (0, 0, 0, 8),
+        steps=(ADD,),
         limits=(("at least 1 × 90 MB/s", "8", "0", "0", "8", "0"),),
     ),
     "a missed floor": Outcome(
@@ -204,7 +206,12 @@ OUTCOMES = {
         vendor=("n4",),
     ),
     "nothing to compare with": Outcome(
-        {}, "NO FAULT FOUND", 4, "0 of 8 figures like their peers; no contract, ", (0, 0, 0, 8)
+        {},
+        "NO FAULT FOUND",
+        4,
+        "0 of 8 figures like their peers; no contract, ",
+        (0, 0, 0, 8),
+        steps=(ADD,),
     ),
 }
 Said = tuple[Outcome, Run, Verdict, str]
@@ -240,13 +247,15 @@ def test_each_form_has_the_same_word_and_the_same_counts(said: Said) -> None:
 
 
 def test_each_failure_has_its_next_step(said: Said) -> None:
-    outcome, _, _, page = said
+    outcome, _, verdict, page = said
     rows = Tables(page).of("What to do now")
     assert ('id="next"' in page) is bool(outcome.steps)
     assert [(row[0], row[2]) for row in rows] == [step[:2] for step in outcome.steps]
     for row, (*_, advice, command) in zip(rows, outcome.steps, strict=True):
         assert row[3].startswith(advice)
         assert row[4].startswith(command)
+    if ADD in outcome.steps:
+        assert ADD[2] in ending(verdict, "report.html", "runs/r")[-1]
 
 
 def test_each_item_of_the_contract_has_its_outcome(said: Said) -> None:
@@ -257,6 +266,8 @@ def test_each_item_of_the_contract_has_its_outcome(said: Said) -> None:
     for row, (_, measured, word) in zip(rows, outcome.items, strict=True):
         assert row[3].startswith(measured)
         assert row[4] == word
+        # The nodes of INVALID figures would be left out of the number.
+        assert ("nodes meet it" in row[3]) is (word in ("PASS", "FAIL"))
     limits = [part for part in summary_of(run, verdict).parts if "limit" in part.title.lower()]
     shown = [row[-1] for part in limits for row in part.rows]
     assert sorted(shown) == sorted(word for _, _, word in outcome.items)
@@ -288,3 +299,11 @@ def test_each_figure_of_the_page_has_its_verdict(said: Said) -> None:
     tables = [rows for caption, rows in Tables(page).rows.items() if "All figures" in caption]
     words = [row[0] for rows in tables for row in rows[1:]]
     assert tuple(words.count(word) for word in WORDS) == outcome.counts
+
+
+def test_the_nodes_that_were_compared_are_counted(said: Said) -> None:
+    outcome, _, _, page = said
+    invalid = outcome.counts[WORDS.index("INVALID")]
+    if not outcome.vendor:
+        assert f"None of {8 - invalid} nodes deviates" in page
+    assert ("Measured and not compared: 1 node." in page) is bool(invalid and not outcome.vendor)

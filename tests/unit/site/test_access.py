@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -169,24 +170,31 @@ print(site.ssh.of("n1").user, site.ssh.of("n1").password.get_secret_value())
 """
 
 
+@pytest.fixture(scope="module")
+def password(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a password; beside it is an encrypted file."""
+    folder = tmp_path_factory.mktemp("vault")
+    secret, password = folder / "secret.yml", folder / "password"
+    secret.write_text("{ansible_user: ops, ansible_become_password: geheim}\n")
+    password.write_text("of the vault\n")
+    tool = Path(sys.executable).with_name("ansible-vault")
+    encrypt = [f"{tool}", "encrypt", f"--vault-password-file={password}", f"{secret}"]
+    subprocess.run(encrypt, check=True, capture_output=True)
+    assert secret.read_text().startswith("$ANSIBLE_VAULT;")
+    return password
+
+
 @pytest.mark.fault("vault-without-password")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 def test_files_of_the_vault_are_read_with_the_password_of_ansible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, injected: bool
+    tmp_path: Path, password: Path, monkeypatch: pytest.MonkeyPatch, injected: bool
 ) -> None:
     site = tmp_path / "site"
     site.mkdir()
     write(site, {"n1": {}}, ansible_become=True)
     (site / "group_vars/p").mkdir()
     (site / "group_vars/p.yml").rename(site / "group_vars/p/facts.yml")
-    secret = site / "group_vars/p/secret.yml"
-    secret.write_text("{ansible_user: ops, ansible_become_password: geheim}\n")
-    password = tmp_path / "password"
-    password.write_text("of the vault\n")
-    tool = Path(sys.executable).with_name("ansible-vault")
-    encrypt = [f"{tool}", "encrypt", f"--vault-password-file={password}", f"{secret}"]
-    subprocess.run(encrypt, check=True, capture_output=True)
-    assert secret.read_text().startswith("$ANSIBLE_VAULT;")
+    shutil.copy(password.with_name("secret.yml"), site / "group_vars/p")
     if not injected:
         monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(password))
     done = subprocess.run(

@@ -377,12 +377,12 @@ def test_the_local_machine_is_a_site() -> None:
     assert not site.partition.node.topology
 
 
-@pytest.mark.parametrize("folder", ["baselines", "locks"])
-def test_ansible_reads_no_file_of_the_kit_beside_the_hosts(tmp_path: Path, folder: str) -> None:
+def test_ansible_reads_no_file_of_the_kit_beside_the_hosts(tmp_path: Path) -> None:
     """Whatever ansible.cfg is in use. A warning about bytes that are no text ends Ansible."""
     site = tmp_path / "here"
-    (site / folder).mkdir(parents=True)
-    (site / folder / "figures").write_bytes(b"[compute]\nn1 \"\xb5 'x\n")
+    for folder in ("baselines", "locks"):
+        (site / folder).mkdir(parents=True)
+        (site / folder / "figures").write_bytes(b"[compute]\nn1 \"\xb5 'x\n")
     (site / "hosts").write_text("[compute:children]\nfat\n[fat]\nn1\n")
     (tmp_path / "ansible.cfg").write_text("[defaults]\n")
     code = (

@@ -51,7 +51,9 @@ def has_requested_rows(
         for builder in builders
         if not builder.problems
     }
-    needed = {(metric, row) for metric in metrics or rule.otherwise for row in range(int(repeats))}
+    needed = set()
+    for metric in metrics or rule.otherwise:
+        needed |= {(metric, row) for row in range(int(repeats))}
     return needed <= rows
 
 

@@ -68,7 +68,10 @@ def read_output(
 
 def readings_of(spec: ReadSpec, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
     """Return the readings of `runs`."""
-    return [reading for run in runs for reading in _readings(spec, case, run)]
+    found = []
+    for run in runs:
+        found += _readings(spec, case, run)
+    return found
 
 
 def program_runs(

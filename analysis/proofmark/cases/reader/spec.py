@@ -109,7 +109,10 @@ class ReadSpec(StrictModel):
                 check_known(names, self.metrics, where, "metric of this block")
         agreed = [rule.metric for rule in self.agree]
         check_known(agreed, self.metrics, "agree", "metric of this block")
-        numbers = {name for rule in self.agree for each in rule.expressions for name in each.names}
+        numbers: set[str] = set()
+        for rule in self.agree:
+            for each in rule.expressions:
+                numbers.update(each.names)
         check_known(sorted(numbers), {*self.metrics, *self.types}, "agree", "number of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]
@@ -136,7 +139,10 @@ class ReadSpec(StrictModel):
     def stated(self) -> frozenset[str]:
         """The parameters that the rules find in each whole output."""
         groups = self.text.groups() if self.text else ()
-        found = {name for where, names in groups if where not in _NO_RULES for name in names}
+        found: set[str] = set()
+        for where, names in groups:
+            if where not in _NO_RULES:
+                found.update(names)
         document = self.document
         if document:
             found |= {*document.parameters, *filter(None, [document.numbered])}

@@ -249,7 +249,10 @@ class TextSpec(StrictModel):
         for keys in self.keys:
             yield "text.keys.metrics", [quantity.metric for quantity in keys.metrics.values()]
         for group in self.command.phases if self.command else ():
-            yield "text.command.phases", [name for names in group.values() for name in names]
+            found: list[str] = []
+            for names in group.values():
+                found += names
+            yield "text.command.phases", found
 
     @cached_property
     def expected(self) -> Iterable[str]:
@@ -332,9 +335,11 @@ class TextSpec(StrictModel):
         patterns += [complaint.match for complaint in self.complaints]
         patterns += [*self.reject, *self.fails]
         patterns += [context.match for context in self.context]
-        patterns += [pattern for table in self.tables for pattern in (table.header, table.ends)]
+        for table in self.tables:
+            patterns += (table.header, table.ends)
         for row in self.rows:
             patterns += [row.under, row.begins, row.confirm, row.refuse, row.count]
-        patterns += [each for keys in self.keys for each in (keys.under, keys.until, keys.match)]
+        for keys in self.keys:
+            patterns += (keys.under, keys.until, keys.match)
         texts = dict.fromkeys(re.sub(r"\(\?P<\w+>", "(?:", p.pattern) for p in patterns if p)
         return re.compile("|".join(f"(?:{text})" for text in texts), re.ASCII)

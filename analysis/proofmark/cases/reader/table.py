@@ -163,7 +163,9 @@ def is_rowlike(words: Sequence[str], layout: Layout) -> bool:
         words: the words of the line, at least one.
         layout: of the table.
     """
-    names = [name for _, known in layout.names for name in known]
+    names: list[str] = []
+    for _, known in layout.names:
+        names += known
     if any(name.startswith(words[0]) or name in words for name in names):
         return True
     if any(_NUMBER_BEGINS.match(after) for word, after in pairwise(words) if _ends(word, names)):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from proofmark.common.message import NOTHING, Message, Term, joined
-from proofmark.common.nodesets import hosts_of
+from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.judge.baseline.comparison import KIND as BASELINE
 from proofmark.judge.diagnosis.causes import Cause, Drift, causes, drift
 from proofmark.judge.diagnosis.lost_packets import Loss, losses, segments_of
@@ -88,11 +89,11 @@ class BadNode:
     @property
     def slower(self) -> Message:
         """Return how it became slower during the run, with its sensors, or `NOTHING`."""
-        judgements = (each for slow in self.slow for each in slow.result.references)
-        reasons = (
-            each.reason for each in judgements if (each.kind, each.outcome) == (KIND, "FAIL")
-        )
-        return next((Message("slower", text=reason) for reason in reasons), NOTHING)
+        for slow in self.slow:
+            for each in slow.result.references:
+                if (each.kind, each.outcome) == (KIND, "FAIL"):
+                    return Message("slower", text=each.reason)
+        return NOTHING
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -174,7 +175,7 @@ class Suspects:
     @property
     def hosts(self) -> set[str]:
         """The nodes with a result."""
-        return {host for name in self.measured for host in hosts_of(name)}
+        return set(hosts_of_nodes(self.measured))
 
 
 def bad_nodes(
@@ -202,6 +203,7 @@ def bad_nodes(
     traits = traits_of(settings, location)
     results = list(failed)
     by_node, by_pair = failures(results)
+    # The port of a host explains its slow pairs: they count for the host, not as slow links.
     for pair, host in suspects.slow_ends.items():
         explained = by_pair.pop(pair, [])
         if host and explained:
@@ -213,12 +215,8 @@ def bad_nodes(
     links = attribute_links(left, by_node, by_pair)
     hosts = suspects.hosts
     known = {host: found for host, found in suspects.faults.items() if host in hosts}
-    against_baseline = any(
-        (each.kind, each.outcome) == (BASELINE, "FAIL")
-        for slow in by_node.values()
-        for figure in slow
-        for each in figure.result.references
-    )
+    slow_figures = chain.from_iterable(by_node.values())
+    against_baseline = any(_misses_baseline(each.result) for each in slow_figures)
     if len(hosts) < 2 and not (known or against_baseline):
         return BadNodes(measured=len(hosts))
     measured_traits = {host: of_host for host, of_host in traits.items() if host in hosts}
@@ -269,7 +267,11 @@ def _rare_settings(
     )
 
 
+def _misses_baseline(result: Result) -> bool:
+    return any((each.kind, each.outcome) == (BASELINE, "FAIL") for each in result.references)
+
+
 def _counters(node: Node) -> tuple[CounterChange, ...]:
     """Return the changes of a node's counters, those that show a fault first."""
-    changes = [change for job in node.jobs for change in job.provenance.changes]
+    changes = chain.from_iterable(job.provenance.changes for job in node.jobs)
     return tuple(sorted(changes, key=lambda change: (not change.invalid, change.place is None)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 from proofmark.cases.vocabulary import Scalar
@@ -144,7 +145,7 @@ def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault
         FileSystemFault(
             scratch,
             Message("slow-alike", figure=figure),
-            tuple(sorted({host for each in measurands for host in slow[each]})),
+            tuple(sorted(set(chain.from_iterable(slow[each] for each in measurands)))),
             measurands=frozenset(measurands),
         )
         for figure, measurands in found.items()
@@ -174,6 +175,6 @@ def looks_after_failures(files: RunFiles, plan: Plan) -> Iterator[Mapping[str, F
         # The nodes of a job of several nodes have reports in its folder.
         folders = step.folders() if of_job or step.scope == "job" else []
         places = (files.step(name) for name in folders)
-        executions = (each for place in places for each in finished_executions(place))
+        executions = chain.from_iterable(map(finished_executions, places))
         own = read_files_reports(each.files_report for each in executions)
         yield from ({**reports, **own} for reports in of_job or [own])

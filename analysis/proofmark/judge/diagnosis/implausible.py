@@ -17,7 +17,7 @@ from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
 from proofmark.common.message import Message
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.fleet.fleet import Fleet
@@ -93,6 +93,8 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
     if not len(places):
         return {}
     bits = records.value[places].astype(np.float64).view(np.uint64)
+    # Equal outputs have equal sums of hashed values, in any order. Other outputs hardly ever do.
+    # Only outputs with equal sums are compared value by value.
     mixed = (bits ^ (records.measurand[places].astype(np.uint64) << np.uint64(52))) * np.uint64(
         0x9E3779B97F4A7C15
     )
@@ -141,7 +143,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
             case = records.measurands[pairs[0][0]].case
             steps = ", ".join(sorted({records.executions[each].step for each in members})[:4])
             message = Message("same-output", case=case, nodes=folded(names), steps=steps)
-            for host in dict.fromkeys(host for name in names for host in hosts_of(name)):
+            for host in dict.fromkeys(hosts_of_nodes(names)):
                 found.setdefault(host, []).append(message)
     return {host: tuple(messages) for host, messages in found.items()}
 
@@ -151,16 +153,22 @@ def _is_measured(measurand: Measurand, benchmarks: Benchmarks) -> bool:
     case = benchmarks.cases.get(measurand.case)
     if case is None or measurand.origin in VIRTUAL or measurand.metric in TELEMETRY:
         return False
-    metric, reader = metrics_of(case).get(measurand.metric), case.read
-    follows = isinstance(reader, ReadSpec) and any(
-        rule.metric == measurand.metric and not each.names.isdisjoint(reader.metrics)
-        for rule in reader.agree
-        for each in rule.expressions
-    )
+    metric = metrics_of(case).get(measurand.metric)
     # A share of a whole has few levels, and those of one output depend on each other.
     if metric is None or metric.unit == PERCENT:
         return False
-    return not metric.same_digits and not follows
+    return not metric.same_digits and not (
+        isinstance(case.read, ReadSpec) and _follows(measurand.metric, case.read)
+    )
+
+
+def _follows(metric: str, reader: ReadSpec) -> bool:
+    """Return whether a rule of the reader computes a metric from others of the output."""
+    for rule in reader.agree:
+        others = (each.names.isdisjoint(reader.metrics) for each in rule.expressions)
+        if rule.metric == metric and not all(others):
+            return True
+    return False
 
 
 def _digits(value: float, most: float) -> float:
@@ -208,6 +216,15 @@ def _needed(executions: int) -> float:
     return math.log10(max(1, executions * (executions - 1) / 2) / CHANCE)
 
 
+def _within_expected(judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]]) -> set[int]:
+    """Return the figures that are not above a value that was computed from the hardware."""
+    figures: set[int] = set()
+    for each, judgements in judged.items():
+        if each.reference.rule:
+            figures |= {at for at, one in judgements if one.ratio is not None and one.ratio <= 1}
+    return figures
+
+
 def too_good(
     figures: Aggregates,
     benchmarks: Benchmarks,
@@ -220,12 +237,7 @@ def too_good(
     nodes, which share the cores of one machine.
     """
     found: dict[str, list[Message]] = {}
-    possible = {
-        figure
-        for each, judgements in judged.items()
-        for figure, one in judgements
-        if each.reference.rule and one.ratio is not None and one.ratio <= 1
-    }
+    possible = _within_expected(judged)
     for at, of in enumerate(fleet.figures):
         limit = of.fleet_limit
         storage = benchmarks.case(of.record.case).writes is not None

@@ -44,11 +44,12 @@ def _usual(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, float]:
     """Return the usual rate of each rail that most of the nodes have active."""
     if len(group) < LEAST_NODES:
         return {}
-    active = [
-        (name, each) for rails in group.values() for name, each in rails.items() if each.active
-    ]
+    active: list[tuple[str, Rail]] = []
+    for rails in group.values():
+        active += [(name, each) for name, each in rails.items() if each.active]
     count = Counter(name for name, _ in active)
     return {
+        # Of equally frequent rates the fastest is usual: the slower rails are then named.
         name: max(multimode(rail.gbit_per_s for of, rail in active if of == name))
         for name, nodes in count.items()
         if 2 * nodes > len(group)

@@ -28,7 +28,11 @@ def rma(nodes: Iterable[BadNode], facts: Mapping[str, NodeFacts]) -> list[Row]:
         nodes: the bad nodes.
         facts: the facts of each node, with the serial numbers.
     """
-    return [row for node in nodes if not node.retest for row in _rows(node, facts.get(node.host))]
+    rows: list[Row] = []
+    for node in nodes:
+        if not node.retest:
+            rows += _rows(node, facts.get(node.host))
+    return rows
 
 
 def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from proofmark.cases.vocabulary import PART_AXES
 from proofmark.common.nodesets import hosts_of
@@ -39,7 +40,8 @@ def confirmed(slow: Iterable[SlowFigure]) -> bool:
     """
     results = [figure.result for figure in slow]
     pairs = (each for each in results if len(hosts_of(each.record.node)) > 1)
-    shown = {name for each in pairs if each.retest_reason != WITHIN_NOISE for name in each.shown_by}
+    certain = (each for each in pairs if each.retest_reason != WITHIN_NOISE)
+    shown = set(chain.from_iterable(each.shown_by for each in certain))
     return not all(each.retest for each in results) or len(shown) >= CONFIRMING
 
 

@@ -6,7 +6,7 @@ with three channels. The parts of one node are alike, so that no other node is n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -15,7 +15,7 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALL_RAILS, DOMAIN, PART_AXES, RAIL
 from proofmark.common.message import Message
-from proofmark.common.nodesets import hosts_of
+from proofmark.common.nodesets import hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.baseline_table import compared_metric
 from proofmark.records.columns import Record
@@ -67,11 +67,20 @@ def unlike_parts(figures: Aggregates, benchmarks: Benchmarks) -> dict[str, tuple
     found: dict[str, list[Message]] = {}
     for key in accused:
         host, *what = key
-        others = {other for pair in pairs[key] for other in hosts_of(pair)} - {host}
+        others = set(hosts_of_nodes(pairs[key])) - {host}
         # The other end of all of its slow pairs explains them.
         if key in sure or not any((other, *what) in sure for other in others):
             found.setdefault(host, []).append(next(iter(slow[key].values())))
     return {host: tuple(dict.fromkeys(messages)) for host, messages in found.items()}
+
+
+def _usual(groups: Iterable[Sequence[_Figure]]) -> dict[int, float]:
+    """Return the median of the other parts of the node of each figure, by its `id`."""
+    usual: dict[int, float] = {}
+    for group in groups:
+        for each in group if len(group) > 1 else ():
+            usual[id(each)] = median(one.middle for one in group if one is not each)
+    return usual
 
 
 def _compared(
@@ -88,12 +97,7 @@ def _compared(
         for each in pool:
             of_node.setdefault(each.record.node, []).append(each)
             of_part.setdefault(each.part, []).append(each.middle)
-        usual = {
-            id(each): median(one.middle for one in group if one is not each)
-            for group in of_node.values()
-            if len(group) > 1
-            for each in group
-        }
+        usual = _usual(of_node.values())
         compared = [each for each in pool if id(each) in usual]
         ratios = np.array([each.middle / usual[id(each)] for each in compared])
         spread = NORMAL * float(np.median(abs(ratios - np.median(ratios)))) if compared else 0.0

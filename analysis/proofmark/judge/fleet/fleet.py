@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.fleet_noise import repeats_of_nodes
+from proofmark.judge.fleet.critical_values import MAD_VARIANCE
 from proofmark.judge.fleet.like_figures import (
     LIKE_NODES,
     LIKE_TARGETS,
@@ -34,10 +35,13 @@ from proofmark.judge.fleet.thresholds import (
     level_of_one,
     members_of,
 )
-from proofmark.judge.power import material_of, too_noisy
+from proofmark.judge.power import material_of, median_variance, repeats_needed, too_noisy
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Floats, Numbers, Record
 from proofmark.site.node.facts import NodeFacts
+
+_SAMPLE = 1000
+"""From how many nodes the noise of a repeat is taken, at most."""
 
 
 @dataclass(frozen=True)
@@ -211,13 +215,10 @@ def measure_fleet(
         places: switches and rack, by host: facts that may separate populations.
     """
     kinds = Kinds(nodes, distance)
-    targets = (PeerGroup(each, LIKE_TARGETS) for each in like_targets(figures))
-    groups = [
-        part
-        for each in like_nodes(figures, benchmarks, kinds, same_digits=False)
-        for part in populations_of(figures, PeerGroup(each), kinds, places or {})
-    ]
-    groups += targets
+    alike = like_nodes(figures, benchmarks, kinds, same_digits=False)
+    of_nodes = (populations_of(figures, PeerGroup(each), kinds, places or {}) for each in alike)
+    of_targets = (PeerGroup(each, LIKE_TARGETS) for each in like_targets(figures))
+    groups = [*chain.from_iterable(of_nodes), *of_targets]
     level_of_figure, material = level_of_one(level, len(groups)), material_of(benchmarks)
     limits: list[FleetLimit] = []
     families: dict[object, list[Off]] = {}
@@ -242,11 +243,11 @@ def measure_fleet(
         better = metrics_of(benchmarks.case(first.case))[first.metric].better
         judged[members] = limit.limit is not None
         failed[members] = limit.missed(figures.median[members])
-        failed[spiked] = False
+        failed[spiked] = False  # a spike is measured again before it counts
         of[members] = len(fleet_figures)
         flagged = tuple(_name(figures, each, group) for each in members[failed[members]].tolist())
         kind = "; ".join(filter(None, (kinds.of(first.node)[0], group.fact)))
-        needed = repeats_of_nodes(figures, members, limit, material(first))
+        needed = _repeats_of_nodes(figures, members, limit, material(first))
         noise = too_noisy(limit.detectable, material(first), needed) if limit.limit else NOTHING
         fleet_figures.append(
             FleetFigure(first, kind, better, limit, flagged, group.compared, noise, needed)
@@ -304,3 +305,27 @@ def _judgement(figure: FleetFigure, value: float, *, spiked: bool) -> Judgement:
             reason = figure.reason("off-by", ratio, accepted=accepted, deviation=away)
     outcome = "FAIL" if bad and not spiked else "UNJUDGED"
     return Judgement(PEERS, source, outcome, reason, limit.centre, ratio, *bounds)
+
+
+def _repeats_of_nodes(
+    figures: Aggregates, members: Numbers, limit: FleetLimit, material: float
+) -> float:
+    """Return with how many repeats of each node a material change of one would be seen.
+
+    The spread of the nodes contains the noise of their repeats. Nodes that differ by no more than
+    their repeats, within two standard errors of the spread, are taken as equal.
+    """
+    if limit.detectable <= material or not limit.spread:
+        return float(figures.count[members].max())
+    logs = [
+        np.log(values)
+        for each in members[:_SAMPLE].tolist()
+        if min(values := figures.values(each)) > 0
+    ]
+    freedom = sum(len(each) - 1 for each in logs)
+    within = sum(float(((each - each.mean()) ** 2).sum()) for each in logs)
+    repeats = int(np.median(figures.count[members]))
+    per_repeat = median_variance(repeats) * within / freedom if freedom else np.nan
+    explained = per_repeat / repeats * (1 + 2 * np.sqrt(MAD_VARIANCE / limit.nodes)) ** 2
+    spread = per_repeat / repeats if limit.spread**2 <= explained else limit.spread**2
+    return float(repeats_needed(material / limit.detectable, spread, per_repeat, repeats))

@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.nodesets import hosts_of
+from proofmark.common.nodesets import hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import FEW, LEAST_NODES
 from proofmark.judge.fleet.like_figures import LIKE_NODES, Kinds
@@ -167,7 +168,7 @@ def of_bad_hosts(names: Sequence[str], slow: Mask) -> bool:
     Pairs of another switch are fast among themselves. Those of bad hosts are not.
     """
     pairs = [hosts_of(name) for name in names]
-    fast = {host for of_pair, bad in zip(pairs, slow, strict=True) if not bad for host in of_pair}
+    fast = set(hosts_of_nodes(name for name, bad in zip(names, slow, strict=True) if not bad))
     return all(set(of_pair) - fast for of_pair, bad in zip(pairs, slow, strict=True) if bad)
 
 
@@ -195,8 +196,8 @@ def separating(names: Sequence[str], slow: Mask, places: Places) -> tuple[str, l
 def _facts(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[str]]]:
     """Yield each place of all members: of a node, or whether the nodes of a pair share it."""
     sets = [hosts_of(name) for name in names]
-    known = [places.get(host, {}) for hosts in sets for host in hosts]
-    for fact in dict.fromkeys(fact for each in known for fact in each):
+    known = [places.get(host, {}) for host in chain.from_iterable(sets)]
+    for fact in dict.fromkeys(chain.from_iterable(known)):
         values = [[places.get(host, {}).get(fact, "") for host in hosts] for hosts in sets]
         shared = ("same" if len({*each}) == 1 else "different" for each in values)
         single = all(len(each) == 1 for each in values)

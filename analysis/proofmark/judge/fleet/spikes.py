@@ -44,7 +44,9 @@ def spikes(figures: Aggregates, sizes: Sequence[Off], level: float) -> Numbers:
     rate = (int((count == 1).sum()) + 1) / (len(sizes) * max(1, usual))
     needed = _needed(len(sizes), min(rate, 0.5), level / len(count))
     few = np.concatenate([members for members, _, _ in sizes])[off & (count[place] < needed)]
-    limits = {int(each): limit for members, _, limit in sizes for each in members}
+    limits: dict[int, FleetLimit] = {}
+    for members, _, limit in sizes:
+        limits |= dict.fromkeys(members.tolist(), limit)
     kept = [each for each in few.tolist() if not _confirmed(figures.values(each), limits[each])]
     return np.array(kept, dtype=np.int64)
 

@@ -11,7 +11,7 @@ from proofmark.cases.suite import Required
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message
-from proofmark.common.nodesets import hosts_of
+from proofmark.common.nodesets import hosts_of, hosts_of_nodes
 from proofmark.judge.diagnosis.rma import rma, serial_number
 from proofmark.judge.gate.gate_decisions import Failure, GateEvidence, NodeFigure
 from proofmark.judge.not_accepted import failed_nodes
@@ -68,7 +68,9 @@ def _missing_steps(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
     """Yield the steps without a record. The reason has that of its job, if the job stopped."""
     executions = verdict.results.aggregates.records.executions
     seen = {execution.step for execution in executions}
-    jobs = {step.id: job.id for group in plan.groups for job in group.jobs for step in job.steps}
+    jobs: dict[str, str] = {}
+    for job in plan.jobs():
+        jobs |= {step.id: job.id for step in job.steps}
     reasons = {line.fields.get("job"): f"; {line}" for line in verdict.coverage.stopped}
     for step in plan.steps_to_run():
         stopped = reasons.get(jobs[step.id], "")
@@ -127,7 +129,7 @@ def _required(
                 elif not any(figure.is_of(wanted) for figure in judged[node]):
                     judged[node][wanted] = False  # no output has a matching row
     if not required:
-        passed = {host for result in _judged_nodes(results) for host in hosts_of(result)}
+        passed = set(hosts_of_nodes(_judged_nodes(results)))
         judged = {node: {ANY: node in passed} for node in planned}
     return judged, not_planned
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from proofmark.common.units import measure
 from proofmark.judge.links.paths import NONE, Paths
-from proofmark.judge.links.sharing import fair_rates
 from proofmark.records.columns import Floats, Numbers
 
 LEAST_CLASS = 6
@@ -19,6 +18,8 @@ _EQUAL = 1e-3
 """Rates whose logarithms differ by less are equal."""
 LEAST_SPREAD = 0.002
 """The least assumed spread of like measurements, as a part of their value."""
+_ROUNDING = 1 + 1e-9
+"""Rates within this factor are equal: their difference is one of rounding."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,7 @@ class PairSeries:
     """What was measured: one metric of one case, of pairs together or alone.
 
     Attributes:
-        case: the case.
         benchmark: the part of the case.
-        metric: the name of the metric.
         unit: of the values.
         better: ``higher`` or ``lower``.
         one_way: whether the data flow only from the first host of a pair to the second.
@@ -230,3 +229,40 @@ def _groups(numbers: Numbers) -> Sequence[Numbers]:
     if not len(order):
         return []
     return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+
+
+def fair_rates(paths: Numbers, capacity: Floats) -> Floats:
+    """Return the max-min fair rate of each flow.
+
+    The rates of all flows rise together. A flow stops when a link of it is full (progressive
+    filling: D. Bertsekas and R. Gallager, "Data Networks", 2nd edition, 1992, section 6.5.2).
+
+    Args:
+        paths: the links of each flow, of shape (flows, links of a path), `NONE` for no link.
+        capacity: the rate of each link; infinite if it does not limit any flow.
+
+    Returns:
+        The rates, of shape (flows,), in the unit of `capacity`.
+    """
+    used, inverse = np.unique(paths, return_inverse=True)
+    local = inverse.reshape(paths.shape)
+    absent = used == NONE
+    free = np.where(absent, np.inf, capacity[used]).astype(np.float64)
+    rates = np.full(len(paths), np.inf)
+    active = np.arange(len(paths))
+    while len(active):
+        links = local[active]
+        count = np.bincount(links.ravel(), minlength=len(used))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(count > 0, free / count, np.inf)
+        share[absent] = np.inf
+        least = share[links].min(axis=1)
+        lowest = least.min()
+        if not np.isfinite(lowest):
+            break
+        stops = least <= lowest * _ROUNDING
+        rates[active[stops]] = lowest
+        filled = np.bincount(links[stops].ravel(), minlength=len(used))
+        free = np.maximum(free - lowest * filled, 0.0)
+        active = active[~stops]
+    return rates

@@ -31,7 +31,6 @@ class Judgement:
         kind: of the reference.
         source: of the reference.
         outcome: ``PASS``, ``FAIL`` or ``UNJUDGED``.
-        reason: the reason.
         value: the reference in the unit of the figure; None if it is not known.
         ratio: measured ÷ `value`; the median of `ratios` if there are any.
         at_least: the least accepted ratio.
@@ -129,19 +128,16 @@ def ordered_references(
     In this order they judge a figure. There are no expected values unless the site wants them
     (`expected`).
     """
-    of_cases = (
-        (name, case, reference)
-        for name, case in benchmarks.cases.items()
-        for reference in case.references
-        if expected or reference.kind != "expected"
-    )
-    of_contract = ((limit.case, benchmarks.cases.get(limit.case), limit) for limit in limits)
-    return list(
-        dict.fromkeys(
-            OfCase(name, each, case.judged_with(each.metric) if case else NO_LABELS)
-            for name, case, each in (*of_cases, *of_contract)
-        )
-    )
+    ordered: list[OfCase] = []
+    for name, case in benchmarks.cases.items():
+        for each in case.references:
+            if expected or each.kind != "expected":
+                ordered.append(OfCase(name, each, case.judged_with(each.metric)))
+    for limit in limits:
+        limited = benchmarks.cases.get(limit.case)
+        labels = limited.judged_with(limit.metric) if limited else NO_LABELS
+        ordered.append(OfCase(limit.case, limit, labels))
+    return list(dict.fromkeys(ordered))
 
 
 def applying_references(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 from proofmark.common.files import paths_in, text_or_empty
 from proofmark.judge.stability.job_causes import JobEnd, Shown, cause_of
@@ -55,7 +56,7 @@ def _shown(run: Run, each: JobRun, until: float, reasons: Reasons) -> Shown:
     folder = run.files.step(step).folder
     own = [one for one in attempts(folder) if each.submitted - 1 <= one.start_s < until]
     places = [own[-1].files] if own else [*map(StepFiles, paths_in(folder, "unfinished-*"))]
-    outputs = [path for place in places for path in (place.stdout, place.stderr)]
+    outputs = chain.from_iterable((place.stdout, place.stderr) for place in places)
     said = map(text_or_empty, [*outputs, run.files.job(each.job.id).messages])
     if not own:
         return Shown("\n".join(said))
@@ -81,5 +82,5 @@ def nodes_lost(each: JobRun, looks: Sequence[Look]) -> set[str]:
     during = [look for look in looks if each.started < look.time < each.ended]
     late = each.ended + BLIND_S if each.withdrawn else float("inf")
     after = [look for look in looks if each.ended <= look.time <= late]
-    later = {node for look in (*during, *after[:1]) for node in look.down}
+    later = set(chain.from_iterable(look.down for look in (*during, *after[:1])))
     return (later - (before[-1].down.keys() if before else set())) & {*each.job.nodes}

@@ -34,7 +34,9 @@ def window_of(begin: float, end: float, runs: Sequence[JobRun], looks: Sequence[
     if isfinite(end):
         return begin, end
     known = [look.time for look in looks[-1:]]
-    known += [time for each in runs for time in (each.started, each.ended) if time == time]
+    for each in runs:
+        # A job that has not started or ended has NaN, which is not equal to itself.
+        known += [time for time in (each.started, each.ended) if time == time]
     return begin, max(known, default=begin)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf
 from typing import Any
 
@@ -106,14 +107,11 @@ def tally(
     failed = [(each, cause) for each, cause in within if cause and cause != INVALID]
     seconds = length(spans, begin, end)
     counts = Counter(cause for _, cause in failed)
-    lost = {node for each, cause in failed if cause == "node" for node in _lost(each, looks)}
+    nodes_failed = [each for each, cause in failed if cause == "node"]
+    lost = set(chain.from_iterable(_lost(each, looks) for each in nodes_failed))
     window, looked = window_of(begin, end, jobs, looks), seen_spans(looks, ())
-    blind = {
-        node
-        for each, cause in failed
-        if cause != "node" and _ran_unseen(each, looked)
-        for node in each.job.nodes
-    }
+    others = (each for each, cause in failed if cause != "node")
+    blind = set(chain.from_iterable(each.job.nodes for each in others if _ran_unseen(each, looked)))
     return JobTally(
         begin,
         end,

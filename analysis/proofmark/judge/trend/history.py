@@ -23,7 +23,6 @@ class HistoryLine:
     """The subject of a series.
 
     Attributes:
-        figure: the figure.
         kind: the hardware of its nodes; with their number if a result belongs to several.
         program: the hash of its environment.
         node: the node, if the series is that of one node.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -152,27 +153,19 @@ class _Builder:
     hosts: Mapping[str, frozenset[str]]
 
     def trend(self, group: Group, lines: Sequence[Points], nodes: Sequence[Points]) -> Trend:
-        numbers = sorted({int(number) for points in lines for number in points.run})
+        numbers = sorted(set(map(int, chain.from_iterable(points.run for points in lines))))
         events = events_of(self.runs, numbers)
         found = self._courses(lines)
         of_nodes = self._courses(nodes)
-        changes = [
-            change
-            for points, course in zip(lines, found, strict=True)
-            for change in self._changes(points, course, events)
-        ]
-        drifting = [
-            change
-            for points, course in zip(nodes, of_nodes, strict=True)
-            for change in self._changes(points, course, events)
-        ]
+        changes = (self._changes(*each, events) for each in zip(lines, found, strict=True))
+        drifting = (self._changes(*each, events) for each in zip(nodes, of_nodes, strict=True))
         return Trend(
             group,
             self.runs,
             tuple(numbers),
             tuple(zip(lines, found, strict=True)),
-            tuple(sorted(changes, key=_order)),
-            tuple(sorted(drifting, key=_order)),
+            tuple(sorted(chain.from_iterable(changes), key=_order)),
+            tuple(sorted(chain.from_iterable(drifting), key=_order)),
             tuple(self._reprogrammed(lines)),
             tuple(events),
             sum(course.tested for course in of_nodes),
@@ -255,9 +248,9 @@ class _Builder:
         programs: dict[tuple[PastFigure, str], list[Points]] = {}
         for points in lines:
             programs.setdefault((points.line.figure, points.line.kind), []).append(points)
-        software = {
-            digest: traits for run in self.runs for digest, (_, traits) in run.software.items()
-        }
+        software: dict[str, Mapping[Message, str]] = {}
+        for run in self.runs:
+            software |= {digest: traits for digest, (_, traits) in run.software.items()}
         for alike in programs.values():
             if len(alike) < 2:
                 continue

@@ -216,7 +216,9 @@ def _chassis_of(
     """
     own = {each.place for each in systems}
     foreign = {each.place for each in others}
-    taken = {path for each in others for path in _paths(each.part("Links").items("Chassis"))}
+    taken = set()
+    for each in others:
+        taken.update(_paths(each.part("Links").items("Chassis")))
     read: dict[str, BodyPart] = {}
     for system in systems[:1]:
         for path in _paths(system.part("Links").items("Chassis")):

@@ -97,7 +97,9 @@ class FluxNodes(NodeListing):
             for entry in execution["R_lite"]:
                 kinds |= dict.fromkeys(_numbers(entry["rank"]), _kind(entry["children"]))
             words = _HOSTS.findall(",".join(execution["nodelist"]))
-            hosts = [host for word in words for host in unfold([word])]
+            hosts = []
+            for word in words:
+                hosts += unfold([word])
             of_host = dict(zip(hosts, (kinds[rank] for rank in sorted(kinds)), strict=True))
         except (AttributeError, TypeError, ValueError, LookupError) as error:
             raise no_listing(self.source, f"not R of RFC 20: {error!r}") from None

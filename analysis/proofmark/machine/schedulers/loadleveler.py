@@ -111,7 +111,10 @@ class LoadLeveler(Scheduler):
         }
         lines = [f"{name} = {value}" for name, value in keywords.items() if value]
         statements = [f"# @ {line}" for line in [*lines, *_options(request, parallel), "queue"]]
-        return [part for statement in statements for part in _continued(statement)]
+        found = []
+        for statement in statements:
+            found += _continued(statement)
+        return found
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by ssh: LoadLeveler has no command that starts a process on a node."""

@@ -193,7 +193,10 @@ def joined(vnodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     that an admin has removed from the definitions of the host.
     """
     reported = [each for each in vnodes if not _STALE & {*node_words(each)}] or vnodes
-    states = dict.fromkeys(state for each in reported for state in node_words(each))
+    found = []
+    for each in reported:
+        found += node_words(each)
+    states = dict.fromkeys(found)
     comments = dict.fromkeys(str(each["comment"]) for each in vnodes if each.get("comment"))
     used = {state for state in states if state != "free"}
     one: dict[str, Any] = {

@@ -59,7 +59,9 @@ def _non_empty(words: Mapping[str, str]) -> set[str]:
 
 
 def _fields(command: Sequence[str]) -> set[str]:
-    parsed = (field for word in command for _, field, _, _ in Formatter().parse(word))
+    parsed = []
+    for word in command:
+        parsed += [field for _, field, _, _ in Formatter().parse(word)]
     return {field for field in parsed if field}
 
 

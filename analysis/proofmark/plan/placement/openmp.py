@@ -24,7 +24,10 @@ def close(threads: int, places: int) -> tuple[int, ...]:
     if threads <= places:
         return tuple(range(threads))
     counts = _portions(threads, places)
-    return tuple(place for place, count in enumerate(counts) for _ in range(count))
+    found = []
+    for place, count in enumerate(counts):
+        found += [place for _ in range(count)]
+    return tuple(found)
 
 
 def subpartitions(parts: int, places: int) -> tuple[range, ...]:

@@ -84,7 +84,9 @@ class Placement:
     @property
     def ranks(self) -> list[RankCpus]:
         """The CPUs of every rank, in rank order; `node` counts the requested nodes from 0."""
-        nodes = (each for each in self.node_ranges for _ in range(each.nodes))
+        nodes = []
+        for each in self.node_ranges:
+            nodes += [each for _ in range(each.nodes)]
         return [RankCpus(node, cpus) for node, each in enumerate(nodes) for cpus in each.cpus]
 
     @property

@@ -134,11 +134,11 @@ def _groups(cores: Sequence[Core], width: int, wanted: int) -> list[Cores]:
     divisions = [_divide(cores, level) for level in (*LEVELS[:3], lambda core: None)]
     groups: list[Cores] = []
     for parts in sorted(divisions, key=len, reverse=True):
-        groups = [
-            tuple(part[at : at + width])
-            for part in parts
-            for at in range(0, len(part) - width + 1, width)
-        ]
+        groups = []
+        for part in parts:
+            groups += [
+                tuple(part[at : at + width]) for at in range(0, len(part) - width + 1, width)
+            ]
         if len(groups) >= wanted:
             break
     return groups
@@ -158,4 +158,7 @@ def _deal(groups: list[Cores], levels: Sequence[Level]) -> list[Cores]:
     first, *finer = levels
     queues = [_deal(part, finer) for part in _divide(groups, lambda group: first(group[0]))]
     longest = max(len(queue) for queue in queues)
-    return [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]
+    found = []
+    for turn in range(longest):
+        found += [queue[turn] for queue in queues if turn < len(queue)]
+    return found

@@ -78,7 +78,10 @@ def expected_x(
     """Return each x that the lines of `panel` should have, by label."""
 
     def of(lines: Iterable[Series]) -> list[float]:
-        return sorted({point.x for line in lines for point in line.points})
+        found = set()
+        for line in lines:
+            found |= {point.x for point in line.points}
+        return sorted(found)
 
     if not chart.own_x:
         return dict.fromkeys((line.label for line in panel.lines), of(panel.lines))

@@ -156,7 +156,10 @@ def draw_over_bytes(
     points = [point for line in drawn for point in line.points]
     bounds = draw_limits(axes, drawn)
     _scale_bytes(axes, [point.x for point in points])
-    _scale_log(axes, [*(end for point in points for end in (point.low, point.high)), *bounds])
+    found: list[float] = []
+    for point in points:
+        found += (point.low, point.high)
+    _scale_log(axes, [*found, *bounds])
     axes.set_xlabel(labels.x)
     axes.set_title(labels.y, loc="left")
     if any(line.label for line in drawn) or bounds:
@@ -170,13 +173,13 @@ def draw_limits(axes: Axes, lines: Sequence[Series]) -> list[float]:
     """Draw a mark at each limit, a kind of mark for each kind of limit; return their values."""
     drawn: list[float] = []
     for kind, marker in LIMIT_MARKS.items():
-        found = dict.fromkeys(
-            (point.x, bound)
-            for line in lines
-            for point in line.points
-            for name, bound in point.limits
-            if name == kind and bound > 0
-        )
+        collected = []
+        for line in lines:
+            for point in line.points:
+                collected += [
+                    (point.x, bound) for name, bound in point.limits if name == kind and bound > 0
+                ]
+        found = dict.fromkeys(collected)
         if found:
             x, y = zip(*found, strict=True)
             label = translated(LIMIT_NAMES[kind])

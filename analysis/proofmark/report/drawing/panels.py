@@ -87,7 +87,10 @@ def draw_panels(
 
 
 def _styles(content: Sequence[Panel], *, ordered: bool) -> Mapping[str, Style]:
-    labels = list(dict.fromkeys(line.label for panel in content for line in panel.lines))
+    found = []
+    for panel in content:
+        found += [line.label for line in panel.lines]
+    labels = list(dict.fromkeys(found))
     if ordered:
         shades = matplotlib.colormaps["viridis"]
         last = max(1, len(labels) - 1)

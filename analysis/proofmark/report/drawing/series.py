@@ -162,7 +162,10 @@ def _setting(record: Record) -> dict[str, Scalar]:
 
 
 def _labels(settings: Sequence[Mapping[str, Scalar]]) -> list[str]:
-    names = dict.fromkeys(name for setting in settings for name in setting)
+    found: list[str] = []
+    for setting in settings:
+        found += setting
+    names = dict.fromkeys(found)
     varying = [name for name in names if len({str(setting.get(name)) for setting in settings}) > 1]
     return [
         _label({name: setting[name] for name in varying if name in setting}) for setting in settings

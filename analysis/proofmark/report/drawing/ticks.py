@@ -28,7 +28,9 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Return ticks that enclose `low` … `high` (both > 0): powers of ten, with 2 and 5 if few."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1,) if last - first > 3 else (1, 2, 5)
-    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    ticks = []
+    for power in range(first, last + 1):
+        ticks += [step * 10.0**power for step in steps]
     start = max((index for index, tick in enumerate(ticks) if tick <= low), default=0)
     end = min((index for index, tick in enumerate(ticks) if tick >= high), default=len(ticks) - 1)
     return ticks[start : max(end, start + 1) + 1]

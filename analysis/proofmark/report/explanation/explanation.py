@@ -182,14 +182,15 @@ def _peer_rows(context: Context) -> Iterator[ExplainedRow]:
 def _like_measurements(context: Context) -> int:
     """Return on how many nodes, or sets of nodes, the plan measures the same as the step."""
     wanted = _like(context.step)
-    measured = {
-        tuple(step.nodes): step.measurements
-        for group in context.run.plan.needed()
-        if group.mode == context.mode
-        for job in group.jobs
-        for step in job.steps
-        if step.case == context.step.case and _like(step) == wanted
-    }
+    measured: dict[tuple[str, ...], int] = {}
+    for group in context.run.plan.needed():
+        if group.mode == context.mode:
+            for job in group.jobs:
+                measured |= {
+                    tuple(step.nodes): step.measurements
+                    for step in job.steps
+                    if step.case == context.step.case and _like(step) == wanted
+                }
     return sum(measured.values())
 
 

@@ -93,9 +93,10 @@ def _cpu_rows(context: Context) -> Iterator[ExplainedRow]:
     if not step.cpus:
         yield ExplainedRow("CPUs", "not bound by the kit", "the program binds its own processes")
         return
-    domains = {}
+    domains: dict[int, int] = {}
     if context.machine and context.site.partition.host_cpus is None:
-        domains = {pu: core.numa for core in context.machine.topology.cores for pu in core.pus}
+        for core in context.machine.topology.cores:
+            domains |= {pu: core.numa for pu in core.pus}
     numbered = list(enumerate(step.cpus))
     of_nodes: dict[tuple[tuple[int, tuple[int, ...]], ...], list[int]] = {}
     for node, ranks in groupby(numbered, lambda each: each[1].node):

@@ -37,7 +37,9 @@ def _rates(samples: Sequence[Sample]) -> dict[str, float]:
     for choice in choices:
         chosen = [sample for sample in samples if sample.record.parameters[VARIANT] == choice]
         lines: list[Series] = lines_by_settings(chosen, lambda _: 0.0, (), whole_rate)
-        values = [point.y for line in lines for point in line.points]
+        values = []
+        for line in lines:
+            values += [point.y for point in line.points]
         if values:
             rates[choice] = max(values)
     return rates
@@ -45,13 +47,14 @@ def _rates(samples: Sequence[Sample]) -> dict[str, float]:
 
 def _limits(samples: Sequence[Sample]) -> list[tuple[str, float]]:
     """Return the contract limits and expected values of HPL in GFlop/s, each with its name."""
-    found = {
-        (kind, bound * factor)
-        for sample in samples
-        if sample.record.metric in HPL and (factor := gigaflops(sample.record))
-        for kind, bound in sample.limits
-        if kind in (CONTRACT, EXPECTED)
-    }
+    found = set()
+    for sample in samples:
+        if sample.record.metric in HPL and (factor := gigaflops(sample.record)):
+            found |= {
+                (kind, bound * factor)
+                for kind, bound in sample.limits
+                if kind in (CONTRACT, EXPECTED)
+            }
     return [(f"{translated(LIMIT_NAMES[kind])} {number(bound)}", bound) for kind, bound in found]
 
 

@@ -97,7 +97,9 @@ def _points(verdict: Verdict, part: Compared) -> Iterator[tuple[str, float, bool
 
 def _figure(verdict: Verdict, comparison: BaselineComparison) -> Figure:
     figure, axes = sheet()
-    points = [point for part in comparison.parts for point in _points(verdict, part)]
+    points: list[tuple[str, float, bool]] = []
+    for part in comparison.parts:
+        points += _points(verdict, part)
     names = sorted({point[0] for point in points}, reverse=True)
     places = {name: place for place, name in enumerate(names)}
     for fails, colour, marker, label in (
@@ -119,9 +121,10 @@ def _figure(verdict: Verdict, comparison: BaselineComparison) -> Figure:
 
 
 def _csv(verdict: Verdict, comparison: BaselineComparison) -> str:
-    rows = [
-        f"{name},{number(percent, 6)},{'FAIL' if fails else ''}"
-        for part in comparison.parts
-        for name, percent, fails in _points(verdict, part)
-    ]
+    rows = []
+    for part in comparison.parts:
+        rows += [
+            f"{name},{number(percent, 6)},{'FAIL' if fails else ''}"
+            for name, percent, fails in _points(verdict, part)
+        ]
     return "\n".join(["figure,change_percent,verdict", *rows]) + "\n"

@@ -52,8 +52,11 @@ def blocks(run_data: RunData) -> list[Block]:
     if not compared:
         return []
     used = kernels(run_data)
+    found: set[str] = set()
+    for values in compared.values():
+        found.update(values)
     choices = sorted(
-        {choice for values in compared.values() for choice in values},
+        found,
         key=lambda choice: (choice != AS_INSTALLED, choice != RIGHT, choice),
     )
     sentences = tuple(_sentences(run_data, used))

@@ -127,14 +127,14 @@ def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
     """Return the section and its files; nothing for a run without sensors and without repeats."""
     verdict, files = run_data.verdict, Files()
     pictures = tuple(_pictures(run_data, files))
-    if not verdict.over_time.changes and not pictures:
+    if not verdict.effects.over_time.changes and not pictures:
         return (), {}
     blocks = (*_changes(verdict), Block(pictures=pictures))
     return (Section(NAME, _("Over time"), blocks),), files
 
 
 def _changes(verdict: Verdict) -> Iterator[Block]:
-    compared = verdict.over_time
+    compared = verdict.effects.over_time
     if not compared.changes:
         return
     minutes = number(compared.window_s / 60, 3)
@@ -200,7 +200,8 @@ def _panels(verdict: Verdict) -> Iterator[Curves]:
     if not len(starts) or np.isnan(starts).all():
         return
     begin = float(np.nanmin(starts))
-    named = list(dict.fromkeys(change.node for change in verdict.over_time.worse))[:MOST_NAMED]
+    worse = dict.fromkeys(change.node for change in verdict.effects.over_time.worse)
+    named = [*worse][:MOST_NAMED]
     yield from _speed(verdict, begin, named)
     for metric, about in TELEMETRY.items():
         numbers = [
@@ -226,7 +227,7 @@ def _panels(verdict: Verdict) -> Iterator[Curves]:
 
 def _speed(verdict: Verdict, begin: float, named: Sequence[str]) -> Iterator[Curves]:
     """Yield the values of the compared figures, each divided by its first ones."""
-    compared = verdict.over_time
+    compared = verdict.effects.over_time
     if not compared.changes:
         return
     parts = []

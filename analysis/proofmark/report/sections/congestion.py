@@ -22,7 +22,7 @@ NAME = "slowdown"
 
 def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
     """Return the section and its files; nothing if no figure was measured beside a load."""
-    slowdowns = run_data.verdict.slowdowns
+    slowdowns = run_data.verdict.effects.slowdowns
     if not slowdowns:
         return (), {}
     files: Files = {}
@@ -100,5 +100,7 @@ def _described(slowdowns: Sequence[Slowdown]) -> str:
 
 
 def _csv(slowdowns: Sequence[Slowdown]) -> str:
-    rows = [f'"{label(each)}",{ratio}' for each in slowdowns for ratio in each.ratios]
+    rows = []
+    for each in slowdowns:
+        rows += [f'"{label(each)}",{ratio}' for ratio in each.ratios]
     return "\n".join(["figure,slowdown", *rows]) + "\n"

@@ -42,7 +42,8 @@ def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
         measured = f"{number(worst.value)} {worst.unit}"
         evidence = f"{worst.step}, {worst.node}"
     details = []
-    if each.nodes[1] > 1:
+    # The nodes of INVALID figures are not among them: their number would say too much.
+    if each.nodes[1] > 1 and each.outcome in ("PASS", "FAIL"):
         met, total = each.nodes
         details.append(_("{met} of {total} nodes meet it").format(met=met, total=total))
     waiver = each.waiver

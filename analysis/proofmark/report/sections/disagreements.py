@@ -22,7 +22,7 @@ MOST_NAMED = 4
 def blocks(run_data: RunData) -> Iterator[Block]:
     """Yield the table of the cases whose repeats disagree."""
     verdict = run_data.verdict
-    if not verdict.disagreements:
+    if not verdict.executions.disagreements:
         return
     why = _(
         "A row shows the figure of a case with the largest difference between its repeats, or "
@@ -47,7 +47,7 @@ def blocks(run_data: RunData) -> Iterator[Block]:
             *(_values(state, result.record.unit) for state in each.states),
             _("{figures} of {compared}").format(figures=each.figures, compared=each.compared),
         )
-        for each in verdict.disagreements
+        for each in verdict.executions.disagreements
     ]
     caption = _("Repeats and dates that disagree")
     yield Block(titles=(caption,), paragraphs=(why,), tables=(table(caption, columns, rows),))
@@ -56,13 +56,13 @@ def blocks(run_data: RunData) -> Iterator[Block]:
 def executions(run_data: RunData) -> Iterator[Block]:
     """Yield the nodes that something disturbs mostly, and the executions that a site added."""
     verdict = run_data.verdict
-    if verdict.disturbed:
-        nodes = (f"{each.node}: {localized(each.message)}" for each in verdict.disturbed)
+    if verdict.executions.disturbed:
+        nodes = (f"{each.node}: {localized(each.message)}" for each in verdict.executions.disturbed)
         yield listed(_("Nodes that are disturbed mostly"), nodes)
-    if verdict.replaced:
+    if verdict.conditions.replaced:
         caption = _("Values of the inventory that options replaced")
-        yield listed(caption, map(localized, verdict.replaced))
-    if verdict.added:
+        yield listed(caption, map(localized, verdict.conditions.replaced))
+    if verdict.executions.added:
         why = _(
             "These steps were run again although they had a sound execution. All executions count, "
             "and a figure fails if the planned ones alone fail."
@@ -79,7 +79,7 @@ def executions(run_data: RunData) -> Iterator[Block]:
                     ),
                 )
             )
-            for each in verdict.added
+            for each in verdict.executions.added
         )
         caption = _("Executions that were added to the plan")
         yield Block(titles=(caption,), paragraphs=(why,), items=tuple(steps))
@@ -98,7 +98,10 @@ def sentence(found: Disagreement, verdict: Verdict) -> str:
     )
     text = dates if found.dates else repeats
     low, high = (_values(state, result.record.unit) for state in found.states)
-    named = (date for state in found.states for each in state.executions for date in dates_in(each))
+    named: list[str] = []
+    for state in found.states:
+        for each in state.executions:
+            named += dates_in(each)
     if not found.dates and len(days := sorted(set(named))) > 1:
         text += _("; dates: {dates}").format(dates=", ".join(days))
     return text.format(

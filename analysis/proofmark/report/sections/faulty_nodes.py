@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from proofmark.common.files import is_regular, sha256_of
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
@@ -39,10 +39,14 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
 def _nodes(run_data: RunData) -> Iterator[Block]:
     bad = run_data.verdict.bad
     if not bad.nodes:
+        compared = len({*hosts_of_nodes(run_data.verdict.judged())})
         none = _("None of {nodes} deviates by more than chance explains.").format(
-            nodes=count(bad.measured, "node")
+            nodes=count(compared, "node")
         )
-        yield Block(paragraphs=(none,))
+        others = _("Measured and not compared: {nodes}.").format(
+            nodes=count(bad.measured - compared, "node")
+        )
+        yield Block(paragraphs=(none, others) if bad.measured > compared else (none,))
         return
     rows = [
         (
@@ -150,16 +154,17 @@ def _causes(run_data: RunData) -> Iterator[Block]:
 
 
 def _drift(run_data: RunData) -> Iterator[Block]:
-    rows = [
-        (
-            Cell(translated(drift.trait), "strong"),
-            f"{drift.usual} ({count(drift.nodes, 'node')})",
-            value,
-            folded(hosts),
-        )
-        for drift in run_data.verdict.bad.drift
-        for value, hosts in drift.values
-    ]
+    rows = []
+    for drift in run_data.verdict.bad.drift:
+        rows += [
+            (
+                Cell(translated(drift.trait), "strong"),
+                f"{drift.usual} ({count(drift.nodes, 'node')})",
+                value,
+                folded(hosts),
+            )
+            for value, hosts in drift.values
+        ]
     if rows:
         caption = _("Settings in which the nodes differ")
         columns = (_("Setting"), _("Usual"), _("Other"), _("Nodes"))

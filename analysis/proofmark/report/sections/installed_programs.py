@@ -19,18 +19,19 @@ def blocks(run_data: RunData) -> Iterator[Block]:
         yield Block(titles=(_("Programs"),), paragraphs=(_("No program has been recorded yet."),))
         return
     packages = run_data.software.packages
-    rows = [
-        (
-            Cell(program.name, "strong"),
-            _version(name, package),
-            Cell(program.path, "code"),
-            Cell(program.sha256 or _("not reported"), "code"),
-            _mpi(program),
-            _blas(program),
-        )
-        for name, package in packages.items()
-        for program in package.programs.values()
-    ]
+    rows = []
+    for name, package in packages.items():
+        rows += [
+            (
+                Cell(program.name, "strong"),
+                _version(name, package),
+                Cell(program.path, "code"),
+                Cell(program.sha256 or _("not reported"), "code"),
+                _mpi(program),
+                _blas(program),
+            )
+            for program in package.programs.values()
+        ]
     columns = (_("Program"), _("Package"), _("File"), "SHA-256", "MPI", "BLAS")
     yield Block(
         titles=(_("Programs"),),

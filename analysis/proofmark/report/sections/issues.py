@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
@@ -124,7 +125,7 @@ def _slow_links(run_data: RunData) -> Iterator[Block]:
 
 def _crashes(run_data: RunData) -> Iterator[Block]:
     """Yield the executions that crashed beside a sound one, and why a site sets them aside."""
-    if found := run_data.verdict.crashes:
+    if found := run_data.verdict.executions.crashes:
         caption = _("Executions that crashed beside a sound one")
         columns = (_("Node"), _("Crashes"), _("Set aside, because"))
         rows = [
@@ -137,13 +138,13 @@ def _crashes(run_data: RunData) -> Iterator[Block]:
 
 def _file_systems(run_data: RunData) -> Iterator[Block]:
     """Yield the faults of file systems, each with its likely cause."""
-    if faults := run_data.verdict.file_systems:
+    if faults := run_data.verdict.storage.file_systems:
         yield listed(_("File systems that failed"), (localized(fault.message) for fault in faults))
 
 
 def _before_jobs(run_data: RunData) -> Iterator[Block]:
     """Yield what failed in the stages that start no job: modes, scratch, programs, restore."""
-    if faults := run_data.verdict.stage_faults:
+    if faults := run_data.verdict.conditions.stage_faults:
         caption = _("Failures outside the jobs")
         columns = (_("Stage"), _("Nodes"), _("Code"), _("Reason"))
         rows = [(each.stage, each.nodes, Cell(each.code, "code"), each.text) for each in faults]
@@ -245,32 +246,31 @@ def _step(state: StepState) -> Cell:
 
 def _findings(run_data: RunData) -> Iterator[Block]:
     software = run_data.software
-    findings = [
-        f"{package}: {localized(finding)}"
-        for package, provided in (software.packages.items() if software else ())
-        for finding in provided.findings
-    ]
+    findings = []
+    for package, provided in software.packages.items() if software else ():
+        findings += [f"{package}: {localized(finding)}" for finding in provided.findings]
     if findings:
         yield listed(_("Findings about the software"), findings)
 
 
 def _counters(run_data: RunData, *, invalid: bool) -> Iterator[Block]:
     """Yield the changed counters that make figures INVALID, or the others."""
-    rows = [
-        (
-            verdict_cell("INVALID") if invalid else Cell(_("information")),
-            Cell(localized(change.meaning), "strong"),
-            node.host,
-            Cell(change.name, "code"),
-            change.place or "–",
-            change.before,
-            change.after,
-        )
-        for node in run_data.nodes
-        for job in node.jobs
-        for change in job.provenance.changes
-        if change.invalid == invalid
-    ]
+    rows = []
+    for node in run_data.nodes:
+        for job in node.jobs:
+            rows += [
+                (
+                    verdict_cell("INVALID") if invalid else Cell(_("information")),
+                    Cell(localized(change.meaning), "strong"),
+                    node.host,
+                    Cell(change.name, "code"),
+                    change.place or "–",
+                    change.before,
+                    change.after,
+                )
+                for change in job.provenance.changes
+                if change.invalid == invalid
+            ]
     if not rows:
         return
     columns = (
@@ -321,8 +321,11 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
 
 def _rounds(run_data: RunData) -> Iterator[Block]:
     """Yield the rounds of pairs that did not measure at the same time."""
-    rounds = run_data.verdict.rounds
-    items = tuple(localized(message) for each in rounds for message in each.messages())
+    rounds = run_data.verdict.executions.rounds
+    found = []
+    for each in rounds:
+        found += [localized(message) for message in each.messages()]
+    items = tuple(found)
     if items:
         effect = _("A pair that measured without the others had the links for itself.")
         titles = (_("Pairs of a round that did not measure together"),)
@@ -330,20 +333,19 @@ def _rounds(run_data: RunData) -> Iterator[Block]:
 
 
 def _disturbances(run_data: RunData) -> Iterator[Block]:
-    disturbances = tuple(
-        dict.fromkeys(
-            disturbance
-            for node in run_data.nodes
-            for job in node.jobs
-            for disturbance in job.provenance.disturbances
-        )
-    )
+    found: list[Message] = []
+    for node in run_data.nodes:
+        for job in node.jobs:
+            found += job.provenance.disturbances
+    disturbances = tuple(dict.fromkeys(found))
     if disturbances:
         yield listed(_("Nodes that were not idle"), map(localized, disturbances[:200]))
 
 
 def _no_provenance(run_data: RunData) -> Iterator[Block]:
-    planned = {host for step in run_data.run.plan.steps() for host in step.nodes}
+    planned = set()
+    for step in run_data.run.plan.steps():
+        planned.update(step.nodes)
     gap = len(planned) - len(run_data.nodes)
     if gap > 0:
         missing = _("{missing} of {nodes} without provenance in nodes/.").format(

@@ -66,11 +66,9 @@ def _fold(run_data: RunData, state: StepState) -> Fold:
     step_files = files.step(step.id)
     command = run_data.commands.get(step.id)
     executions = finished_executions(step_files)
-    outputs = (
-        path
-        for each in executions
-        for path in (each.stdout, each.stderr, each.binding, each.folder / step.output)
-    )
+    outputs: list[Path] = []
+    for each in executions:
+        outputs += (each.stdout, each.stderr, each.binding, each.folder / step.output)
     paths = [
         step_files.script,
         *dict.fromkeys(outputs),
@@ -99,12 +97,12 @@ def _digests(
     step_files: StepFiles, executions: Sequence[StepFiles], output: str
 ) -> tuple[str, ...]:
     """Return the SHA-256 of each output of the program, so that a copy can be verified."""
-    paths = dict.fromkeys(
-        path
-        for each in executions
-        for path in (each.stdout, each.stderr, each.folder / output)
-        if is_regular(path)
-    )
+    found = []
+    for each in executions:
+        found += [
+            path for path in (each.stdout, each.stderr, each.folder / output) if is_regular(path)
+        ]
+    paths = dict.fromkeys(found)
     return tuple(f"{_name(step_files, path)}: SHA-256 {sha256_of(path)}" for path in paths)
 
 

@@ -31,7 +31,7 @@ def blocks(run_data: RunData) -> Iterator[Block]:
         notes.append(
             _("{limits} of this suite judged no figure.").format(limits=count(idle, "limit"))
         )
-    if basis := run_data.verdict.basis:
+    if basis := run_data.verdict.hardware.basis:
         notes.append(f"{localized(basis)}.")
     columns = (
         _("Limit"),

@@ -65,5 +65,5 @@ def not_covered(run_data: RunData, rows: list[KeyRow]) -> Iterator[str]:
         yield _("Other modes: {steps} not run.").format(steps=count(left, "step"))
     if verdict.degraded:
         yield localized(verdict.degraded.label)
-    if verdict.imported:
+    if verdict.conditions.imported:
         yield _("Others produced the outputs. Modes, binding and disturbance are not proved.")

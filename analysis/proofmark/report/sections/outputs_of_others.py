@@ -126,12 +126,10 @@ def _lacking() -> Block:
 
 def _unjudged(run_data: RunData) -> Iterator[Block]:
     """Yield the number of judgements that each missing proof prevented."""
-    counts = Counter(
-        proof
-        for judgements in run_data.verdict.results.answers.values()
-        for judgement in judgements
-        if (proof := missing_proof(judgement))
-    )
+    found = []
+    for judgements in run_data.verdict.results.answers.values():
+        found += [proof for judgement in judgements if (proof := missing_proof(judgement))]
+    counts = Counter(found)
     if counts:
         caption = _("Judgements that missing provenance prevented")
         rows = [

@@ -191,7 +191,10 @@ def _left_out(run_data: RunData) -> tuple[str, ...]:
 def write_plot_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the plot files into `folder`, and remove the plots of an earlier report."""
     folder.mkdir(exist_ok=True)
-    for path in [old for ending in ENDINGS for old in folder.glob(f"*.{ending}")]:
+    found: list[Path] = []
+    for ending in ENDINGS:
+        found += folder.glob(f"*.{ending}")
+    for path in found:
         if path.name not in files:
             path.unlink()
     for name, content in files.items():

@@ -21,7 +21,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     ]
     if not compared:
         return ()
-    slow = run_data.verdict.targets
+    slow = run_data.verdict.storage.targets
     if not slow:
         text = _("None of {targets} is slower than chance explains.").format(
             targets=count(max(compared), "storage target")

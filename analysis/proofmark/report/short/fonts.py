@@ -50,7 +50,7 @@ def korean() -> Font:
 
 def has_hangul(text: str) -> bool:
     """Return whether `text` has a letter of Hangul."""
-    return any(first <= ord(letter) <= last for letter in set(text) for first, last in _HANGUL)
+    return any(any(first <= ord(letter) <= last for first, last in _HANGUL) for letter in set(text))
 
 
 def _font(package: str, folder: str, regular: str, bold: str) -> Font:

@@ -94,7 +94,9 @@ def _stand_ins(run_data: RunData) -> Iterator[Row]:
 
 
 def _provenance(run_data: RunData) -> Iterator[Row]:
-    planned = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
+    planned = set()
+    for step in run_data.run.plan.steps_to_run():
+        planned.update(step.nodes)
     gap = len(planned) - len(run_data.nodes)
     if gap > 0:
         text = _("{count} of {all} nodes without provenance")
@@ -106,7 +108,10 @@ def _provenance(run_data: RunData) -> Iterator[Row]:
         for finding in package.findings:
             yield NOTE, f"{name}: {localized(finding)}", ""
     for drift in run_data.verdict.bad.drift:
-        hosts = folded(host for _value, members in drift.values for host in members)
+        found: list[str] = []
+        for _value, members in drift.values:
+            found += members
+        hosts = folded(found)
         text = _("The nodes differ in {trait}; most have {usual}")
         yield NOTE, text.format(trait=translated(drift.trait), usual=drift.usual), hosts
 
@@ -120,7 +125,7 @@ def _noise(run_data: RunData) -> Iterator[Row]:
     if single := verdict.results.single_runs:
         text = _("{count} figures were measured once: their noise is not known")
         yield NOTE, text.format(count=grouped(single)), ""
-    for each in verdict.disagreements:
+    for each in verdict.executions.disagreements:
         yield NOTE, disagreements.sentence(each, verdict), verdict.results[each.figure].record.node
     executions = verdict.results.aggregates.records.executions
     if disturbed := sum(bool(each.disturbed or each.unsteady) for each in executions):

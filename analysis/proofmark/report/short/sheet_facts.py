@@ -57,9 +57,14 @@ def facts(run_data: RunData) -> tuple[tuple[str, str], ...]:
 
 
 def _nodes(run_data: RunData) -> str:
-    planned = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
+    planned = set()
+    for step in run_data.run.plan.steps_to_run():
+        planned.update(step.nodes)
     names = run_data.verdict.measured()
-    measured = HostTable.of(planned).found(host for name in names for host in hosts_of(name))
+    found: list[str] = []
+    for name in names:
+        found += hosts_of(name)
+    measured = HostTable.of(planned).found(found)
     text = _("{measured} of {planned} measured: {names}")
     # An inventory that names this machine "localhost" reports it by another name.
     amount = len(measured) if len(planned) > 1 else min(len(names), 1)
@@ -87,11 +92,10 @@ def _memory(run_data: RunData) -> str:
 
 
 def _fabric(run_data: RunData) -> str:
-    ports = Counter(
-        " ".join(filter(None, (port.kind, port.rate)))
-        for node in run_data.facts
-        for port in node.ports
-    )
+    found = []
+    for node in run_data.facts:
+        found += [" ".join(filter(None, (port.kind, port.rate))) for port in node.ports]
+    ports = Counter(found)
     levels = [level.name for level in run_data.site.partition.fabric.levels]
     parts = [_kinds(ports)] if ports else []
     parts += [_("switch levels: {names}").format(names=", ".join(levels))] if levels else []

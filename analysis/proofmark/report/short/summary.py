@@ -77,7 +77,7 @@ def headline(verdict: Verdict) -> str:
     judged = counts["PASS"] + counts["FAIL"]
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
-    parts = [_("imported: others produced the outputs")] if verdict.imported else []
+    parts = [_("imported: others produced the outputs")] if verdict.conditions.imported else []
     labelled = (verdict.rolling, verdict.stability, verdict.degraded)
     parts += [localized(each.label) for each in labelled if each]
     if gap:
@@ -151,7 +151,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
         *_bad(run_data.verdict.bad),
         *(
             (_("Slow storage target"), localized(target.message))
-            for target in run_data.verdict.targets[:MOST_NAMED]
+            for target in run_data.verdict.storage.targets[:MOST_NAMED]
         ),
         *links.head(run_data.verdict.links),
         (_("Measured"), when(run_data)),
@@ -202,18 +202,26 @@ def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
 
 def _nodes(run_data: RunData) -> str:
     """Return how many of the planned nodes were measured; nothing for a run on a single node."""
-    wanted = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
+    wanted = set()
+    for step in run_data.run.plan.steps_to_run():
+        wanted.update(step.nodes)
     if len(wanted) < 2:
         return ""
     names = run_data.verdict.measured()
-    measured = HostTable.of(wanted).found(host for name in names for host in hosts_of(name))
+    found: list[str] = []
+    for name in names:
+        found += hosts_of(name)
+    measured = HostTable.of(wanted).found(found)
     return _("{measured} of {nodes}, ").format(
         measured=grouped(len(measured)), nodes=count(len(wanted), "node")
     )
 
 
 def _hosts(run_data: RunData) -> set[str]:
-    return {host for step in run_data.run.plan.steps() for host in step.nodes}
+    found = set()
+    for step in run_data.run.plan.steps():
+        found.update(step.nodes)
+    return found
 
 
 def _machines(run_data: RunData) -> str:

@@ -51,7 +51,10 @@ def _view(
     trends: Sequence[Trend], runs: Sequence[PastRun], left_out: Sequence[LeftOut]
 ) -> TrendView:
     changes = sum(len(each.changes) for each in trends)
-    drifting = len({change.points.line.node for each in trends for change in each.drifting})
+    found = set()
+    for each in trends:
+        found |= {change.points.line.node for change in each.drifting}
+    drifting = len(found)
     sentence = _("Changes of figures: {changes}. Nodes that drift: {nodes}. Runs: {runs}.").format(
         changes=changes, nodes=drifting, runs=len(runs)
     )

@@ -124,7 +124,10 @@ class BmcVendor(StrictModel):
         for name, alternatives in self.settings.items():
             if name not in SETTINGS:
                 raise ValueError(f"settings: {name!r}{nearest(name, SETTINGS)}")
-            for value in (value for alternative in alternatives for value in alternative):
+            found: list[str] = []
+            for alternative in alternatives:
+                found += alternative
+            for value in found:
                 if value not in SETTINGS[name]:
                     accepted = ", ".join(SETTINGS[name])
                     raise ValueError(f"settings.{name}: {value!r}; accepted: {accepted}")
@@ -153,13 +156,20 @@ class BmcVendor(StrictModel):
 
     def values(self, setting: str) -> list[str]:
         """Return the values of `setting` that an alternative has, in the order of `SETTINGS`."""
-        offered = {value for each in self.settings.get(setting, []) for value in each}
+        offered: set[str] = set()
+        for each in self.settings.get(setting, []):
+            offered.update(each)
         return [value for value in SETTINGS[setting] if value in offered]
 
     def attributes(self, setting: str, value: str) -> set[str]:
         """Return the attributes that the `value` of a setting may change, in any alternative."""
-        changed = {name for each in self.settings[setting] for name in each.get(value, {})}
-        return changed | {needed for name in changed for needed in self.needs.get(name, {})}
+        changed: set[str] = set()
+        for each in self.settings[setting]:
+            changed.update(each.get(value, {}))
+        found: set[str] = set()
+        for name in changed:
+            found.update(self.needs.get(name, {}))
+        return changed | found
 
     def is_name(self, name: str, attribute: str) -> bool:
         """Return whether the BMC may call `attribute` `name`: equal, or with the suffix."""

@@ -216,7 +216,9 @@ def tcp_segments(before: Counters, after: Counters) -> tuple[int, int] | None:
 
     None: the node does not have these counters, or it reset them.
     """
-    values = [at.values.get(name, "") for name in (RESENT, SENT) for at in (before, after)]
+    values = []
+    for name in (RESENT, SENT):
+        values += [at.values.get(name, "") for at in (before, after)]
     if not all(value.isdecimal() for value in values):
         return None
     resent, resent_after, sent, sent_after = map(int, values)

@@ -114,6 +114,7 @@ def _number(fields: Mapping[str, str], key: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
+@lru_cache(maxsize=16)  # of a thousand nodes few processors differ
 def architecture(processor: Processor) -> str:
     """Return the name of the microarchitecture that archspec would detect on the node.
 

@@ -121,14 +121,17 @@ def _streams(text: str, source: str) -> Iterator[ProbeStream]:
     absent: dict[str, Message] = {}
     # Not splitlines(): it also splits at characters that a mount point's name may contain.
     for number, raw in enumerate(text.removesuffix("\n").split("\n"), 1):
-        line, where = raw.removesuffix("\r"), f"{source}:{number}"
+        line = raw.removesuffix("\r")
         if kind is None:
             if not line or line.startswith("#"):
                 continue
             header = HEADER.fullmatch(line)
             if header is None or header[1] != VERSION:
-                raise bad_input(where, "", repr(line), f"'proofmark-probe {VERSION} <kind>'")
+                accepted = f"'proofmark-probe {VERSION} <kind>'"
+                raise bad_input(f"{source}:{number}", "", repr(line), accepted)
             kind, section, sections, absent = header[2], None, {}, {}
+        elif line[:2] in ("| ", "|") and section is not None:  # nearly all lines
+            sections[section].append(line[2:])
         elif line == "=== end":
             frozen = {name: tuple(lines) for name, lines in sections.items()}
             yield ProbeStream(source, kind, frozen, absent)
@@ -136,15 +139,14 @@ def _streams(text: str, source: str) -> Iterator[ProbeStream]:
         elif line.startswith("=== "):
             section = line[4:]
             if section in sections:
-                raise bad_input(where, section, "the section a second time", "each section once")
+                found, accepted = "the section a second time", "each section once"
+                raise bad_input(f"{source}:{number}", section, found, accepted)
             sections[section] = []
         elif known := _absence(line):
             absent[known[0]] = known[1]
-        elif line[:2] in ("| ", "|") and section is not None:
-            sections[section].append(line[2:])
         else:
             accepted = "'=== section', '| …', '! name: reason' or '!code name: values'"
-            raise bad_input(where, section or "", repr(line), accepted)
+            raise bad_input(f"{source}:{number}", section or "", repr(line), accepted)
     if kind is not None:
         raise bad_input(source, section or "", "the end of the text", "'=== end' before it")
 

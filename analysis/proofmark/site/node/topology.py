@@ -196,7 +196,10 @@ class Topology:
     @cached_property
     def core_of(self) -> Mapping[int, Core]:
         """The core of each hardware thread, by os index."""
-        return {pu: core for core in self.cores for pu in core.pus}
+        found: dict[int, Core] = {}
+        for core in self.cores:
+            found |= {pu: core for pu in core.pus}
+        return found
 
     @property
     def memory_bytes(self) -> int:
@@ -220,7 +223,9 @@ class Topology:
             domains.setdefault(core.socket, set()).add(core.numa)
         latency: dict[tuple[int, int], int] = {}
         for one, other in permutations(domains, 2):
-            between = [(a, b) for a in domains[one] for b in domains[other]]
+            between = []
+            for a in domains[one]:
+                between += [(a, b) for b in domains[other]]
             known = [self.distances[pair] for pair in between if pair in self.distances]
             if known and not domains[one] & domains[other]:
                 latency[one, other] = min(known)

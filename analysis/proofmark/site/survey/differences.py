@@ -132,7 +132,10 @@ def _hosts(
     """Yield the hosts that only the inventory or only the scheduler has."""
     if survey.listing_problem or survey.scheduler == "none":
         return
-    declared = HostTable.of(host for each in sites for host in each.partition_hosts)
+    found = []
+    for each in sites:
+        found += each.partition_hosts
+    declared = HostTable.of(found)
     own = site.partition_hosts
     listed = HostTable.of(name for each in survey.kinds for name in each.names)
     kept = [host for host in own if listed.find(host)]
@@ -229,7 +232,9 @@ def _levels(site: Site, found: Found) -> Iterator[SiteDifference]:
     own = set(site.partition_hosts)
     for level, other in zip(levels, entry.value, strict=True):
         switches = [unfold([nodes]) for nodes in other["switches"].values()]
-        known = {host for group in switches for host in group}
+        known = set()
+        for group in switches:
+            known.update(group)
         groups: dict[str, list[str]] = {}
         for number, host in enumerate(site.partition_hosts):
             if host in known:

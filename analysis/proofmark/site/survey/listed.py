@@ -105,7 +105,9 @@ def kinds_of(
     by_kind: dict[tuple[str, ...], list[ListedNode]] = {}
     for node in listed:
         by_kind.setdefault(node.kind, []).append(node)
-    parts = [part for group in by_kind.values() for part in _by_memory(group)]
+    parts = []
+    for group in by_kind.values():
+        parts += _by_memory(group)
     sizes: dict[str, int] = {}
     for node in listed:
         for name in node.groups:

@@ -93,7 +93,10 @@ class Lock:
                 yield spec_hash
 
         roots = [self.root(package).hash for package in packages]
-        return [self.specs[spec_hash] for root in roots for spec_hash in visit(root)]
+        found = []
+        for root in roots:
+            found += [self.specs[spec_hash] for spec_hash in visit(root)]
+        return found
 
 
 def read_lock(path: Path) -> Lock:

@@ -94,7 +94,10 @@ def root_names(environment: Mapping[str, Json], definitions: Mapping[str, list[J
         environment: the ``spack`` mapping of a ``spack.yaml``.
         definitions: all named lists, also those of included files.
     """
-    return {_name(spec) for entry in environment["specs"] for spec in _expand(entry, definitions)}
+    found = set()
+    for entry in environment["specs"]:
+        found |= {_name(spec) for spec in _expand(entry, definitions)}
+    return found
 
 
 def _expand(entry: Json, definitions: Mapping[str, list[Json]]) -> Iterator[str]:

@@ -50,14 +50,17 @@ def locate(sources: SourcesOfLock, labels: Iterable[str], folders: Sequence[Path
     A file is found by its checksum, whatever its name is. A source without a checksum is found at
     its place in a mirror of Spack.
     """
-    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = []
+    for folder in folders:
+        files += [path for path in sorted(folder.rglob("*")) if path.is_file()]
     by_checksum = {digest(path): path for path in reversed(files)}
     by_name = {path.name: path for path in reversed(files)}
-    return [
-        _locate(label, source, folders, by_checksum, by_name)
-        for label in sorted(set(labels))
-        for source in sources[label]
-    ]
+    found = []
+    for label in sorted(set(labels)):
+        found += [
+            _locate(label, source, folders, by_checksum, by_name) for source in sources[label]
+        ]
+    return found
 
 
 def _locate(

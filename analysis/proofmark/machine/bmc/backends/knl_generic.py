@@ -57,7 +57,9 @@ class KnlGeneric(BackEnd):
         own = ["--exclusive", "--time=5", "--output=/dev/null"]
         name = ["--job-name=proofmark-mode", f"--nodelist={host.node}"]
         where = queue_options(self._queue)
-        words = [word for line in where for word in shlex.split(line, comments=True)]
+        words = []
+        for line in where:
+            words += shlex.split(line, comments=True)
         request = [*own, *name, f"--constraint={constraint}", "--wrap=:"]
         self._run("sbatch", "--parsable", *words, *request)
 

@@ -159,7 +159,10 @@ def _chosen(vendor: BmcVendor, setting: str, value: str, offers: Offers) -> dict
         named = {offered_name(vendor, name, offers): v for name, v in alternative.items()}
         if all(name and v in (offers[name].values or (v,)) for name, v in named.items()):
             return named
-    tried = dict.fromkeys(f"{name}={v}" for each in alternatives for name, v in each.items())
+    collected = []
+    for each in alternatives:
+        collected += [f"{name}={v}" for name, v in each.items()]
+    tried = dict.fromkeys(collected)
     known: dict[str, str] = {}
     for alternative in alternatives:
         for attribute in alternative:

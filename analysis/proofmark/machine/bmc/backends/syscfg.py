@@ -68,7 +68,9 @@ class Syscfg(BackEnd):
     def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """Set each value by its number, and read it again."""
         numbers = {name: state.handle[f"{name}={value}"] for name, value in wanted.items()}
-        pairs = [word for pair in numbers.items() for word in pair]
+        pairs: list[str] = []
+        for pair in numbers.items():
+            pairs += pair
         self._shell(host.node, SET, tuple(pairs))
         settings = read_settings(self._shell(host.node, SHOW, tuple(wanted)))
         for name, value in wanted.items():

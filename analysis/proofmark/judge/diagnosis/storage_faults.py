@@ -1,4 +1,4 @@
-"""The slow storage targets of a run: which figures fail, and by how much."""
+"""The faults of storage: slow targets, and file systems that nodes cannot use or that are slow."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from typing import Any
 
 from proofmark.cases.vocabulary import FILE_SYSTEM, STORAGE_TARGET
 from proofmark.common.message import Message
+from proofmark.judge.diagnosis.file_system_faults import (
+    FileSystemFault,
+    file_system_faults,
+    of_servers,
+)
+from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.like_figures import LIKE_TARGETS
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.results import Result, Results
@@ -67,6 +73,28 @@ class SlowTarget:
 def of_target(result: Result) -> bool:
     """Return whether a result is the figure of one storage target: no node is slow by it."""
     return STORAGE_TARGET in result.record.parameters
+
+
+@dataclass(frozen=True)
+class StorageFaults:
+    """The faults of storage.
+
+    Attributes:
+        targets: the slow storage targets.
+        file_systems: the faults of file systems.
+    """
+
+    targets: tuple[SlowTarget, ...] = ()
+    file_systems: tuple[FileSystemFault, ...] = ()
+
+    def is_of_storage(self, result: Result) -> bool:
+        """Return whether a result that fails is no fault of the node that measured it."""
+        return of_target(result) or of_servers(self.file_systems, result)
+
+
+def storage_faults(evidence: Evidence, results: Results) -> StorageFaults:
+    """Return the faults of the storage of a run."""
+    return StorageFaults(slow_targets(results), file_system_faults(evidence, results))
 
 
 def slow_targets(results: Results) -> tuple[SlowTarget, ...]:

@@ -1,0 +1,162 @@
+"""The judge that compares each figure with the references and limits that apply to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from statistics import median
+
+import numpy as np
+
+from proofmark.cases.reference import TYPICAL, Reference, Rule
+from proofmark.common.message import Message
+from proofmark.common.nodesets import hosts_of_nodes
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.contract_rules import clear_miss, compared_with, excused, with_repeats
+from proofmark.judge.evidence import Doubt, Evidence
+from proofmark.judge.imported_rules import ImportedRules
+from proofmark.judge.power import material_of
+from proofmark.judge.references.derived import Nominal
+from proofmark.judge.references.figure_comparison import Comparison, Figure
+from proofmark.judge.references.judgement import (
+    Judgement,
+    OfCase,
+    applying_references,
+    uses_all_cores,
+)
+from proofmark.judge.references.measured_references import Figures
+from proofmark.judge.repeats import Measured, judge_executions, slow_ratios
+
+
+@dataclass
+class ByReferences:
+    """The judgements by references.
+
+    Attributes:
+        of_figure: the judgements of each figure to which a reference applies.
+        by_reference: the figures that a reference judged, each with its judgement.
+    """
+
+    of_figure: dict[int, tuple[Judgement, ...]] = field(default_factory=dict)
+    by_reference: dict[OfCase, list[tuple[int, Judgement]]] = field(default_factory=dict)
+
+    def rules(self, figures: Aggregates) -> Iterator[tuple[Rule, list[str]]]:
+        """Yield the rules of the limits that were computed, each with the nodes of its figures."""
+        for each, judged in self.by_reference.items():
+            if rule := each.reference.rule:
+                places = {int(figures.node[at]) for at, one in judged if one.evaluated}
+                yield rule, [*hosts_of_nodes(figures.records.nodes[at] for at in places)]
+
+
+def judge_by_references(
+    evidence: Evidence, stated: Mapping[str, Nominal] | None = None
+) -> ByReferences:
+    """Return the judgements of each valid figure to which a reference applies.
+
+    The repeats of imported figures are not paired: it is not known which ones ran together.
+
+    Args:
+        evidence: of the run.
+        stated: the stated parts of each node.
+    """
+    figures = evidence.figures
+    comparison = Comparison(
+        Figures(figures),
+        evidence.facts,
+        evidence.node,
+        evidence.builds,
+        evidence.judge_expected.tolerance,
+        stated or {},
+    )
+    imported = (
+        ImportedRules(evidence.benchmarks, evidence.network.proven, comparison.tolerance)
+        if evidence.plan.imported
+        else None
+    )
+    references = evidence.references
+    material_change = material_of(evidence.benchmarks)
+    answers = ByReferences()
+    for number, applying in applying_references(figures.records, references):
+        material = material_change(figures.records.of_measurand(number))
+        of_all_cores = any(each.reference.all_cores for each in applying)
+        paired = any(each.reference.against for each in applying)
+        for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
+            record = figures.record(figure)
+            chosen = applying
+            if of_all_cores and not uses_all_cores(record, evidence.facts):
+                chosen = [each for each in applying if not each.reference.all_cores]
+            values = figures.values(figure)
+            compared_figure = Figure(
+                record,
+                float(figures.median[figure]),
+                values,
+                figures.repeats(figure) if paired and not imported else {},
+                material,
+            )
+            judged: dict[OfCase, Judgement] = {}
+            for each in chosen:
+                of = comparison, compared_figure, each.reference
+                clear = clear_miss(each, material)
+                if imported:
+                    compared: Callable[[], Judgement] = partial(_judge_item, *of)
+                    judgement = imported.judge(record, each.reference, compared)
+                else:
+                    judgement = _judge_item(*of)
+                    if figures.run_again[figure] or slow_ratios(judgement, values, clear):
+                        again = partial(_judge_some, *of)
+                        judgement = judge_executions(
+                            figures, figure, judgement, again, clear, evidence.decided.more
+                        )
+                if doubt := evidence.doubts.get((record.case, record.metric)):
+                    judgement = _in_doubt(judgement, doubt, *of)
+                # No source knows the hardware: there is nothing to compare with, nor to say.
+                if judgement.value is not None or each.reference.rule not in TYPICAL:
+                    judged[each] = judgement
+            if judged:
+                answers.of_figure[figure] = tuple(judged.values())
+            for each, judgement in judged.items():
+                answers.by_reference.setdefault(each, []).append((figure, judgement))
+    for figure, missed, stated_only in excused(answers.by_reference, figures, evidence.waivers):
+        of_figure = answers.of_figure[figure]
+        answers.of_figure[figure] = tuple(
+            stated_only if each is missed else each for each in of_figure
+        )
+    return answers
+
+
+def _judge_item(comparison: Comparison, figure: Figure, reference: Reference) -> Judgement:
+    """Return the judgement of a figure by a reference, or by the rules of an item."""
+    judged = comparison.judge(compared_with(reference, figure), reference)
+    return with_repeats(reference, figure.values, judged)
+
+
+def _in_doubt(
+    judged: Judgement,
+    doubt: Doubt,
+    comparison: Comparison,
+    figure: Figure,
+    reference: Reference,
+) -> Judgement:
+    """Return a judgement, UNJUDGED if the figure may be one with another outcome."""
+    if doubt.value is not None:
+        other = replace(figure, value=doubt.value, values=(doubt.value,), repeats={})
+        if _judge_item(comparison, other, reference).outcome == judged.outcome:
+            return judged
+    elif judged.outcome == "FAIL":
+        return judged
+    return replace(
+        judged,
+        outcome="UNJUDGED",
+        reason=Message("figure-in-doubt", text=judged.reason, why=doubt.reason),
+    )
+
+
+def _judge_some(
+    comparison: Comparison, figure: Figure, reference: Reference, measured: Measured
+) -> Judgement:
+    """Return the judgement of a figure by some of its executions."""
+    values = [value for _, value in measured]
+    repeats = {about.repeat: value for about, value in measured} if figure.repeats else {}
+    some = replace(figure, value=median(values), values=values, repeats=repeats)
+    return _judge_item(comparison, some, reference)
