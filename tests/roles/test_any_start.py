@@ -172,7 +172,7 @@ def test_an_inventory_that_ansible_cannot_read_is_refused(
     kit: Kit, site: Path, tmp_path: Path
 ) -> None:
     """Ansible only warns of it, and hosts are missing."""
-    (site / "more.yml").write_text("all: 3\n")
+    (site / "more.yml").write_text("- n1\n")
     for folder in (kit.folder, tmp_path):
         played = started(f"{kit.folder}/acceptance.yml", "-i", f"{site}", folder=folder)
         assert played.code == 3, played.output

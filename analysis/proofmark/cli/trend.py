@@ -117,7 +117,9 @@ def _metrics(runs: list[PastRun]) -> Callable[[PastFigure], Metric | None]:
 
     A run whose copy of the cases is damaged is passed over.
     """
-    newest = {figure.case: number for number, run in enumerate(runs) for figure in run.figures}
+    newest: dict[str, int] = {}
+    for number, run in enumerate(runs):
+        newest |= {figure.case: number for figure in run.figures}
     metrics: dict[tuple[str, str], Metric] = {}
     for number in sorted(set(newest.values())):
         try:

@@ -84,7 +84,9 @@ def accepted_state(run: Run, verdict: Verdict) -> AcceptedState:
             accepted[node.newest.reported or name] = node  # NHC compares it with `hostname`
     scratch = site.partition.scratch
     temporary = scratch.mount.point if scratch.mount else ""
-    facts = [job.provenance.facts for node in accepted.values() for job in node.jobs]
+    facts = []
+    for node in accepted.values():
+        facts += [job.provenance.facts for job in node.jobs]
     sizes = MemorySizes.of(each.memory_total_bytes for each in facts)
     for host, node in accepted.items():
         by_job = [
@@ -138,7 +140,10 @@ def _leave_out_rare_mounts(state: AcceptedState) -> None:
     for each in state.checks.values():
         hosts.update(each)
     mounts = [check for check in state.checks if check.topic == MOUNTS]
-    having = Counter(check.mount for check in mounts for _ in state.checks[check])
+    found = []
+    for check in mounts:
+        found += [check.mount for _ in state.checks[check]]
+    having = Counter(found)
     for check in mounts:
         if having[check.mount] < USUAL_MOUNT * len(hosts):
             reason = "a file system that fewer than half of the nodes have"

@@ -144,11 +144,9 @@ def _of_nodes(verdict: Verdict) -> Iterator[Family]:
     for name, row in zip(names, counts, strict=True):
         for host in hosts_of(name):
             by_host[host] = by_host[host] + row if host in by_host else row
-    values = [
-        ((host, word), int(number))
-        for host, row in sorted(by_host.items())
-        for word, number in zip(WORDS, row, strict=True)
-    ]
+    values = []
+    for host, row in sorted(by_host.items()):
+        values += [((host, word), int(number)) for word, number in zip(WORDS, row, strict=True)]
     help_text = "Figures that a node measured, alone or with others, by verdict."
     yield "node_results", help_text, ("node", "verdict"), values
     bad = {node.host for node in verdict.bad.nodes}

@@ -321,7 +321,10 @@ class JobMonitor:
         room = self._queue.max_jobs - len(self._active)
         if room <= 0 or not self._pending or not all(each.submission.id for each in self._active):
             return  # or one waits to be submitted
-        names = dict.fromkeys(node for job in self._pending for node in job.nodes)
+        found = []
+        for job in self._pending:
+            found += job.nodes
+        names = dict.fromkeys(found)
         nodes = self._scheduler.node_states(list(names))
         self.held = self._supply.held(self._pending, nodes)
         free = [job for job in self._pending if job.id not in self.held]

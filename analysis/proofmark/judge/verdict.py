@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.common.message import Message
+from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.conditions import RunConditions
@@ -230,6 +231,10 @@ class Verdict:
         accepted = self.baseline.compared.tolist() if self.baseline else ()
         places = {*np.flatnonzero(self.fleet.of >= 0).tolist(), *answers, *accepted}
         return {aggregates.records.nodes[int(aggregates.node[place])] for place in places}
+
+    def compared(self) -> int:
+        """Return the number of nodes with a figure that was judged, or with a fault."""
+        return len({*hosts_of_nodes(self.judged()), *(node.host for node in self.bad.nodes)})
 
     def judgements(self) -> int:
         """Return the number of judgements of all figures."""

@@ -42,11 +42,11 @@ def _need(system: str, tasks: int, memory: str) -> SweepNeed:
 
 def _decide(io: Measured, tasks: int, span: tuple[float, float], name: str) -> ClaimDecision:
     """Decide whether each layout falls sharply within `span` bytes, in writing or in reading."""
-    falls = {
-        (operation, layout): _fall(io, operation, layout, tasks)
-        for layout in LAYOUTS
-        for operation in OPERATIONS
-    }
+    falls: dict[tuple[str, str], Fall] = {}
+    for layout in LAYOUTS:
+        falls |= {
+            (operation, layout): _fall(io, operation, layout, tasks) for operation in OPERATIONS
+        }
     fits = {key: every(_sharp(fall), _meets(fall, span)) for key, fall in falls.items()}
     holds = every(
         *(either(*(fits[operation, layout] for operation in OPERATIONS)) for layout in LAYOUTS)

@@ -182,7 +182,9 @@ def _nearly(means: Means, margins: Means) -> Found:
     surely = set()
     for n, by in means.items():
         surely |= {n for p in INSIDE if by[p] < -margins[n][p]}
-    maybe = {n for n, by in means.items() for p in INSIDE if by[p] < margins[n][p]}
+    maybe = set()
+    for n, by in means.items():
+        maybe |= {n for p in INSIDE if by[p] < margins[n][p]}
     if len(surely) > NEARLY:
         return False
     return True if len(maybe) <= NEARLY else None
@@ -220,7 +222,10 @@ def nodes_matter_more(means: Means, margins: Means) -> ClaimDecision:
         for (name, nodes, inside), finding in findings.items()
         if not finding
     ]
-    least = min(by_pair[pair] for by_pair in means.values() for pair in AMONG)
+    found = []
+    for by_pair in means.values():
+        found += [by_pair[pair] for pair in AMONG]
+    least = min(found)
     sentence = (
         f"Not clearly so for {'; '.join(wrong)}"
         if wrong

@@ -177,13 +177,12 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
     if not names <= benchmarks.cases.keys() or limit_mistakes(benchmarks, site):
         return []
     suites = all_suites(benchmarks, names, site, machines)
-    return [
-        mistake
-        for key, item in site.items.items()
-        for mistake in selection_mistakes(
+    found: list[InputError] = []
+    for key, item in site.items.items():
+        found += selection_mistakes(
             f"{site.contract_file}", key, item, item.case, suites, benchmarks
         )
-    ]
+    return found
 
 
 def all_suites(

@@ -45,7 +45,9 @@ def without_figures(
             measured = f"{against.case or limit.case} {against.metric}" if against else ""
             about = described(limit, limit.case)
             yield f"not evaluated in this suite: limit {about}: no step measures {measured}"
-    cases = {name for limit in idle for name in cases_of(limit, limit.case)}
+    cases = set()
+    for limit in idle:
+        cases.update(cases_of(limit, limit.case))
     suites = all_suites(benchmarks, cases, site, machines)
     for limit in idle:
         of = selecting_suites(limit, limit.case, suites, benchmarks)

@@ -27,7 +27,11 @@ def mode_lines(plan: Plan, partition: Partition) -> list[str]:
         lines.append(f"mode {group.mode}: {_changes(partition, before, group.mode)}; {need}")
         before = group.mode
     if firmware:
-        back = len({node for group in others for job in group.jobs for node in job.nodes})
+        found = set()
+        for group in others:
+            for job in group.jobs:
+                found.update(job.nodes)
+        back = len(found)
         lines.append(
             f"resets of nodes: {sum(nodes) + back}, of which {back} back to {plan.current_mode}: "
             f"about {duration(resets_s(nodes, firmware))}"

@@ -138,7 +138,10 @@ def grown(plan: Plan, part: Part) -> Plan:
     of_mode = {group.mode: group for group in reversed(every)}
     groups = [of_mode[mode].model_copy(update={"jobs": each}) for mode, each in jobs.items()]
     searches = [*plan.searches, *part[1]]
-    if (count := sum(len(job.steps) for group in groups for job in group.jobs)) > MAX_STEPS:
+    count = 0
+    for group in groups:
+        count += sum(len(job.steps) for job in group.jobs)
+    if count > MAX_STEPS:
         accepted = f"at most {MAX_STEPS:,}: a smaller suite, or rolling=rack"
         raise bad_input("rolling", "", f"{count:,} steps", accepted)
     update = {"groups": groups, "searches": searches, "totals": totals(groups, searches)}
@@ -173,10 +176,15 @@ def _renamed(part: Part, plan: Plan, units: Iterable[Sequence[str]]) -> Part:
     for unit in units:
         ids: dict[str, str] = {}
         for group in groups:
-            for step in (step for job in group.jobs for step in job.steps):
+            found = []
+            for job in group.jobs:
+                found += job.steps
+            for step in found:
                 ids[step.id] = f"{next(numbers):04d}-{step.id.partition('-')[2]}"
         for group in groups:
-            every = [step for job in group.jobs for step in job.steps]
+            every = []
+            for job in group.jobs:
+                every += job.steps
             of_unit = [Job(id="unit", nodes=list(unit), steps=every)] if unit else group.jobs
             for job in of_unit:
                 number = earlier.get(group.mode, 0) + len(made[group.mode]) + 1

@@ -184,7 +184,9 @@ class _State:
 
     def measured(self, candidates: Sequence[Candidate]) -> bool:
         """Note that `candidates` are needed; return whether all their steps are finished."""
-        steps = [step for candidate in candidates for step in candidate.steps]
+        steps = []
+        for candidate in candidates:
+            steps += candidate.steps
         self._used.update(dict.fromkeys(steps))
         if any(step not in self._figures for step in steps):
             return False

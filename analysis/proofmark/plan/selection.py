@@ -135,18 +135,21 @@ def selection_mistakes(
         return
     name = against.case or case
     check = _Check(file, f"{key}.against", suites.refused)
-    others = [each for of_suite in by_suite.values() for each in of_suite[name]]
+    others = []
+    for of_suite in by_suite.values():
+        others += of_suite[name]
     if not others:
         yield check.no_step(name, benchmarks, suites)
         return
     mistakes = [*check.metric(against.metric, others), *check.where(against.where, others)]
     yield from mistakes
-    pairs = (
-        has_partner(against, each, of_suite[name])
-        for of_suite in by_suite.values()
-        for each in of_suite[case]
-        if selects(reference, each)
-    )
+    pairs = []
+    for of_suite in by_suite.values():
+        pairs += [
+            has_partner(against, each, of_suite[name])
+            for each in of_suite[case]
+            if selects(reference, each)
+        ]
     if not mistakes and not any(pairs):
         found = f"{name} {against.metric}, which no suite measures with a figure of the limit"
         yield check.mistake("", found, "a figure of the same suite, mode and nodes")

@@ -25,11 +25,9 @@ def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
         for job in group.jobs:
             by_id |= {step.id: step for step in job.steps}
     left = uncounted(searches, by_id)
-    jobs = [
-        (job, [step for step in job.steps if step.id not in left])
-        for group in groups
-        for job in group.jobs
-    ]
+    jobs = []
+    for group in groups:
+        jobs += [(job, [step for step in job.steps if step.id not in left]) for job in group.jobs]
     steps = []
     for _, members in jobs:
         steps += members

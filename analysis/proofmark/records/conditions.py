@@ -154,7 +154,9 @@ class Conditions:
 
     def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[Message]:
         nodes = self._reports(host)
-        damage = [why for node in nodes for why in node.damage(step.id, execution)]
+        damage: list[Message] = []
+        for node in nodes:
+            damage += node.damage(step.id, execution)
         yield from damage
         boots: set[str] = set()
         proven = bool(damage) or not self._needs_report

@@ -79,11 +79,13 @@ class AnsibleAccess:
             listed |= {each["name"] for each in option.get("vars", ())}
         internal = {name for name in listed if not name.startswith("ansible_")}
         self.names = (*sorted(listed - internal), CONNECTION, *_BECOME)
-        self._defaults = {
-            name: option.get("default")
-            for plugin in plugins
-            for name, option in constants.config.get_configuration_definitions(*plugin).items()
-        }
+        found: dict[Any, Any] = {}
+        for plugin in plugins:
+            found |= {
+                name: option.get("default")
+                for name, option in constants.config.get_configuration_definitions(*plugin).items()
+            }
+        self._defaults = found
         self._known: dict[tuple[tuple[str, str], ...], HostAccess] = {}
 
     def of(self, host: str, variables: Mapping[str, Any]) -> HostAccess:

@@ -149,7 +149,9 @@ def internal_names(kit: Path) -> frozenset[str]:
     other options of roles in its inventory.
     """
     files = [*kit.glob("playbooks/**/*.yml"), *kit.glob("roles/*/tasks/*.yml")]
-    names = {name for file in files for name in _names_in(_read(file))}
+    names: set[str] = set()
+    for file in files:
+        names.update(_names_in(_read(file)))
     for file in kit.glob("roles/*/vars/*.yml"):
         names.update(_read(file))
     options = _options_of_roles(kit)

@@ -115,11 +115,9 @@ def vendor_mistake(firmware: Firmware, settings: Mapping[str, str]) -> str:
     in the mode is a mistake, whatever its value.
     """
     of_vendor = abstract(firmware, settings)
-    own = {
-        attribute: name
-        for name in settings.keys() - of_vendor.keys()
-        for attribute in wanted(firmware, {name: settings[name]})
-    }
+    own: dict[str, str] = {}
+    for name in settings.keys() - of_vendor.keys():
+        own |= {attribute: name for attribute in wanted(firmware, {name: settings[name]})}
     for name, value in of_vendor.items():
         table = vendor(firmware.vendor)
         values = table.values(name)

@@ -153,7 +153,10 @@ def selected(matches: Sequence[tuple[str, Sequence[str]]], everything: Sequence[
         everything: all hosts, which a pattern without a part that adds hosts begins with.
     """
     added = [names for part, names in matches if part[:1] not in ("!", "&")]
-    hosts = dict.fromkeys(name for names in added or [everything] for name in names)
+    found: list[str] = []
+    for names in added or [everything]:
+        found += names
+    hosts = dict.fromkeys(found)
     for part, names in matches:
         listed = set(names)
         if part.startswith(("!", "&")):

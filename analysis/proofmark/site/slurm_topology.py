@@ -120,7 +120,10 @@ def tree(switches: Sequence[Switch], file: object) -> tuple[dict[str, list[str]]
     above: dict[str, str] = {}
     for upper, names in lower.items():
         above |= {name: upper for name in names}
-    _refuse_double(switches, ((name, upper) for upper, each in lower.items() for name in each))
+    collected = []
+    for upper, each in lower.items():
+        collected += [(name, upper) for name in each]
+    _refuse_double(switches, collected)
     leaves = {each.name: _names(each.nodes, each.place) for each in switches if each.nodes}
     _refuse_double(switches, ((node, leaf) for leaf, nodes in leaves.items() for node in nodes))
     if missing := sorted(above.keys() - lower.keys()):

@@ -74,7 +74,9 @@ def with_tuned(raw: Any, tuned: Any) -> Any:
     facts: dict[str, str | int | float] = {}
     for each in accepted.values():
         facts.update(each.facts)
-    sources = {name: each.source for each in accepted.values() for name in each.facts}
+    sources: dict[str, str] = {}
+    for each in accepted.values():
+        sources |= {name: each.source for name in each.facts}
     known = raw.get("facts", {})
     merged = {**raw, "facts": {**known, **facts} if isinstance(known, Mapping) else known}
     node = raw.get(NODE)

@@ -67,7 +67,10 @@ def node_graph(topology: Topology, known: Interconnect) -> Graph:
         *(f"book{number}" for number in numbers if len(numbers) > 1),
         GATEWAY,
     )
-    cpus = tuple(cpu_name(pu) for core in topology.cores for pu in core.pus)
+    found = []
+    for core in topology.cores:
+        found += [cpu_name(pu) for pu in core.pus]
+    cpus = tuple(found)
     return Graph(cpus, routers, links, tuple(edges))
 
 

@@ -302,8 +302,11 @@ def test_each_figure_of_the_page_has_its_verdict(said: Said) -> None:
 
 
 def test_the_nodes_that_were_compared_are_counted(said: Said) -> None:
-    outcome, _, _, page = said
+    outcome, run, verdict, page = said
     invalid = outcome.counts[WORDS.index("INVALID")]
+    compared = 8 - invalid
     if not outcome.vendor:
-        assert f"None of {8 - invalid} nodes deviates" in page
+        assert f"None of {compared} nodes deviates" in page
     assert ("Measured and not compared: 1 node." in page) is bool(invalid and not outcome.vendor)
+    notes = [note for part in summary_of(run, verdict).parts for note in part.notes]
+    assert f"{len(outcome.vendor)} of {compared} nodes are bad." in notes

@@ -346,7 +346,10 @@ def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
                 nodes_by_line.setdefault(line.removeprefix("| "), []).append(node)
     for line, nodes in nodes_by_line.items():
         say(f"{folded(nodes)}: {line}")
-    return sorted({node for nodes in nodes_by_line.values() for node in nodes})
+    found = set()
+    for nodes in nodes_by_line.values():
+        found.update(nodes)
+    return sorted(found)
 
 
 def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:

@@ -87,7 +87,10 @@ class Placement:
         nodes = []
         for each in self.node_ranges:
             nodes += [each for _ in range(each.nodes)]
-        return [RankCpus(node, cpus) for node, each in enumerate(nodes) for cpus in each.cpus]
+        found = []
+        for node, each in enumerate(nodes):
+            found += [RankCpus(node, cpus) for cpus in each.cpus]
+        return found
 
     @property
     def nodes(self) -> int:

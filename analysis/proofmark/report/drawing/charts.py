@@ -153,7 +153,9 @@ def draw_over_bytes(
         high = [point.high for point in line.points]
         if low != high:
             axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-    points = [point for line in drawn for point in line.points]
+    points: list[PlotPoint] = []
+    for line in drawn:
+        points += line.points
     bounds = draw_limits(axes, drawn)
     _scale_bytes(axes, [point.x for point in points])
     found: list[float] = []
@@ -274,7 +276,9 @@ def draw_bars(
         )
     axes.set_xticks(range(len(groups)), groups)
     axes.set_xlim(-0.5, len(groups) - 0.5)
-    heights = [value for one in series for value in one.values if value is not None]
+    heights = []
+    for one in series:
+        heights += [value for value in one.values if value is not None]
     axes.set_ylim(0, 1.12 * max([*heights, *(value for _, value in levels)]))
     axes.tick_params(axis="x", length=0)
     axes.yaxis.set_major_formatter(FuncFormatter(number_label))

@@ -115,7 +115,10 @@ def _draw(
     styles: Mapping[str, Style],
     expected: Mapping[str, Sequence[float]],
 ) -> None:
-    positions = sorted({point.x for line in panel.lines for point in line.points})
+    found = set()
+    for line in panel.lines:
+        found |= {point.x for point in line.points}
+    positions = sorted(found)
     for index, line in enumerate(panel.lines):
         point_at = {point.x: point for point in line.points}
         if not point_at:
@@ -156,7 +159,9 @@ def _draw(
         )
     bounds_of = [] if chart.signed else draw_limits(axes, panel.lines)
     _scale_x(axes, chart.x, positions)
-    values = [point.y for line in panel.lines for point in line.points]
+    values = []
+    for line in panel.lines:
+        values += [point.y for point in line.points]
     _scale_y(axes, chart, [*values, *bounds_of])
     axes.set_xlabel(chart.x.label)
     unit = panel.y or chart.y.label
@@ -235,7 +240,9 @@ def text_below(chart: Chart, content: Sequence[Panel], context: PlotContext) -> 
 def _ranges(chart: Chart, content: Sequence[Panel]) -> str:
     """Return for each line its first, last and largest value, and the x of the largest."""
     most = 8
-    lines = [(panel, line) for panel in content for line in panel.lines if line.points]
+    lines = []
+    for panel in content:
+        lines += [(panel, line) for line in panel.lines if line.points]
     ranges = []
     for panel, line in lines[:most]:
         values = [point.y for point in line.points]

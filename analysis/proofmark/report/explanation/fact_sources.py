@@ -51,7 +51,9 @@ def fact_rows(context: Context) -> list[ExplainedRow]:
     """Return each fact that the expressions of the parameters use, with its value and source."""
     uses = uses_of(context)
     known = {*context.step.recorded, *context.step.derived, *AXES}
-    pending = [each.expression for name in known for each in _definitions(name, context, uses)]
+    pending = []
+    for name in known:
+        pending += [each.expression for each in _definitions(name, context, uses)]
     pending += [context.case.cost.seconds, context.case.cost.bytes, context.case.timeout]
     pending += [*context.case.arguments, *context.case.inputs.values()]
     seen: dict[str, None] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from proofmark.common.files import is_regular, sha256_of
-from proofmark.common.nodesets import folded, hosts_of_nodes
+from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
@@ -39,7 +39,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
 def _nodes(run_data: RunData) -> Iterator[Block]:
     bad = run_data.verdict.bad
     if not bad.nodes:
-        compared = len({*hosts_of_nodes(run_data.verdict.judged())})
+        compared = run_data.verdict.compared()
         none = _("None of {nodes} deviates by more than chance explains.").format(
             nodes=count(compared, "node")
         )
@@ -69,7 +69,9 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
         _("Evidence"),
         _("Action"),
     )
-    caption = _("{bad} of {all}").format(bad=count(len(bad.nodes), "bad node"), all=bad.measured)
+    caption = _("{bad} of {all}").format(
+        bad=count(len(bad.nodes), "bad node"), all=run_data.verdict.compared()
+    )
     yield Block(
         titles=(caption,),
         tables=(titled(caption, columns, rows, rest=translated(REST)),),

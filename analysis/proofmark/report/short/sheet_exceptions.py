@@ -159,7 +159,7 @@ def _nodes_note(run_data: RunData) -> str:
     bad = run_data.verdict.bad
     if bad.measured < 2:
         return _("One node was measured. It was not compared with other nodes.")
-    of = {"count": grouped(len(bad.nodes)), "all": grouped(bad.measured)}
+    of = {"count": grouped(len(bad.nodes)), "all": grouped(run_data.verdict.compared())}
     return _("{count} of {all} nodes are bad.").format(**of)
 
 

@@ -12,7 +12,6 @@ from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import fabric_elements as links
@@ -148,7 +147,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
             ),
         ),
         *_degraded(run_data.verdict),
-        *_bad(run_data.verdict.bad),
+        *_bad(run_data.verdict),
         *(
             (_("Slow storage target"), localized(target.message))
             for target in run_data.verdict.storage.targets[:MOST_NAMED]
@@ -182,16 +181,17 @@ def _degraded(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     return ((_("Degraded"), f"{some}{missing}"),)
 
 
-def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
+def _bad(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     """Return the names of the bad nodes, the worst first; nothing for a run on a single node."""
+    bad, compared = verdict.bad, grouped(verdict.compared())
     if bad.measured < 2:
         return ()
     if not bad.nodes:
-        return ((_("Bad nodes"), _("none of {count}").format(count=grouped(bad.measured))),)
+        return ((_("Bad nodes"), _("none of {count}").format(count=compared)),)
     named = ", ".join(node.host for node in bad.nodes[:MOST_NAMED])
     more = len(bad.nodes) - MOST_NAMED
     rest = _(" and {count} more").format(count=grouped(more)) if more > 0 else ""
-    of = _("{bad} of {all}").format(bad=grouped(len(bad.nodes)), all=grouped(bad.measured))
+    of = _("{bad} of {all}").format(bad=grouped(len(bad.nodes)), all=compared)
     return (
         (
             _("Bad nodes"),

@@ -72,7 +72,10 @@ def site_of_node(sites: Sequence[Site], node: str) -> Site:
     for site in sites:
         if site.host_of(node):
             return site
-    names = folded(host for site in sites for host in site.hosts)
+    found: list[str] = []
+    for site in sites:
+        found += site.hosts
+    names = folded(found)
     raise bad_input("--from-node", "", repr(node), f"a host of the inventory: {names}")
 
 
@@ -137,7 +140,10 @@ def _hosts(
         found += each.partition_hosts
     declared = HostTable.of(found)
     own = site.partition_hosts
-    listed = HostTable.of(name for each in survey.kinds for name in each.names)
+    collected = []
+    for kind_listed in survey.kinds:
+        collected += kind_listed.names
+    listed = HostTable.of(collected)
     kept = [host for host in own if listed.find(host)]
     new = [name for name in kind.names if not declared.find(name)]
     if kept != own or new:
