@@ -54,7 +54,7 @@ IN_STEPS = {
 HOME = "common/home.sh"
 """It runs on the controller only."""
 NO_PROGRAMS = {
-    *("adopt", "baseline", "cases", "check", "contract", "explain", "export", "modes"),
+    *("acceptance", "adopt", "baseline", "cases", "check", "explain", "export", "modes"),
     *("a", "add", "commit", "fetch", "ticks", "x"),
     *("arch", "cache", "external", "ior", "lock", "other"),
     *(

@@ -36,8 +36,8 @@ Lines = Mapping[str, tuple[str, str]]
 OWN: Mapping[str, Lines] = {
     "site": {
         "init": ("cli.init", "write a site from its nodes"),
-        "site": ("cli.choose", "choose it for later commands"),
-        "contract": ("cli.contract", "check, show, waive items"),
+        "site": ("cli.choose", "choose it for all commands"),
+        "acceptance": ("cli.acceptance", "contract, and all its runs"),
         "tune": ("cli.tune", "accept values of a search"),
     },
     "before a run": {
@@ -102,6 +102,7 @@ RENAMED = {
     "cache": "install cache",
     "claims": "verdict --claims",
     "compare": "trend",
+    "contract": "acceptance",
     "fabric": "init --fabric",
     "preflight": "check --nodes",
     "preview": "plan",
@@ -323,6 +324,6 @@ def _overview() -> Iterator[str]:
     for title, lines in GROUPS.items():
         column = columns[title not in FIRST_COLUMN]
         column.append(f"{title}:")
-        column += (f"  {name:<10}{summary}" for name, (_, summary) in lines.items())
+        column += (f"  {name:<11}{summary}" for name, (_, summary) in lines.items())
     for left, right in zip_longest(*columns, fillvalue=""):
         yield f"{left:<{WIDTH_OF_COLUMN}}{right}".rstrip()

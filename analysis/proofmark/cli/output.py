@@ -34,7 +34,10 @@ def print_text(text: str) -> None:
 
 
 def print_table(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], nothing: str = "nothing to show"
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    nothing: str = "nothing to show",
+    width: int | None = None,
 ) -> None:
     """Print a table. A terminal limits its width; a pipe gets one line per row.
 
@@ -42,13 +45,15 @@ def print_table(
         headers: the titles of the columns.
         rows: one text per column.
         nothing: the sentence that is printed if there is no row.
+        width: limits the lines of a pipe too; None: it does not.
     """
     shown = list(rows)
     if not shown:
         print_line(nothing)
         return
-    width = get_terminal_size().columns if sys.stdout.isatty() else None
-    print(table_text(headers, shown, width))
+    of_terminal = [get_terminal_size().columns] if sys.stdout.isatty() else []
+    limits = [*of_terminal, *([width] if width else [])]
+    print(table_text(headers, shown, min(limits, default=None)))
 
 
 def table_text(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:

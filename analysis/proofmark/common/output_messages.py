@@ -76,6 +76,22 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "stability-risk-jobs": "item {number} is met with at most {most} failures of {jobs} jobs: a "
     "machine with {good} expected failures is refused with {producer} % (producer's risk), one "
     "with {bad} is accepted with {consumer} % (consumer's risk)",
+    # the acceptance of a site by its runs
+    "acceptance-met": "{met} of {total} items met",
+    "acceptance-faults": "{count} nodes with a fault that no figure has",
+    "acceptance-more": "the same on {nodes}, with other values",
+    "acceptance-no-node": "no run measured {nodes}",
+    "acceptance-no-run": "no run measured it",
+    "acceptance-imported": "others produced its outputs",
+    "acceptance-origin": "its figures are {origin}, not measured",
+    "acceptance-mode": "its mode was {mode}, the inventory has {now}: it decides only items of its "
+    "mode",
+    "acceptance-degraded": "{text}: it does not decide what all nodes measure together",
+    "acceptance-unsealed": "nothing of it is sealed",
+    "acceptance-contract": "it has another contract, or none",
+    "acceptance-site": "it is a run of the site {site}",
+    "acceptance-partition": "the inventory has no partition {partition}",
+    "acceptance-unreadable": "{problem}",
     # outputs
     "reader-contains": "the output contains {words}",
     "reader-no-space": "the output contains {words}",

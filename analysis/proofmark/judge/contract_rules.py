@@ -33,9 +33,22 @@ def compared_with(reference: Reference, figure: Figure) -> Figure:
     """
     if not isinstance(reference, ContractItem) or reference.of == "median":
         return figure
-    largest = (reference.of == "best") == (reference.at_least is not None)
-    value = (max if largest else min)(figure.values)
+    value = compared_value(reference, figure.value, figure.values)
     return replace(figure, value=value, values=(value,), repeats={})
+
+
+def compared_value(item: ContractItem, median: float, values: Sequence[float]) -> float:
+    """Return the value of a figure that an item compares.
+
+    Args:
+        item: the item.
+        median: of the values.
+        values: those of the repeats.
+    """
+    if item.of == "median":
+        return median
+    largest = (item.of == "best") == (item.at_least is not None)
+    return (max if largest else min)(values)
 
 
 def clear_miss(of: OfCase, material: float) -> float:

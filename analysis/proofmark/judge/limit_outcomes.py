@@ -16,6 +16,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.contract_rules import Excused, enough_nodes, excused_figures, nodes_met
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.evidence import Evidence
+from proofmark.judge.item_figures import NO_EVIDENCE, ItemEvidence, measured_together
 from proofmark.judge.references.bounds import Bounds, judging_bounds
 from proofmark.judge.references.judgement import (
     Judgement,
@@ -54,6 +55,7 @@ class LimitOutcome:
         nodes: the number of nodes, or pairs, that meet an item of the contract, and of all nodes.
         waiver: of the item; None if no party waived it.
         excused: the figures that miss the item and fail no acceptance.
+        evidence: what the run has for an item of the contract.
     """
 
     of: OfCase
@@ -68,6 +70,7 @@ class LimitOutcome:
     nodes: tuple[int, int] = (0, 0)
     waiver: Waiver | None = None
     excused: tuple[Excused, ...] = ()
+    evidence: ItemEvidence = NO_EVIDENCE
 
     @property
     def item(self) -> ContractItem | None:
@@ -172,6 +175,16 @@ def limit_outcomes(
         judgements = judged.get(each, ())
         of_planned = contract and bool(steps)
         item = each.reference if isinstance(each.reference, ContractItem) else None
+        about = NO_EVIDENCE
+        if of_planned:
+            running = [step for step in evidence.plan.steps_to_run() if step.id in steps]
+            together = frozenset(
+                step.id
+                for step in running
+                if measured_together(step, evidence.plan, evidence.benchmarks)
+            )
+            rows = _rows(each, figures)
+            about = ItemEvidence(judgements, invalid[each], rows, running, together)
         found.append(
             LimitOutcome(
                 each,
@@ -182,13 +195,14 @@ def limit_outcomes(
                     each.evaluated and not virtual[figures.measurand[figure]]
                     for figure, each in judgements
                 ),
-                invalid[each],
+                len(invalid[each]),
                 _accepted(each.reference, evidence, judgements),
                 worst_figure(evidence.figures, judgements),
-                tuple(_open(each, set(steps), evidence, covered, judgements)) if of_planned else (),
+                tuple(_open(about, set(steps), evidence, covered)) if of_planned else (),
                 nodes_met(judgements, evidence.figures) if item else (0, 0),
                 evidence.waivers.get(item.number) if item else None,
                 tuple(excused_figures(each, judgements, evidence.figures, evidence.waivers)),
+                about,
             )
         )
     return tuple(sorted(found, key=lambda each: not each.of_contract))
@@ -204,41 +218,36 @@ def _accepted(
     return tuple(bounds for bounds in found if bounds.known)
 
 
-def _invalid(figures: Aggregates, references: Sequence[OfCase]) -> Counter[OfCase]:
-    """Return the number of INVALID figures to which each reference applies."""
-    invalid: Counter[OfCase] = Counter()
-    of_measurand = Counter(figures.measurand[~figures.valid].tolist())
+def _invalid(figures: Aggregates, references: Sequence[OfCase]) -> dict[OfCase, list[int]]:
+    """Return the INVALID figures to which each reference applies."""
+    invalid: dict[OfCase, list[int]] = {each: [] for each in references}
+    of_measurand: dict[int, list[int]] = {}
+    for figure in np.flatnonzero(~figures.valid).tolist():
+        of_measurand.setdefault(int(figures.measurand[figure]), []).append(figure)
     for measurand, applying in applying_references(figures.records, references):
         for each in applying:
-            invalid[each] += of_measurand[measurand]
+            invalid[each] += of_measurand.get(measurand, [])
     return invalid
 
 
 def _open(
-    of: OfCase,
-    ids: Collection[str],
-    evidence: Evidence,
-    covered: Coverage,
-    judgements: Sequence[tuple[int, Judgement]],
+    of_item: ItemEvidence, ids: Collection[str], evidence: Evidence, covered: Coverage
 ) -> Iterator[Message]:
     """Yield why a limit did not judge planned figures, each reason with its nodes.
 
     Args:
-        of: the limit.
+        of_item: what the run has for the limit.
         ids: the planned steps whose figures it can select.
         evidence: the evidence of the run.
         covered: the coverage of the plan.
-        judgements: the figures that it applies to.
     """
-    figures = evidence.figures
+    figures, running, rows = evidence.figures, of_item.steps, of_item.rows
     hosts: dict[Message, set[str]] = {}
-    for figure, answer in judgements:
+    for figure, answer in of_item.judgements:
         if answer.outcome == "UNJUDGED":
             node = figures.records.nodes[figures.node[figure]]
             reason = answer.reason.without_nodes([node])
             hosts.setdefault(reason, set()).update(hosts_of(node))
-    running = [step for step in evidence.plan.steps_to_run() if step.id in ids]
-    rows = _rows(of, figures)
     if evidence.plan.imported:
         if without := _nodes_without_row(rows, running):
             hosts.setdefault(Message("rows-missing"), set()).update(without)
@@ -248,7 +257,7 @@ def _open(
             hosts.setdefault(Message("row-missing", step=folder), set()).update(nodes)
     for reason, lacking in hosts.items():
         yield Message("limit-open-on", text=reason, nodes=folded(lacking))
-    if not running and not any(answer.evaluated for _, answer in judgements):
+    if not running and not any(answer.evaluated for _, answer in of_item.judgements):
         left_out = (*covered.not_run, *covered.not_needed)
         why = [each.message for each in left_out if each.step in ids]
         yield joined([Message("step-missing"), *why[:1]])

@@ -6,6 +6,7 @@ from proofmark.cases.reference import Reference
 from proofmark.common.translation import _
 from proofmark.judge.references.bounds import Bounds
 from proofmark.report.words import number
+from proofmark.site.contract_document import ContractItem
 
 
 def accepted_text(accepted: Bounds, of: str = "", *, unit: str | None = None) -> str:
@@ -33,6 +34,14 @@ def accepted_text(accepted: Bounds, of: str = "", *, unit: str | None = None) ->
 def open_bounds_text(of: str) -> str:
     """Return the accepted figures of a typical value whose tolerance is not known."""
     return _("at least {bound}").format(bound=f"(1 - tolerance) × {of}")
+
+
+def limit_text(item: ContractItem) -> str:
+    """Return the accepted figures of an item: ``≥ 320 GB/s``, ``at least 0.7 × hpcc dgemm``."""
+    bounds = Bounds(item.at_least, item.at_most)
+    if item.value is None:
+        return accepted_text(bounds, reference_text(item, item.case))
+    return accepted_text(bounds.times(item.value), unit=item.unit or "")
 
 
 def reference_text(reference: Reference, case: str, unit: str = "") -> str:

@@ -18,6 +18,8 @@ CONTRACT = "contract.yml"
 """The file of the contract, beside the hosts of a site."""
 Statistic = Literal["median", "best", "worst"]
 """Which repeat of a figure the limit is for."""
+Phase = Literal["functionality", "performance", "stability"]
+"""A phase of an acceptance."""
 ItemNumber = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
@@ -55,7 +57,7 @@ class ContractItem(Reference):
     kind: Literal["contract"] = "contract"
     number: ItemNumber
     text: Text
-    phase: Literal["functionality", "performance", "stability"] = "performance"
+    phase: Phase = "performance"
     severity: Literal["mandatory", "minor"] = "mandatory"
     of: Statistic = "median"
     runs: Annotated[int, Field(ge=1)] = 1

@@ -115,7 +115,7 @@ class TestUsage:
         headings = [line[:-1] for line in columns if line.endswith(":")]
         assert sorted(headings) == sorted([*GROUPS, "options"])
         listed = [line for line in columns if re.match("  [a-z]", line)]
-        texts = [f"  {name:<10}{summary}" for name, (_, summary) in OF_PERSONS.items()]
+        texts = [f"  {name:<11}{summary}" for name, (_, summary) in OF_PERSONS.items()]
         assert sorted(listed) == sorted(texts)
         assert "  stage " not in "\n".join(lines)
 
@@ -171,7 +171,7 @@ class TestUsage:
         [
             (["chek"], "found the command 'chek', did you mean 'check'?; accepted: init"),
             (["-v", "verdit"], "'verdit', did you mean 'verdict'?"),
-            (["zzz"], "found the command 'zzz'; accepted: init, site, contract, tune, "),
+            (["zzz"], "found the command 'zzz'; accepted: init, site, acceptance, tune, "),
             (["read"], "found the command 'read'; accepted: proofmark adopt --print"),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),

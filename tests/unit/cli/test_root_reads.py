@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
+from tests.fixtures.kit import write_contract
 from tests.fixtures.phi import NOBODY, Phi, phi_site
 from tests.folders import ROOT
 
@@ -51,7 +52,11 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "io500": [("io500 VENDOR", None)],
     "verdict": [("verdict RUN", None), ("verdict RUN --claims", None)],
     "report": [("report RUN --json", None)],
-    "contract": [("contract show -i SITE", 3)],
+    "acceptance": [
+        ("acceptance show -i SITE", 3),
+        ("acceptance judge -i DEAL --runs RUNS -o NEW", 4),
+        ("acceptance judge -i DEAL --run RUN -o NEW", 3),
+    ],
     "baseline": [
         ("baseline show RUN -i SITE", 0),
         ("baseline accept RUN -i SITE --signers SIGNERS", 3),
@@ -226,6 +231,7 @@ def called(
         "RUNS": run.folder.parent,
         "RUN": run.folder,
         "SITE": phi.inventory,
+        "DEAL": phi.folder / "deal",
         "NEW": phi.folder / "new",
         "VENDOR": phi.folder / "vendor",
         "TOPOLOGY": phi.folder / "topology.conf",
@@ -236,6 +242,10 @@ def called(
     (phi.folder / "vendor").mkdir(exist_ok=True)
     (phi.folder / "vendor/output").write_text("size 1\nrate 1\nEND\n")
     (phi.folder / "topology.conf").write_text("SwitchName=s1 Nodes=n[1-2]\n")
+    if not names["DEAL"].exists():
+        shutil.copytree(phi.inventory, names["DEAL"])
+        limit = {"case": "fake", "metric": "rate", "value": 1, "unit": "MB/s", "at_least": 1}
+        write_contract(names["DEAL"], [limit])
     for name in ("signers", "key"):
         (phi.folder / name).touch(mode=0o600)
     filled = [re.sub(r"^[A-Z]{3,}", lambda m: f"{names[m[0]]}", word) for word in words.split()]

@@ -243,6 +243,9 @@ def test_a_sound_machine_meets_the_terms(cluster: Cluster) -> None:
     assert verdict.exit_code() == 0
     assert verdict.headline().text.startswith("4 of 4 contract limits")
     assert found.seen.unseen == 0
+    shown = repr(stability_counts.sections(gather(run, verdict)))
+    assert "No interrupt in 0.5 h: the mean time between interrupts is at least 0.1669 h" in shown
+    assert "with 95 % confidence" in shown and "Mean time between interrupts: " not in shown
     steps = [each for group in run.plan.groups for each in group.jobs]
     assert {len(each.nodes) for each in steps} == {1, 2}
     assert {node for each in steps for node in each.nodes} == set(HOSTS), "rounds rotate"

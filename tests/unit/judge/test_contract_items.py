@@ -348,10 +348,10 @@ class TestCommand:
     ) -> None:
         """The control."""
         written_contract(inventory, {}, {"where": {"size": 2}})
-        assert main(["contract", "check", "-i", str(inventory)]) == 0
+        assert main(["acceptance", "check", "-i", str(inventory)]) == 0
         printed = capsys.readouterr().out
         assert "quick (1)" in printed and "2 items: each selects planned figures" in printed
-        assert main(["contract", "show", "-i", str(inventory)]) == 0
+        assert main(["acceptance", "show", "-i", str(inventory)]) == 0
         printed = capsys.readouterr().out
         assert "buyer: B" in printed and "≥ 1 MB/s" in printed
 
@@ -367,7 +367,7 @@ class TestCommand:
         found: dict[str, str] = {}
         for name, items in wrong.items():
             written_contract(inventory, *items)
-            assert main(["contract", "check", "-i", str(inventory)]) == 3
+            assert main(["acceptance", "check", "-i", str(inventory)]) == 3
             found[name] = capsys.readouterr().err
             assert found[name].count("contract.yml") == len(items)
         assert "unknown key" in found["model"]
@@ -376,12 +376,29 @@ class TestCommand:
         assert "items.0.where.size" in found["plan"]
         assert "items.1.runs: found 99 repeats" in found["plan"]
 
+    @pytest.mark.fault("contract-not-reachable")
+    def test_check_refuses_a_time_between_interrupts_that_the_days_cannot_show(
+        self, inventory: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        shutil.copy("benchmarks/stability.yml", inventory.parents[1] / "benchmarks")
+        suites = {"quick": {"title": "Q"}, "stability": {"title": "S"}}
+        path = inventory.parents[1] / "benchmarks/suites.yml"
+        path.write_text(yaml.safe_dump({"suites": suites}), encoding="utf-8")
+        asked = {"case": "stability", "metric": "mtbi", "value": 500, "unit": "h"}
+        for days, refused in ((14, True), (21, False)):
+            written_contract(inventory, {}, asked, stability={"days": days})
+            main(["acceptance", "check", "-i", str(inventory)])
+            said = capsys.readouterr().err
+            assert ("contract.yml" in said and "items.1.value" in said) == refused
+            assert ("found mtbi of at least 500 h" in said) == refused
+            assert ("21 days are enough" in said) == refused
+
     @pytest.mark.soak
     def test_a_suite_measures_each_item_of_a_shipped_contract(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """The plans of all suites take six seconds."""
-        assert main(["contract", "check", "-i", "inventory/example-epyc"]) == 0
+        assert main(["acceptance", "check", "-i", "inventory/example-epyc"]) == 0
         assert "items: each selects planned figures" in capsys.readouterr().out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import inf, nan
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from proofmark.judge.stability.evidence_of_jobs import nodes_lost
 from proofmark.judge.stability.job_causes import JobEnd, Shown, cause_of
+from proofmark.judge.stability.reachable import unreachable
 from proofmark.judge.stability.sampling import mean_time_interval, risks_of
 from proofmark.judge.stability.tally import tally
 from proofmark.plan.plan import Job, StabilityTest, Step
@@ -16,6 +18,7 @@ from proofmark.plan.stability_plan import lanes
 from proofmark.runs.job_state import State
 from proofmark.runs.stability_log import JobRun, Look
 from proofmark.site.contract_document import ContractItem
+from proofmark.site.stability_terms import StabilityTerms
 
 HOUR = 3600.0
 FS: JobEnd = "file-system"
@@ -53,6 +56,40 @@ def test_the_interval_has_the_chi_square_limits() -> None:
         (mean_time_interval(100, 5), (200 / 21.026, 200 / 3.940)),
     ):
         assert found == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "unit", "limit"),
+    [
+        ("mtbi", 500, "h", "at most 336 h: .*; 21 days"),
+        ("mtbi", 336, "h", ""),
+        ("mtbi_low", 113, "h", r"at most 112\.2 h: .*; 15 days"),
+        ("mtbi_low", 112, "h", ""),
+        ("hours", 337, "h", "at most 336 h: .*; 15 days"),
+        ("load", 81, "%", "at most 80 %"),
+        ("load", 80, "%", ""),
+        ("jobs_finished", 101, "%", "at most 100 %"),
+        ("availability", 100, "%", ""),
+        ("jobs_started", 1e6, "jobs", ""),
+    ],
+)
+def test_an_item_that_no_machine_can_meet_in_the_time_is_found(
+    metric: str, value: float, unit: str, limit: str
+) -> None:
+    """The terms are 14 days with a load of 0.8. The days that are named are enough."""
+    terms = StabilityTerms(days=14, load=0.8)
+    of_item = item(metric, value, unit=unit, at_least=1)
+    found = unreachable(of_item, terms)
+    assert (found is not None) == bool(limit)
+    if found:
+        assert re.match(limit, found[1])
+    if days := re.search(r"(\d+) days are enough", found[1] if found else ""):
+        enough = terms.model_copy(update={"days": float(days[1])})
+        assert unreachable(of_item, enough) is None
+        less = terms.model_copy(update={"days": float(days[1]) - 1})
+        assert unreachable(of_item, less) is not None
+    assert unreachable(item(metric, value, unit=unit, at_most=1), terms) is None
+    assert unreachable(of_item.model_copy(update={"case": "other"}), terms) is None
 
 
 @pytest.mark.parametrize(

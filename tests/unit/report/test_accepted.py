@@ -17,7 +17,6 @@ from tests.unit.judge.test_verdict import record, reference
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.cli.contract import limit_text
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.limit_outcomes import LimitOutcome
@@ -27,7 +26,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
-from proofmark.report.accepted import accepted_text
+from proofmark.report.accepted import accepted_text, limit_text
 from proofmark.report.drawing.series import samples_of
 from proofmark.report.explanation.explanation import explain
 from proofmark.report.sections.limit_table import accepted

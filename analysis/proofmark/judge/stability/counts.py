@@ -139,7 +139,7 @@ class JobTally:
 
     @property
     def mtbi(self) -> float:
-        """The mean time between interrupts in hours; without one the hours, a lower bound."""
+        """The mean time between interrupts in hours; without one the hours."""
         return self.hours / max(1, self.interrupts)
 
     @property

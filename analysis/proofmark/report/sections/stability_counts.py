@@ -62,19 +62,42 @@ def _counts(found: JobTally) -> Block:
 
 
 def _times(found: JobTally) -> str:
+    return f"{_mean_time(found)} {_seen(found)}"
+
+
+def _mean_time(found: JobTally) -> str:
+    """Return the mean time between interrupts with its confidence.
+
+    Without an interrupt only the lower limit is known: one side of the interval.
+    """
     low, high = found.interval
+    if not found.interrupts:
+        return _(
+            "No interrupt in {hours} h: the mean time between interrupts is at least {low} h with "
+            "{confidence} % confidence (chi-square limit of a time-terminated test; all failed "
+            "jobs but those that failed by their program are interrupts)."
+        ).format(
+            hours=f"{found.hours:.4g}", low=f"{low:.4g}", confidence=percent((1 + CONFIDENCE) / 2)
+        )
     return _(
         "Mean time between interrupts: {mtbi} h ({confidence} % interval: {low} to {high} h, "
         "chi-square limits of a time-terminated test; {interrupts} interrupts: all failed jobs but "
-        "those that failed by their program). Nodes were seen to be up in {available} of the time, "
-        "and in {seen} of the time in which somebody looked. Nobody looked for {unseen} of {hours} "
-        "h. Load: {load} %. Nodes that failed: {lost}. Restarts of the time: {restarts}."
+        "those that failed by their program)."
     ).format(
         mtbi=f"{found.mtbi:.4g}",
         confidence=percent(CONFIDENCE),
         low=f"{low:.4g}",
         high=f"{high:.4g}" if isfinite(high) else "∞",
         interrupts=found.interrupts,
+    )
+
+
+def _seen(found: JobTally) -> str:
+    return _(
+        "Nodes were seen to be up in {available} of the time, "
+        "and in {seen} of the time in which somebody looked. Nobody looked for {unseen} of {hours} "
+        "h. Load: {load} %. Nodes that failed: {lost}. Restarts of the time: {restarts}."
+    ).format(
         available=_share(found.seen.up),
         seen=_share(found.seen.up_when_seen),
         unseen=f"{found.seen.unseen:.4g}",

@@ -1,57 +1,75 @@
-"""The command ``contract``: it checks and prints the contract of a site, and waives its items."""
+"""The command ``acceptance``: the contract of a site, and its judgement by the sealed runs."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.cli.command import ArgumentUse, Command, Rights, Words, complete, verb_argument
-from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
+from proofmark.cli.command import (
+    ArgumentUse,
+    Command,
+    Rights,
+    Words,
+    complete,
+    language_argument,
+    verb_argument,
+)
+from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, runs_folder_argument
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line, print_table
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.text import one_line
+from proofmark.common.translation import in_language
 from proofmark.judge.limit_outcomes import LimitOutcome
-from proofmark.judge.references.bounds import Bounds
 from proofmark.plan.planned_items import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
-from proofmark.report.accepted import accepted_text, reference_text
+from proofmark.report.accepted import limit_text
 from proofmark.runs.run import site_of
 from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
 from proofmark.site.contract_document import CONTRACT, Contract, ContractItem, read_contract
 from proofmark.site.inventory import Inventory
 
+PAGE = "acceptance.html"
+DATA = "acceptance.json"
+
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of ``proofmark contract`` to `parser`."""
+    """Add the arguments of ``proofmark acceptance`` to `parser`."""
     verb_argument(parser, VERBS)
     site_argument(parser, "the site")
     limit_argument(parser, "a partition (default: all)", default="compute")
-    note = "waive: the run's folder"
-    run = parser.add_argument("--run", type=Path, metavar="RUN", help=note)
-    complete(run, Words.RUN)
+    note = "waive: the run; judge: only these runs (default: all sealed ones with this contract)"
+    runs = parser.add_argument("--run", nargs="+", type=Path, default=[], metavar="RUN", help=note)
+    complete(runs, Words.RUN)
+    runs_folder_argument(parser)
+    note = f"judge: the folder of {PAGE} and {DATA} (default: acceptance-SITE beside the runs)"
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
+    parser.add_argument("--json", action="store_true", help="judge: print JSON")
+    language_argument(parser)
     parser.add_argument("--item", default="", help="waive: the number of the item")
     parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
     parser.add_argument("--reason", default="", help="waive: why the item is waived")
     parser.add_argument("--key", type=Path, metavar="FILE", help="waive: private ssh key")
 
 
-def contract(options: Namespace) -> int:
-    """Check and print the contract of a site; waive an item of it for a run."""
+def acceptance(options: Namespace) -> int:
+    """Check or print the contract of a site, judge its sealed runs by it, waive an item."""
     inventory = inventory_of(options)
     document = read_contract(inventory.folder)
     if document is None:
         raise bad_input(inventory.folder / CONTRACT, "", "no such file", "the contract of the site")
-    VERBS[options.verb](options, inventory, document)
-    return 0
+    return VERBS[options.verb](options, inventory, document)
 
 
-def _check(options: Namespace, inventory: Inventory, document: Contract) -> None:
+def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Print the suites that measure each item; refuse items that no suite can judge."""
+    # They import numerics and plug-ins, which the other verbs need not.
     from proofmark.jobs.site_check import job_mistakes
+    from proofmark.judge.stability.reachable import unreachable
 
     benchmarks = kit_benchmarks()
     checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
@@ -68,6 +86,10 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> None
         for each in planned
         if each.repeats and each.too_few
     ]
+    for item in document.items:
+        if document.stability and (never := unreachable(item, document.stability)):
+            place = f"items.{places[item.number]}.value"
+            mistakes.append(InputError(f"{inventory.folder / CONTRACT}", place, *never))
     if mistakes or checked.mistakes:
         raise BadInput(*checked.mistakes, *mistakes)
     rows = [
@@ -83,9 +105,10 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> None
     ]
     print_table(("item", "partition", "phase", "figure", "limit", "suites (repeats)"), rows)
     print_line(f"{len(document.items)} items: each selects planned figures")
+    return 0
 
 
-def _show(_: Namespace, __: Inventory, document: Contract) -> None:
+def _show(_: Namespace, __: Inventory, document: Contract) -> int:
     """Print the parties and the items."""
     print_line(document.title)
     for role, name in document.parties.items():
@@ -95,22 +118,23 @@ def _show(_: Namespace, __: Inventory, document: Contract) -> None:
         for item in document.items
     ]
     print_table(("item", "phase", "severity", "text", "limit", "rule"), rows)
+    return 0
 
 
-def _waive(options: Namespace, _: Inventory, document: Contract) -> None:
+def _waive(options: Namespace, _: Inventory, document: Contract) -> int:
     """Waive an item that a run misses, with the signature of a signer of the contract."""
     from proofmark.judge.judging import judge_run  # it judges; the other verbs need it not
 
-    if not options.run or not options.key:
+    if len(options.run) != 1 or not options.key:
         accepted = "--run RUN --item N --by NAME --key FILE"
-        raise bad_input("waive", "", "no --run or no --key", accepted)
+        raise bad_input("waive", "", "not one --run, or no --key", accepted)
     stated = {"item": options.item, "by": options.by, "reason": one_line(options.reason)}
     if empty := [name for name, text in stated.items() if not text.strip()]:
         raise bad_input(f"--{empty[0]}", "", "nothing", "a text")
     numbers = [item.number for item in document.items]
     if options.item not in numbers:
         raise bad_input("--item", "", options.item, f"an item: {', '.join(numbers)}")
-    run = evidence_of(options.run)
+    run = evidence_of(options.run[0])
     contract, seal = site_of(run).contract, run.seal
     if contract is None or seal is None or digest_of(contract) != digest_of(document):
         found = "another contract than that of the run, which was sealed at its start"
@@ -136,18 +160,19 @@ def _waive(options: Namespace, _: Inventory, document: Contract) -> None:
         f"waived: item {waiver.item}, {waiver.outcome}, by {waiver.by} on {waiver.date}: "
         f"{waiver.reason}"
     )
+    return 0
+
+
+def _judge(options: Namespace, inventory: Inventory, document: Contract) -> int:
+    """Judge the acceptance by the sealed runs of the site, and write its page."""
+    from proofmark.cli.judged_acceptance import judge_acceptance  # it imports judges and pages
+
+    with in_language(options.language):
+        return judge_acceptance(options, inventory, document)
 
 
 def _is_item(outcome: LimitOutcome, number: str) -> bool:
     return outcome.item is not None and outcome.item.number == number
-
-
-def limit_text(item: ContractItem) -> str:
-    """Return the accepted figures of an item: ``≥ 320 GB/s``, ``at least 0.7 × hpcc dgemm``."""
-    bounds = Bounds(item.at_least, item.at_most)
-    if item.value is None:
-        return accepted_text(bounds, reference_text(item, item.case))
-    return accepted_text(bounds.times(item.value), unit=item.unit or "")
 
 
 def _rule(item: ContractItem) -> str:
@@ -162,18 +187,25 @@ def _rule(item: ContractItem) -> str:
     )
 
 
-VERBS = {"check": _check, "show": _show, "waive": _waive}
+VERBS: Mapping[str, Callable[[Namespace, Inventory, Contract], int]] = {
+    "check": _check,
+    "judge": _judge,
+    "show": _show,
+    "waive": _waive,
+}
 
 USES = (
-    ArgumentUse(("--run", "--item", "--by", "--reason", "--key"), beside=("waive",)),
+    ArgumentUse(("--run",), beside=("waive", "judge")),
+    ArgumentUse(("--item", "--by", "--reason", "--key"), beside=("waive",)),
     ArgumentUse(("--limit",), beside=("check",)),
+    ArgumentUse(("--runs", "--output", "--json", "--language"), beside=("judge",)),
 )
 """The options that would be ignored beside others."""
 
 COMMANDS = {
-    "contract": Command(
-        contract,
-        "contract check -i inventory/example-epyc",
+    "acceptance": Command(
+        acceptance,
+        "acceptance judge -i inventory/example-epyc",
         arguments,
         rights=Rights.OF_ROOT,
         traced=False,

@@ -1,0 +1,203 @@
+"""Judges an acceptance: reads the sealed runs of a site, prints the items, writes the page."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
+from proofmark.cli.output import print_json, print_line, print_table
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import write_whole
+from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.message import NOTHING, Message
+from proofmark.common.progress_lines import say
+from proofmark.common.sentences import localized
+from proofmark.common.text import one_line
+from proofmark.common.translation import _, translated
+from proofmark.judge.acceptance import (
+    CODES,
+    Acceptance,
+    JudgedRun,
+    RunLeftOut,
+    acceptance,
+    other_state,
+)
+from proofmark.judge.acceptance_gaps import Gap, gaps, times_of
+from proofmark.judge.judging import judge_run
+from proofmark.judge.trend.past_run import run_folders
+from proofmark.plan.planned_items import planned_items
+from proofmark.plan.validation import SiteChecks
+from proofmark.plan.validation import validate as check_site
+from proofmark.report.acceptance_page import (
+    acceptance_page,
+    figure_text,
+    gap_text,
+    item_limit,
+    notes,
+    runs_of,
+)
+from proofmark.runs.evidence import open_evidence
+from proofmark.runs.owner import as_writer
+from proofmark.runs.run import Run, site_of
+from proofmark.runs.waivers import digest_of
+from proofmark.site.contract_document import Contract
+from proofmark.site.inventory import Inventory, Site, load_sites
+
+PAGE, DATA = "acceptance.html", "acceptance.json"
+WIDTH = 100
+"""The length of the lines of the table."""
+EVERY_PARTITION = "compute"
+
+
+def judge_acceptance(options: Namespace, inventory: Inventory, contract: Contract) -> int:
+    """Judge the runs of a site by its contract; print the items and write the page.
+
+    Raises:
+        BadInput: a run that is named cannot decide, the inventory is wrong, or the page cannot be
+            written.
+    """
+    sites = load_sites(inventory, EVERY_PARTITION)
+    root = result_folder(kit_folder(), "runs", options.runs)
+    runs, left_out = _runs(options.run, root, sites, contract)
+    partitions = {each.partition_name: each.partition_hosts or each.hosts for each in sites}
+    found = acceptance(inventory.folder.name, contract, partitions, runs, left_out)
+    missing = [*_gaps(found, inventory, contract)]
+    content = _content(found, contract, missing)
+    text = json.dumps(content, indent=1) + "\n"
+    folder = options.output or root / f"acceptance-{found.site}"
+    with as_writer(folder / PAGE):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / DATA, text)
+        digest = sha256(text.encode()).hexdigest()
+        write_whole(folder / PAGE, acceptance_page(found, contract, missing, digest))
+    if options.json:
+        print_json(content)
+    else:
+        _print(found, missing)
+        print_line(f"{folder / PAGE}")
+    return CODES[found.word]
+
+
+def _runs(
+    named: Sequence[Path], root: Path, sites: Sequence[Site], contract: Contract
+) -> tuple[list[JudgedRun], list[RunLeftOut]]:
+    """Return the runs that can decide, and those that cannot, with the reason.
+
+    Raises:
+        BadInput: a run of `named` cannot decide.
+    """
+    by_partition = {each.partition_name: each for each in sites}
+    runs: dict[str, JudgedRun] = {}
+    left_out = []
+    folders = list(named) or (run_folders([root]) if root.is_dir() else [])
+    for folder in folders:
+        found = _run(folder, by_partition, contract)
+        if isinstance(found, JudgedRun) and found.id in runs:
+            found = Message("past-copy", folder=f"{found.id}")
+        if isinstance(found, JudgedRun):
+            runs[found.id] = found
+        elif named:
+            accepted = "a sealed run of this site with its contract, measured on it"
+            raise bad_input("--run", "", f"{folder}: {found}", accepted)
+        elif found.code != "acceptance-site":  # the folder has the runs of all sites
+            left_out.append(RunLeftOut(folder.name, found))
+    return [*runs.values()], left_out
+
+
+def _run(folder: Path, sites: Mapping[str, Site], contract: Contract) -> JudgedRun | Message:
+    """Return a judged run, or why it decides nothing."""
+    try:
+        run = open_evidence(folder)
+        if run is None or run.seal is None:
+            return Message("acceptance-unsealed")
+        if why := _refusal(run, sites, contract):
+            return why
+        now = sites[run.plan.partition].partition.current_mode
+        return JudgedRun(run.plan, run.seal.time, run.seal.digest, judge_run(run), now)
+    except BadInput as error:
+        mistake = error.mistakes[0]
+        problem = one_line(f"{mistake.file}: {mistake.key}: {mistake.found}")
+        return Message("acceptance-unreadable", problem=problem)
+
+
+def _refusal(run: Run, sites: Mapping[str, Site], contract: Contract) -> Message:
+    """Return why a run decides nothing in this acceptance; `NOTHING` if it can decide."""
+    site = site_of(run)
+    if site.name not in {each.name for each in sites.values()}:
+        return Message("acceptance-site", site=site.name)
+    if run.plan.partition not in sites:
+        return Message("acceptance-partition", partition=run.plan.partition)
+    if site.contract is None or digest_of(site.contract) != digest_of(contract):
+        return Message("acceptance-contract")
+    return other_state(run.plan, site.partition.origin) or NOTHING
+
+
+def _gaps(found: Acceptance, inventory: Inventory, contract: Contract) -> Iterator[Gap]:
+    """Yield what measures the items without an outcome. Only then the suites are planned."""
+    from proofmark.jobs.site_check import job_mistakes
+
+    if not found.open_items:
+        return
+    benchmarks = kit_benchmarks()
+    checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
+    checked = check_site(inventory, EVERY_PARTITION, benchmarks, checks)
+    for mistake in checked.mistakes:
+        say(f"proofmark: {mistake}")
+    refused = {
+        (partition, refusal.suite)
+        for partition, refusals in checked.refused.items()
+        for refusal in refusals
+    }
+    plans = [plan for plan in checked.plans if benchmarks.suite(plan.suite).listed]
+    planned = [*planned_items(contract, plans, benchmarks)]
+    times = times_of(plans, refused)
+    yield from gaps(found.open_items, planned, times, f"{inventory.source}")
+
+
+def _content(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dict[str, Any]:
+    """Return the content of ``acceptance.json``."""
+    about = {"title": contract.title, "parties": dict(contract.parties)}
+    return {
+        "contract": {**about, "sha256": digest_of(contract)},
+        **found.as_json(),
+        "missing": [each.as_json() for each in missing],
+    }
+
+
+def _print(found: Acceptance, missing: Sequence[Gap]) -> None:
+    """Print the items, what stands against them, what is missing, and the word last."""
+    heads = (_("Item"), _("Phase"), _("Figure"), _("Limit"), _("Outcome"), _("Run"))
+    rows = [
+        (
+            each.item.number,
+            translated(each.item.phase),
+            figure_text(each),
+            item_limit(each),
+            translated(each.outcome),
+            runs_of(each),
+        )
+        for each in found.items
+    ]
+    print_table(heads, rows, width=WIDTH)
+    for each in found.items:
+        for note in notes(each):
+            print_line(f"{each.item.number}: {note}")
+    for fault in found.faults:
+        state = _("stands") if fault.stands else _("measured again since")
+        print_line(f"{fault.nodes}: {localized(fault.reason)} ({fault.run}, {state})")
+    for left_out in found.left_out:
+        print_line(f"{_('Left out')}: {left_out.run}: {localized(left_out.reason)}")
+    for gap in missing:
+        suite = gap.suite or _("no suite of the site")
+        items = ", ".join(gap.items)
+        print_line(f"{_('Still missing')}: {items}: {suite}, {gap_text(gap)}: {gap.command}")
+    for phase in found.phases:
+        met = _("{met} of {total} items met").format(met=phase.met, total=phase.total)
+        word, name = translated(phase.word), translated(phase.phase)
+        print_line(f"{name}: {word}, {phase.date or '–'}, {met}")
+    print_line(f"{translated(found.word)}: {localized(found.text)}")

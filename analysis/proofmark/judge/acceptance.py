@@ -1,0 +1,566 @@
+"""An acceptance: a contract and the sealed runs of its site, with one word for the whole.
+
+An item is decided by the newest figures that measured it: a run of other nodes, or of another
+suite, takes nothing from it. A figure that nothing judged replaces no figure that was judged. What
+an earlier run missed stays listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Any, get_args
+
+from proofmark.common.host_names import HostTable
+from proofmark.common.message import NOTHING, Message, joined
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.judge.contract_rules import enough_nodes
+from proofmark.judge.item_figures import ItemFigure, item_figures
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.plan import Plan
+from proofmark.runs.waivers import Waiver
+from proofmark.site.contract_document import Contract, ContractItem, Phase
+
+PHASES: tuple[Phase, ...] = get_args(Phase)
+CODES = {"PASS": 0, "FAIL": 1, "INVALID": 2, "UNJUDGED": 4}
+"""The exit code of each word of an acceptance."""
+WORST = ("FAIL", "INVALID", "UNJUDGED", "PASS")
+"""The four words, the worst first."""
+MEASURED = "measured"
+MOST_REASONS = 3
+"""The number of reasons of an item that are stated: each node can have its own."""
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """A sealed run of the site, judged.
+
+    Attributes:
+        plan: of the run.
+        sealed: when its newest evidence was sealed, UTC.
+        evidence: the SHA-256 of its newest archive.
+        verdict: the verdict on it.
+        mode_now: the mode of the partition as the inventory has it.
+    """
+
+    plan: Plan
+    sealed: datetime
+    evidence: str
+    verdict: Verdict
+    mode_now: str
+
+    @property
+    def id(self) -> str:
+        """The id of the run."""
+        return self.verdict.run
+
+    @property
+    def date(self) -> str:
+        """The day on which it was sealed, UTC."""
+        return f"{self.sealed:%Y-%m-%d}"
+
+    def decides(self, item: ContractItem, figure: ItemFigure) -> bool:
+        """Return whether a figure counts: its mode and its number of nodes are those agreed.
+
+        A run that lacks nodes measured what all nodes do together at another scale.
+        """
+        other_mode = item.mode is None and self.plan.current_mode != self.mode_now
+        fewer = (
+            figure.scope.together
+            and len(figure.scope.nodes) > 1
+            and self.verdict.degraded is not None
+        )
+        return not other_mode and not fewer
+
+
+@dataclass(frozen=True)
+class RunLeftOut:
+    """A run that decides nothing, and why."""
+
+    run: str
+    reason: Message
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``acceptance.json``."""
+        return {"run": self.run, **self.reason.as_json("reason")}
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """A figure that decides about an item, and its run."""
+
+    run: JudgedRun
+    figure: ItemFigure
+
+
+@dataclass(frozen=True)
+class OtherOutcome:
+    """What a run found about an item that another run decides.
+
+    Attributes:
+        later: whether this run is newer: it measured the item again, and nothing judged that.
+    """
+
+    run: str
+    date: str
+    outcome: str
+    nodes: str
+    later: bool
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """The part of a run by which an item is decided."""
+
+    run: str
+    date: str
+    steps: tuple[str, ...]
+    nodes: str
+
+
+@dataclass(frozen=True)
+class AcceptedItem:
+    """An item of the contract on one partition, by the runs that decide about it.
+
+    Attributes:
+        partition: the partition.
+        item: the item.
+        deciding: the figures that decide.
+        others: what other runs found and no longer decides.
+        unmeasured: the nodes of the partition that no run measured, of an item for each node.
+    """
+
+    partition: str
+    item: ContractItem
+    deciding: tuple[Deciding, ...] = ()
+    others: tuple[OtherOutcome, ...] = ()
+    unmeasured: tuple[str, ...] = ()
+
+    @property
+    def nodes_met(self) -> tuple[int, int]:
+        """The number of nodes, or pairs, whose figures all meet the item, and of all of them."""
+        met: dict[str, bool] = {}
+        for each in self.deciding:
+            node = each.figure.node
+            met[node] = met.get(node, True) and each.figure.outcome == "PASS"
+        return sum(met.values()), len(met) + len(self.unmeasured)
+
+    @cached_property
+    def outcome(self) -> str:
+        """One of the four words."""
+        words = {each.figure.outcome for each in self.deciding}
+        excused = {"FAIL"} if enough_nodes(self.item, *self.nodes_met) else set[str]()
+        if not words or self.unmeasured:
+            words.add("UNJUDGED")
+        return next((word for word in WORST if word in words - excused), "UNJUDGED")
+
+    @property
+    def waiver(self) -> Waiver | None:
+        """The waiver of the newest run, if each run that misses the item has one; else None."""
+        missing = [each for each in self.deciding if each.figure.outcome != "PASS"]
+        waivers = [_waiver(each.run.verdict, self.item) for each in missing]
+        if self.outcome == "PASS" or self.unmeasured or not all(waivers):
+            return None
+        return next(iter(waivers), None)
+
+    @property
+    def binding(self) -> bool:
+        """Whether the acceptance needs it: an item that is minor or waived is only stated."""
+        return self.item.severity == "mandatory" and self.waiver is None
+
+    @property
+    def shown(self) -> Deciding | None:
+        """The figure of the worst outcome that is furthest beyond the limit, or nearest to it."""
+        return min(self.deciding, key=_rank, default=None)
+
+    @property
+    def visible(self) -> float | None:
+        """The largest change that would not be seen, as a part of the limit; None: not known."""
+        known = [each.figure.visible for each in self.deciding if each.figure.outcome == "PASS"]
+        return max((change for change in known if change is not None), default=None)
+
+    @cached_property
+    def evidence(self) -> tuple[RunEvidence, ...]:
+        """The runs that decide, the newest first."""
+        found: dict[str, list[Deciding]] = {}
+        for each in self.deciding:
+            found.setdefault(each.run.id, []).append(each)
+        return tuple(
+            RunEvidence(run, of[0].run.date, _steps(of), _nodes(each.figure for each in of))
+            for run, of in found.items()
+        )
+
+    @property
+    def reasons(self) -> tuple[Message, ...]:
+        """Why it has its outcome, each with the nodes, the worst first; empty for PASS."""
+        if (word := self.outcome) == "PASS":
+            return ()
+        found: dict[Message, list[ItemFigure]] = {}
+        for each in sorted(self.deciding, key=_rank):
+            if each.figure.outcome == word:
+                why = each.figure.reason.without_nodes([each.figure.node])
+                found.setdefault(why, []).append(each.figure)
+        groups = [(why, figures) for why, figures in found.items() if why]
+        stated = [
+            Message("limit-open-on", text=why, nodes=_nodes(figures))
+            for why, figures in groups[:MOST_REASONS]
+        ]
+        if rest := [figure for _, figures in groups[MOST_REASONS:] for figure in figures]:
+            stated.append(Message("acceptance-more", nodes=_nodes(rest)))
+        if word == "UNJUDGED" and self.unmeasured:
+            stated.append(Message("acceptance-no-node", nodes=folded(self.unmeasured)))
+        if not self.deciding:
+            stated.append(Message("acceptance-no-run"))
+        return tuple(stated)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``acceptance.json``."""
+        met, total = self.nodes_met
+        about = {"number", "text", "case", "metric", "phase", "severity"}
+        figure = self.shown.figure if self.shown else None
+        return {
+            **self.item.model_dump(include=about),
+            "partition": self.partition,
+            "outcome": self.outcome,
+            "binding": self.binding,
+            "value": figure.value if figure else None,
+            "unit": figure.unit if figure else "",
+            "at_least": figure.accepted.at_least if figure else None,
+            "at_most": figure.accepted.at_most if figure else None,
+            "visible": self.visible,
+            "nodes_met": met,
+            "nodes": total,
+            "unmeasured": folded(self.unmeasured),
+            "reasons": list(self.reasons),
+            "evidence": [{**vars(each), "steps": list(each.steps)} for each in self.evidence],
+            "other_runs": [vars(each) for each in self.others],
+            "waiver": self.waiver and self.waiver.model_dump(mode="json"),
+        }
+
+
+@dataclass(frozen=True)
+class AcceptedPhase:
+    """A phase of the acceptance.
+
+    Attributes:
+        word: one of the four.
+        date: of the newest run that decides about it; empty if none does.
+        met: the number of its items that are met.
+        total: the number of its items.
+    """
+
+    phase: str
+    word: str
+    date: str
+    met: int
+    total: int
+
+
+@dataclass(frozen=True)
+class RunFault:
+    """A fault of nodes that no figure has, for example a lost memory module.
+
+    Attributes:
+        hosts: the nodes that have it.
+        stands: whether no newer run measured these nodes.
+    """
+
+    run: str
+    date: str
+    hosts: tuple[str, ...]
+    reason: Message
+    stands: bool
+
+    @property
+    def nodes(self) -> str:
+        """The nodes as a node set."""
+        return folded(self.hosts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``acceptance.json``."""
+        about = {"run": self.run, "date": self.date, "nodes": self.nodes, "stands": self.stands}
+        return {**about, **self.reason.as_json("reason")}
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """An acceptance.
+
+    Attributes:
+        site: the name of the site.
+        items: the items of the contract, for each partition that they are for.
+        runs: the runs that could decide, the newest first.
+        left_out: the runs that could not.
+        faults: of nodes.
+    """
+
+    site: str
+    items: tuple[AcceptedItem, ...]
+    runs: tuple[JudgedRun, ...]
+    left_out: tuple[RunLeftOut, ...]
+    faults: tuple[RunFault, ...]
+
+    @property
+    def word(self) -> str:
+        """The word for the whole: the worst of the items that bind; a standing fault is FAIL."""
+        if any(each.stands for each in self.faults):
+            return "FAIL"
+        return word_of(self.items)
+
+    @property
+    def phases(self) -> tuple[AcceptedPhase, ...]:
+        """The phases that have items, in their order."""
+        found = []
+        for phase in PHASES:
+            items = [each for each in self.items if each.item.phase == phase]
+            dates = [part.date for each in items for part in each.evidence]
+            met = sum(each.outcome == "PASS" for each in items)
+            if items:
+                date = max(dates, default="")
+                found.append(AcceptedPhase(phase, word_of(items), date, met, len(items)))
+        return tuple(found)
+
+    @property
+    def open_items(self) -> tuple[AcceptedItem, ...]:
+        """The items that a measurement can still decide: those that are UNJUDGED or INVALID."""
+        return tuple(each for each in self.items if each.outcome in ("UNJUDGED", "INVALID"))
+
+    @property
+    def text(self) -> Message:
+        """What the word stands for, in numbers."""
+        met = sum(each.outcome == "PASS" for each in self.items)
+        waived = sum(each.waiver is not None for each in self.items)
+        minor = sum(
+            each.item.severity == "minor" and each.waiver is None and each.outcome != "PASS"
+            for each in self.items
+        )
+        nodes = {host for each in self.faults if each.stands for host in each.hosts}
+        parts = [
+            Message("acceptance-met", met=met, total=len(self.items)),
+            *([Message("items-waived", count=waived)] if waived else []),
+            *([Message("items-minor", count=minor)] if minor else []),
+            *([Message("acceptance-faults", count=len(nodes))] if nodes else []),
+        ]
+        return joined(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``acceptance.json``."""
+        return {
+            "site": self.site,
+            "word": self.word,
+            **self.text.as_json("text"),
+            "phases": [vars(each) for each in self.phases],
+            "items": [each.as_json() for each in self.items],
+            "faults": [each.as_json() for each in self.faults],
+            "runs": [
+                {
+                    "run": each.id,
+                    "suite": each.plan.suite,
+                    "partition": each.plan.partition,
+                    "sealed": each.sealed.isoformat(),
+                    "evidence": each.evidence,
+                    "word": each.verdict.headline().word,
+                }
+                for each in self.runs
+            ],
+            "left_out": [each.as_json() for each in self.left_out],
+        }
+
+
+def word_of(items: Sequence[AcceptedItem]) -> str:
+    """Return the worst outcome of the items that bind; without one PASS only if one is met."""
+    words = {each.outcome for each in items if each.binding}
+    words = words or {each.outcome for each in items} & {"PASS"}
+    return next((word for word in WORST if word in words), "UNJUDGED")
+
+
+def other_state(plan: Plan, origin: str) -> Message:
+    """Return why the figures of a run are no measurement of the machine; `NOTHING` if they are.
+
+    Args:
+        plan: of the run.
+        origin: of its partition.
+    """
+    if plan.imported:
+        return Message("acceptance-imported")
+    return NOTHING if origin == MEASURED else Message("acceptance-origin", origin=origin)
+
+
+def acceptance(
+    site: str,
+    contract: Contract,
+    partitions: Mapping[str, Sequence[str]],
+    runs: Sequence[JudgedRun],
+    left_out: Sequence[RunLeftOut] = (),
+) -> Acceptance:
+    """Return the acceptance of a site.
+
+    Args:
+        site: its name.
+        contract: its contract.
+        partitions: the nodes of each partition.
+        runs: its sealed runs with this contract, in any order.
+        left_out: further runs, which decide nothing.
+    """
+    newest = sorted(runs, key=lambda each: (each.sealed, each.id), reverse=True)
+    items = [
+        _item(item, partition, nodes, [run for run in newest if run.plan.partition == partition])
+        for partition, nodes in partitions.items()
+        for item in contract.items
+        if item.system in (None, partition)
+    ]
+    other_modes = (
+        RunLeftOut(run.id, Message("acceptance-mode", mode=run.plan.current_mode, now=run.mode_now))
+        for run in newest
+        if run.plan.current_mode != run.mode_now
+    )
+    scales = (
+        RunLeftOut(run.id, Message("acceptance-degraded", text=run.verdict.degraded.label))
+        for run in newest
+        if run.verdict.degraded
+    )
+    return Acceptance(
+        site,
+        tuple(items),
+        tuple(newest),
+        (*left_out, *other_modes, *scales),
+        tuple(_faults(newest)),
+    )
+
+
+def _item(
+    item: ContractItem, partition: str, nodes: Sequence[str], runs: Sequence[JudgedRun]
+) -> AcceptedItem:
+    """Return an item by the runs of its partition, the newest first."""
+    found: list[list[ItemFigure]] = []
+    for run in runs:
+        of_run = _figures(item, run.verdict)
+        found.append([each for each in of_run if run.decides(item, each)])
+    judged = [_Judged.of(figures) for figures in found]
+    deciding: list[Deciding] = []
+    replaced: list[tuple[Deciding, bool]] = []
+    for place, (run, figures) in enumerate(zip(runs, found, strict=True)):
+        for figure in figures:
+            each, older = Deciding(run, figure), judged[place + 1 :]
+            if any(newer.replaces(figure) for newer in judged[:place]):
+                replaced.append((each, False))
+            elif figure.outcome == "UNJUDGED" and any(of.replaces(figure) for of in older):
+                replaced.append((each, True))
+            else:
+                deciding.append(each)
+    return AcceptedItem(
+        partition,
+        item,
+        tuple(deciding),
+        tuple(_others(replaced)),
+        _unmeasured(deciding, nodes),
+    )
+
+
+def _figures(item: ContractItem, verdict: Verdict) -> list[ItemFigure]:
+    for each in verdict.contract:
+        if each.item == item:
+            return [*item_figures(item, each.evidence, verdict.results.aggregates)]
+    return []
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What one run judged of an item: with it, figures of other runs decide no longer.
+
+    A node with a figure that nothing judged is left out: another run can have judged that figure.
+
+    Attributes:
+        hosts: the nodes whose figures, or those of their pairs, are all judged.
+        together: the largest number of nodes that measured one figure together; 0 if none did, or
+            if nothing judged one of these figures.
+    """
+
+    hosts: frozenset[str]
+    together: int
+
+    @classmethod
+    def of(cls, figures: Sequence[ItemFigure]) -> _Judged:
+        judged, not_judged = set[str](), set[str]()
+        sizes = [0]
+        for each in figures:
+            if each.scope.together:
+                sizes.append(len(each.scope.nodes) if each.outcome != "UNJUDGED" else 0)
+            else:
+                (not_judged if each.outcome == "UNJUDGED" else judged).update(each.scope.nodes)
+        whole = all(sizes[1:])
+        return cls(frozenset(judged - not_judged), max(sizes) if whole else 0)
+
+    def replaces(self, figure: ItemFigure) -> bool:
+        """Return whether the run judged what `figure` of another run measured.
+
+        Nodes that measured together must be at least as many.
+        """
+        if figure.scope.together:
+            return self.together >= len(figure.scope.nodes)
+        return figure.scope.nodes <= self.hosts
+
+
+def _others(replaced: Sequence[tuple[Deciding, bool]]) -> Iterator[OtherOutcome]:
+    """Yield what was found and no longer decides, by run and outcome. A PASS is not listed."""
+    groups: dict[tuple[str, str, str, bool], list[ItemFigure]] = {}
+    for each, later in replaced:
+        outcome = each.figure.outcome
+        if outcome in ("FAIL", "INVALID") or later:
+            key = (each.run.id, each.run.date, outcome, later)
+            groups.setdefault(key, []).append(each.figure)
+    for (run, date, outcome, later), figures in groups.items():
+        yield OtherOutcome(run, date, outcome, _nodes(figures), later)
+
+
+def _unmeasured(deciding: Sequence[Deciding], nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return the nodes of the partition without a figure, if each node needs one."""
+    if not any(each.figure.scope.every_node for each in deciding):
+        return ()
+    measured = (host for each in deciding for host in each.figure.scope.nodes)
+    seen = HostTable.of(nodes).found(measured)
+    return tuple(node for node in nodes if node not in seen)
+
+
+def _faults(runs: Sequence[JudgedRun]) -> Iterator[RunFault]:
+    """Yield the faults of nodes in runs, the newest first; like nodes have one."""
+    newer = set[tuple[str, str]]()
+    for run in runs:
+        partition = run.plan.partition
+        groups: dict[tuple[Message, bool], dict[str, None]] = {}
+        for fault in run.verdict.faults:
+            hosts = hosts_of(fault.node)
+            stands = not all((partition, host) in newer for host in hosts)
+            reason = fault.reason.without_nodes([fault.node])
+            groups.setdefault((reason, stands), {}).update(dict.fromkeys(hosts))
+        for (reason, stands), found in groups.items():
+            yield RunFault(run.id, run.date, tuple(found), reason, stands)
+        for name in run.verdict.measured():
+            newer |= {(partition, host) for host in hosts_of(name)}
+
+
+def _waiver(verdict: Verdict, item: ContractItem) -> Waiver | None:
+    return next((each.waiver for each in verdict.contract if each.item == item), None)
+
+
+def _rank(each: Deciding) -> tuple[int, float]:
+    figure = each.figure
+    return WORST.index(figure.outcome), float("inf") if figure.margin is None else figure.margin
+
+
+def _steps(deciding: Sequence[Deciding]) -> tuple[str, ...]:
+    """Return the steps of figures, without the names of nodes."""
+    names = (step.partition("/")[0] for each in deciding for step in each.figure.steps)
+    return tuple(dict.fromkeys(names))
+
+
+def _nodes(figures: Iterator[ItemFigure] | Sequence[ItemFigure]) -> str:
+    return _folded(frozenset(host for each in figures for host in each.scope.nodes))
+
+
+@lru_cache(maxsize=256)
+def _folded(hosts: frozenset[str]) -> str:
+    """Return hosts as one node set: the items of a contract have the same nodes."""
+    return folded(hosts)

@@ -1,0 +1,179 @@
+"""The figures of one run that an item of the contract is for, and those that the run lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.suite_use import Scope
+from proofmark.common.message import Message
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.contract_rules import compared_value
+from proofmark.judge.references.bounds import Bounds
+from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.worst_figures import margin
+from proofmark.plan.plan import Plan, Step
+from proofmark.plan.step import COUNTED, StepInstance
+from proofmark.site.contract_document import ContractItem
+
+ALONE: Mapping[int, Scope] = {1: "each-node", 2: "each-pair"}
+"""What a case of this scope plans as one step, on so many nodes (`proofmark.plan.suite_steps`)."""
+NO_BOUNDS = Bounds()
+
+
+@dataclass(frozen=True)
+class ItemEvidence:
+    """What a run has for an item of the contract.
+
+    Attributes:
+        judgements: the valid figures that the item is for, each with its judgement.
+        invalid: the INVALID figures that it would judge.
+        rows: the numbers of the measurands that the item is for, by the step that printed them.
+        steps: the planned steps whose figures it can select, of the modes that the run entered.
+        together: those that all of their nodes measure together.
+    """
+
+    judgements: Sequence[tuple[int, Judgement]] = ()
+    invalid: Sequence[int] = ()
+    rows: Mapping[str, set[int]] = field(default_factory=dict)
+    steps: Sequence[Step] = ()
+    together: frozenset[str] = frozenset()
+
+    def scope(self, node: str, steps: Sequence[str]) -> FigureScope:
+        """Return who measured a figure.
+
+        Args:
+            node: the node or the nodes of its records. A program that starts on one of the nodes of
+                its step names this one only.
+            steps: the steps of its records.
+        """
+        named = {StepInstance.parse(each).step for each in steps}
+        counted = any(step.launch == COUNTED for step in self.steps if step.id in named)
+        if named.isdisjoint(self.together):
+            return FigureScope(frozenset(hosts_of(node)), together=False, every_node=True)
+        nodes = (host for step in self.steps if step.id in named for host in step.nodes)
+        return FigureScope(frozenset(nodes), together=True, every_node=counted)
+
+
+@dataclass(frozen=True)
+class FigureScope:
+    """Who measured a figure.
+
+    Attributes:
+        nodes: the nodes.
+        together: whether all nodes of the step measured one figure. Else each node or pair did.
+        every_node: whether each node of the partition must have such a figure, or be part of it.
+    """
+
+    nodes: frozenset[str]
+    together: bool
+    every_node: bool
+
+
+@dataclass(frozen=True)
+class ItemFigure:
+    """A figure of a run that an item of the contract is for, or a planned one without a value.
+
+    Attributes:
+        node: the node or the nodes that measured it, as records name them.
+        steps: the steps that measured it.
+        outcome: one of the four words. A figure that is missing is UNJUDGED.
+        reason: why it has this outcome.
+        scope: who measured it.
+        value: the value that the item compares, in `unit`; None if there is no valid one.
+        accepted: the accepted values, in `unit`.
+        margin: the distance from the limit, as a share of it; negative for a missed limit; None for
+            a figure that was not compared.
+        visible: the part of the limit by which the true level can be worse without being noticed;
+            None if it is not known.
+    """
+
+    node: str
+    steps: tuple[str, ...]
+    outcome: str
+    reason: Message
+    scope: FigureScope
+    value: float | None = None
+    unit: str = ""
+    accepted: Bounds = NO_BOUNDS
+    margin: float | None = None
+    visible: float | None = None
+
+
+def item_figures(
+    item: ContractItem, evidence: ItemEvidence, figures: Aggregates
+) -> Iterator[ItemFigure]:
+    """Yield the figures of a run that `item` is for, then the planned ones that are missing.
+
+    Args:
+        item: the item.
+        evidence: what the run has for it.
+        figures: all figures of the run.
+    """
+    for number, judgement in evidence.judgements:
+        yield _judged(item, figures, number, judgement, evidence)
+    for number in evidence.invalid:
+        record, steps = figures.record(number), _steps(figures, number)
+        scope = evidence.scope(record.node, steps)
+        yield ItemFigure(record.node, steps, "INVALID", record.reason, scope)
+    yield from _missing(evidence)
+
+
+def measured_together(step: Step, plan: Plan, benchmarks: Benchmarks) -> bool:
+    """Return whether all nodes of a step measure one figure.
+
+    A plan for one node, or for one pair, has ordinary steps in place of those of each node or pair.
+    """
+    case = benchmarks.cases.get(step.case)
+    scopes = {use.scope for use in case.suites.get(plan.suite, ())} if case else set[Scope]()
+    return step.scope == "job" and ALONE.get(len(step.nodes)) not in scopes
+
+
+def _judged(
+    item: ContractItem,
+    figures: Aggregates,
+    number: int,
+    judgement: Judgement,
+    evidence: ItemEvidence,
+) -> ItemFigure:
+    record, steps = figures.record(number), _steps(figures, number)
+    compared = compared_value(item, float(figures.median[number]), figures.values(number))
+    return ItemFigure(
+        record.node,
+        steps,
+        judgement.outcome,
+        judgement.reason,
+        evidence.scope(record.node, steps),
+        compared,
+        record.unit,
+        judgement.bounds.times(judgement.value or 0.0) if judgement.evaluated else NO_BOUNDS,
+        margin(judgement) if judgement.evaluated else None,
+        judgement.visible,
+    )
+
+
+def _steps(figures: Aggregates, number: int) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.step for each in figures.executions(number)))
+
+
+def _missing(evidence: ItemEvidence) -> Iterator[ItemFigure]:
+    """Yield the planned measurements without a row, or with fewer rows than others of their step.
+
+    A row that one node printed is expected of all nodes of the step.
+    """
+    for step in evidence.steps:
+        instances = step.instances()
+        rows = {each: evidence.rows.get(str(each), set[int]()) for each in instances}
+        expected = set[int]().union(*rows.values())
+        for each, nodes in instances.items():
+            if not rows[each] or not expected <= rows[each]:
+                shown = folded(nodes)
+                why = Message("not-measured-on", step=step.id, nodes=shown)
+                scope = evidence.scope(shown, (str(each),))
+                yield ItemFigure(shown, (str(each),), "UNJUDGED", why, scope)
+
+
+NO_EVIDENCE = ItemEvidence()
+"""Of a limit that is no item of a contract, or is for another suite."""

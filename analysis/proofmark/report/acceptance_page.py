@@ -1,0 +1,225 @@
+"""The page of an acceptance: what the parties sign, on A4 or Letter, and then the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proofmark.common.sentences import localized
+from proofmark.common.text import duration, percent
+from proofmark.common.translation import _, translated
+from proofmark.judge.acceptance import Acceptance, AcceptedItem
+from proofmark.judge.acceptance_gaps import Gap
+from proofmark.report.accepted import accepted_text, limit_text
+from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
+from proofmark.report.render import page
+from proofmark.report.words import number, pairs, visible
+from proofmark.runs.waivers import digest_of
+from proofmark.site.contract_document import Contract
+
+
+@dataclass(frozen=True)
+class AcceptanceView:
+    """The contents of the page for its template; `digest` is on each sheet."""
+
+    word: str
+    title: str
+    sentence: str
+    about: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    digest: str
+    kit: str
+    footer: str
+
+
+def acceptance_page(
+    found: Acceptance, contract: Contract, missing: Sequence[Gap], digest: str
+) -> str:
+    """Return the page as HTML. It needs no script, no server and no network.
+
+    Args:
+        found: the acceptance.
+        contract: its contract.
+        missing: what measures the items without an outcome.
+        digest: the SHA-256 of ``acceptance.json``, in hexadecimal digits.
+    """
+    view = _view(found, contract, missing, digest)
+    return page("acceptance.html", view, "style.css", "acceptance.css")
+
+
+def figure_text(each: AcceptedItem) -> str:
+    """Return the figure of an item as the runs show it: the worst value; – for none."""
+    shown = each.shown.figure if each.shown else None
+    if shown is None or shown.value is None:
+        return "–"
+    return f"{number(shown.value)} {shown.unit}".rstrip()
+
+
+def item_limit(each: AcceptedItem) -> str:
+    """Return the limit of an item, in the unit of its figure if there is one."""
+    shown = each.shown.figure if each.shown else None
+    if shown is None or not shown.accepted.known:
+        return limit_text(each.item)
+    return accepted_text(shown.accepted, unit=shown.unit)
+
+
+def runs_of(each: AcceptedItem) -> str:
+    """Return the runs that decide about an item; – for none."""
+    return ", ".join(part.run for part in each.evidence) or "–"
+
+
+def notes(each: AcceptedItem) -> Iterator[str]:
+    """Yield why an item has its outcome, its waiver, and what other runs found."""
+    yield from map(localized, each.reasons)
+    if waiver := each.waiver:
+        yield _("waived by {by} on {date}: {reason}").format(
+            by=visible(waiver.by), date=waiver.date, reason=visible(waiver.reason)
+        )
+    texts = (
+        _("{outcome} before: {run}, {date}, {nodes}"),
+        _("{outcome} later: {run}, {date}, {nodes}; the earlier figures decide"),
+    )
+    for other in each.others:
+        about = {"run": other.run, "date": other.date, "nodes": other.nodes}
+        yield texts[other.later].format(outcome=translated(other.outcome), **about)
+
+
+def gap_text(gap: Gap) -> str:
+    """Return how long a suite takes; – without a suite."""
+    return duration(gap.seconds) if gap.suite else "–"
+
+
+def _view(
+    found: Acceptance, contract: Contract, missing: Sequence[Gap], digest: str
+) -> AcceptanceView:
+    parties = "; ".join(f"{role}: {name}" for role, name in contract.parties.items())
+    dates = [each.date for each in found.runs]
+    about = (
+        (_("Contract"), f"{visible(contract.title)} (SHA-256 {digest_of(contract)})"),
+        (_("Parties"), visible(parties)),
+        (_("Dates"), " – ".join(dict.fromkeys([dates[-1], dates[0]])) if dates else "–"),
+    )
+    tables: list[tuple[str, str, list[Table]]] = [
+        ("phases", _("Phases"), [_phases(found)]),
+        ("items", _("Items of the contract"), [_items(found)]),
+        ("faults", _("Nodes with a fault"), [_faults(found)] if found.faults else []),
+        ("missing", _("Still missing"), [_missing(missing)] if missing else []),
+        ("signatures", _("Signatures"), [_signatures(contract)]),
+        ("runs", _("Runs"), [*_runs(found)]),
+    ]
+    return AcceptanceView(
+        word=found.word,
+        title=_("Acceptance of {system}").format(system=found.site),
+        sentence=f"{localized(found.text)}.",
+        about=about,
+        sections=tuple(
+            Section(name, title, (Block(tables=tuple(shown)),))
+            for name, title, shown in tables
+            if shown
+        ),
+        digest=digest,
+        kit=_("Proofmark acceptance"),
+        footer=_("Everything here is in acceptance.json, SHA-256 {digest}.").format(digest=digest),
+    )
+
+
+def _phases(found: Acceptance) -> Table:
+    rows = [
+        (
+            Cell(translated(each.phase), "strong"),
+            Cell(translated(each.word), f"word {each.word}"),
+            each.date or "–",
+            _("{met} of {total} items met").format(met=each.met, total=each.total),
+        )
+        for each in found.phases
+    ]
+    return titled(_("Phases"), (_("Phase"), _("Outcome"), _("Date"), _("Items")), rows)
+
+
+def _items(found: Acceptance) -> Table:
+    columns = (
+        *(_("Item"), _("Phase"), _("Partition"), numeric(_("Figure")), numeric(_("Limit"))),
+        *(numeric(_("Visible change")), _("Outcome"), _("Evidence")),
+    )
+    return titled(_("Items of the contract"), columns, [_row(each) for each in found.items])
+
+
+def _row(each: AcceptedItem) -> tuple[Cell | str, ...]:
+    item, (met, total) = each.item, each.nodes_met
+    text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+    what = " ".join(filter(None, (item.case, item.metric, pairs(item.where))))
+    shown = [_("{met} of {total} nodes meet it").format(met=met, total=total)] if total > 1 else []
+    evidence = [
+        line
+        for part in each.evidence
+        for line in (f"{part.run} ({part.date})", f"{', '.join(part.steps)}: {part.nodes}")
+    ]
+    return (
+        Cell(item.number, "strong", details=(*text, what)),
+        translated(item.phase),
+        each.partition,
+        Cell(figure_text(each), "number", details=tuple(shown)),
+        item_limit(each),
+        "–" if each.visible is None else f"{percent(each.visible)} %",
+        Cell(translated(each.outcome), f"word {each.outcome}", details=tuple(notes(each))),
+        Cell(evidence[0] if evidence else "–", details=tuple(evidence[1:])),
+    )
+
+
+def _faults(found: Acceptance) -> Table:
+    rows = [
+        (
+            Cell(each.nodes, "strong"),
+            localized(each.reason),
+            f"{each.run} ({each.date})",
+            _("stands") if each.stands else _("measured again since"),
+        )
+        for each in found.faults
+    ]
+    columns = (_("Node"), _("Reason"), _("Run"), _("State"))
+    return titled(_("Nodes with a fault"), columns, rows)
+
+
+def _missing(missing: Sequence[Gap]) -> Table:
+    rows = [
+        (
+            Cell(", ".join(each.items), "strong"),
+            each.partition,
+            each.suite or _("no suite of the site"),
+            gap_text(each),
+            Cell(each.command or "–", "code"),
+        )
+        for each in missing
+    ]
+    columns = (_("Items"), _("Partition"), _("Suite"), _("Expected time"), _("Command"))
+    return titled(_("Still missing"), columns, rows)
+
+
+def _signatures(contract: Contract) -> Table:
+    rows = [
+        (Cell(visible(name), "strong", details=(visible(role),)), "", "", "")
+        for role, name in contract.parties.items()
+    ]
+    columns = (_("Party"), _("Name"), _("Place, date"), _("Signature"))
+    return titled(_("Signatures"), columns, rows)
+
+
+def _runs(found: Acceptance) -> Iterator[Table]:
+    rows = [
+        (
+            Cell(each.id, "strong", details=(each.evidence,)),
+            each.plan.partition,
+            each.plan.suite,
+            f"{each.sealed:%Y-%m-%d %H:%M UTC}",
+            Cell(
+                translated(word := each.verdict.headline().word),
+                f"word {word}",
+            ),
+        )
+        for each in found.runs
+    ]
+    columns = (_("Run"), _("Partition"), _("Suite"), _("Sealed"), _("Verdict"))
+    yield titled(_("Runs"), columns, rows)
+    left_out = [(Cell(each.run, "strong"), localized(each.reason)) for each in found.left_out]
+    if left_out:
+        yield titled(_("Left out"), (_("Left out"), _("Reason")), left_out)

@@ -1,0 +1,210 @@
+"""``acceptance judge``: which folders decide, which are left out, and which are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.fixtures.finished import write_execution, write_probes
+from tests.fixtures.fleet import write_inventory
+from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.folders import PROBES
+from tests.unit.judge.test_contract_items import written_contract
+
+from proofmark.cli.main import main
+from proofmark.runs.evidence import seal
+from proofmark.runs.run import Run
+from proofmark.site.inventory import Site as Planned
+from proofmark.site.inventory import load_site
+
+
+@dataclass(frozen=True)
+class Site:
+    kit: Kit
+
+    @property
+    def inventory(self) -> Path:
+        return self.kit.folder / "inventory/here"
+
+    @property
+    def runs(self) -> Path:
+        return self.kit.folder / "runs"
+
+    def measured(self, name: str, rate: int = 100) -> Run:
+        """Return a finished run of the site. It is not sealed."""
+        return self.of(load_site(self.inventory, "local"), name, rate)
+
+    def of(self, site: Planned, name: str, rate: int = 100) -> Run:
+        """Return a finished run of another site."""
+        run = self.kit.run(site=site, run_id=name)
+        for step, folder in zip(run.plan.steps(), steps_of(run), strict=True):
+            text = f"size {step.parameters['size']}\nrate {rate}\nEND\n"
+            write_execution(folder, "n1", {"stdout": text})
+        probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
+        probe = re.sub(r"(?m)^\| hostname: .*", "| hostname: n1", probe)
+        for job in run.plan.jobs():
+            write_probes(run, job.id, "n1", probe, probe)
+        return run
+
+    def judge(self, *words: str) -> int:
+        return main(["acceptance", "judge", "-i", f"{self.inventory}", *words])
+
+    def written(self, folder: Path | None = None) -> Mapping[str, Any]:
+        path = (folder or self.runs / "acceptance-here") / "acceptance.json"
+        content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return content
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    kit = make_kit(tmp_path)
+    made = Site(kit)
+    monkeypatch.setenv("PROOFMARK_KIT", f"{tmp_path}")
+    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path / 'state'}")
+    write_inventory(made.inventory, ["n1"])
+    path = made.inventory / "group_vars/local/partition.yml"
+    partition = yaml.safe_load(path.read_text(encoding="utf-8"))["partition"]
+    partition["preinstalled"] = {"fake": {"prefix": f"{tmp_path / 'programs'}", "version": "1"}}
+    path.write_text(yaml.safe_dump({"partition": partition}), encoding="utf-8")
+    (tmp_path / "galaxy.yml").touch()  # a checkout has it: its folder of runs is the default
+    (tmp_path / "environments/local").mkdir(parents=True)
+    written_contract(made.inventory, {"value": 90, "where": {"size": 1}})
+    return made
+
+
+def make(site: Site, way: str, name: str) -> Path:
+    """Make a run that decides nothing, for the reason `way`; "good" is the control."""
+    if way == "site":
+        here = load_site(site.inventory, "local")
+        return sealed(site.of(here.model_copy(update={"name": "other"}), name))
+    if way == "emulated":
+        here = load_site(site.inventory, "local")
+        partition = here.partition.model_copy(update={"origin": "emulated"})
+        return sealed(site.of(here.model_copy(update={"partition": partition}), name))
+    if way == "contract":
+        written_contract(site.inventory, {"value": 91, "where": {"size": 1}})
+        folder = sealed(site.measured(name))
+        written_contract(site.inventory, {"value": 90, "where": {"size": 1}})
+        return folder
+    run = site.measured(name)
+    if way == "unsealed":
+        return run.folder
+    folder = sealed(run)
+    if way == "damaged":
+        archive = folder / "evidence/0001.tar"
+        archive.chmod(0o644)
+        content = bytearray(archive.read_bytes())
+        content[len(content) // 2] ^= 1
+        archive.write_bytes(content)
+    if way == "copy":
+        shutil.copytree(folder, folder.with_name(f"{name}-again"))
+        return folder.with_name(f"{name}-again")
+    return folder
+
+
+def sealed(run: Run) -> Path:
+    seal(run.folder)
+    return run.folder
+
+
+@pytest.mark.parametrize(
+    ("way", "code"),
+    [
+        ("unsealed", "acceptance-unsealed"),
+        ("contract", "acceptance-contract"),
+        ("damaged", "acceptance-unreadable"),
+        ("emulated", "acceptance-origin"),
+        ("site", ""),
+    ],
+)
+def test_a_run_that_cannot_decide_is_left_out_and_refused_if_named(
+    site: Site, way: str, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of another site is not of this acceptance: the folder of runs has those of all sites.
+
+    The control is the good run.
+    """
+    folder = make(site, way, "odd")
+    assert site.judge() == 4
+    left_out = [(each["run"], each["reason_code"]) for each in site.written()["left_out"]]
+    assert left_out == ([("odd", code)] if code else [])
+    assert site.judge("--run", f"{folder}") == 3
+    assert "--run: found " in capsys.readouterr().err
+    make(site, "good", "good")
+    assert site.judge() == 0
+    assert site.judge("--run", f"{folder.with_name('good')}") == 0
+    assert site.judge("--run", f"{folder.with_name('good')}", f"{folder}") == 3
+
+
+def test_a_copy_of_a_run_counts_once(site: Site) -> None:
+    make(site, "copy", "one")
+    assert site.judge() == 0
+    written = site.written()
+    assert [each["run"] for each in written["runs"]] == ["one"]
+    assert [each["reason_code"] for each in written["left_out"]] == ["past-copy"]
+
+
+def test_the_page_has_the_digest_of_its_data_and_of_the_evidence(site: Site) -> None:
+    run = seal(site.measured("one").folder).run()
+    assert run.seal is not None
+    folder = site.kit.folder / "elsewhere"
+    assert site.judge("-o", f"{folder}") == 0
+    page = (folder / "acceptance.html").read_text(encoding="utf-8")
+    assert sha256((folder / "acceptance.json").read_bytes()).hexdigest() in page
+    assert run.seal.digest in page
+    assert site.written(folder)["runs"][0]["evidence"] == run.seal.digest
+    assert site.written(folder)["contract"]["sha256"] in page
+    assert not (site.runs / "acceptance-here").exists()
+
+
+def test_the_same_runs_make_the_same_page(site: Site) -> None:
+    seal(site.measured("one").folder)
+    folders = [site.kit.folder / name for name in ("first", "second")]
+    for folder in folders:
+        site.judge("-o", f"{folder}")
+    for name in ("acceptance.html", "acceptance.json"):
+        assert len({(folder / name).read_bytes() for folder in folders}) == 1
+
+
+def test_what_is_missing_has_its_suite_time_and_command(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.kit.suites(quick={"title": "Q", "repeats": 3}, short={"title": "S"})
+    site.kit.case(suites={"quick": {}, "short": {}})
+    written_contract(site.inventory, {"value": 90}, {"value": 80, "runs": 3})
+    assert site.judge() == 4
+    printed = capsys.readouterr().out
+    assert "Still missing: 1.1: short, 2 s: ansible-playbook acceptance.yml -i " in printed
+    assert "-l local -e suite=short\n" in printed and "-l local -e suite=quick\n" in printed
+    missing = {each["suite"]: each["items"] for each in site.written()["missing"]}
+    assert missing == {"short": ["1.1"], "quick": ["1.2"]}
+
+
+def test_a_fail_before_is_printed_and_on_the_page_in_korean(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seal(site.measured("bad", rate=50).folder)
+    assert site.judge() == 1
+    seal(site.measured("good").folder)
+    capsys.readouterr()
+    assert site.judge("--language", "ko") == 0
+    printed = capsys.readouterr().out
+    assert "이전 판정" in printed and "bad" in printed
+    page = (site.runs / "acceptance-here/acceptance.html").read_text(encoding="utf-8")
+    assert 'lang="ko"' in page and "이전 판정" in page and "서명" in page
+
+
+def test_a_site_without_a_contract_is_refused(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site.inventory / "contract.yml").unlink()
+    assert site.judge() == 3
+    assert "contract.yml: found no such file" in capsys.readouterr().err

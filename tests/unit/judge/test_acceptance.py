@@ -1,0 +1,445 @@
+"""An acceptance: which runs decide about an item, and the word of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import item as kit_item
+from tests.fixtures.messages import said
+from tests.unit.judge.test_verdict import record
+
+from proofmark.judge.acceptance import (
+    CODES,
+    Acceptance,
+    AcceptedItem,
+    JudgedRun,
+    RunLeftOut,
+    acceptance,
+    other_state,
+)
+from proofmark.judge.acceptance_gaps import gaps
+from proofmark.judge.degraded import Degraded
+from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.judges import judge
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.plan import Plan
+from proofmark.plan.planned_items import PlannedItem
+from proofmark.records.columns import Record, Records
+from proofmark.runs.waivers import Waiver
+from proofmark.site.contract_document import Contract, ContractItem
+
+NODES = ("n1", "n2", "n3", "n4")
+GOOD, BAD = 120.0, 50.0
+WORD = {GOOD: "PASS", BAD: "FAIL"}
+
+
+def item(number: str = "1", **changes: Any) -> ContractItem:
+    """Return an item that each node meets with `GOOD` and misses with `BAD`."""
+    fields = {"case": "fake", "metric": "rate", "value": 100, "unit": "MB/s", "at_least": 1}
+    return kit_item(number=number, text=f"text {number}", **{**fields, **changes})
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of four nodes, whose suite measures each node by itself."""
+
+    kit: Kit
+
+    def plan(self, nodes: Sequence[str] = NODES) -> Plan:
+        return self.kit.plan(site=self.kit.site(hosts=nodes))
+
+    def run(
+        self,
+        day: int,
+        values: Mapping[str, float | None],
+        *items: ContractItem,
+        waivers: Mapping[str, Waiver] | None = None,
+        planned: Sequence[str] = (),
+    ) -> JudgedRun:
+        """Return the run of a day: the value of each node, in each repeat; None is INVALID."""
+        plan = self.plan(planned or tuple(values))
+        records = [each for node, value in values.items() for each in of_node(plan, node, value)]
+        return self.judged(day, plan, records, items, waivers or {})
+
+    def judged(
+        self,
+        day: int,
+        plan: Plan,
+        records: Sequence[Record],
+        items: Sequence[ContractItem],
+        waivers: Mapping[str, Waiver] | None = None,
+    ) -> JudgedRun:
+        benchmarks = self.kit.benchmarks()
+        name = f"run{day}"
+        limits = items or (item(),)
+        evidence = Evidence(name, plan, Records.of(records, name), benchmarks, limits)
+        found = judge(replace(evidence, waivers=waivers or {}))
+        when = datetime(2026, 11, day, tzinfo=UTC)
+        return JudgedRun(plan, when, f"{day:064d}", found, plan.current_mode)
+
+
+def of_node(plan: Plan, node: str, value: float | None) -> list[Record]:
+    found = []
+    for step in plan.steps():
+        (folder,) = (f"{each}" for each, nodes in step.instances().items() if nodes == [node])
+        about: dict[str, Any] = {"step": folder, "node": node, "repeat": step.repeat}
+        about |= {"parameters": step.parameters, "mode": plan.current_mode}
+        about |= {"value": value} if value else {"valid": False, "reason": said("broken")}
+        found.append(record(**about))
+    return found
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    kit = make_kit(tmp_path_factory.mktemp("kit"))
+    kit.case(suites={"quick": {"scope": "each-node"}}, sweep={"size": [1]})
+    return Machine(kit)
+
+
+def accepted(
+    runs: Sequence[JudgedRun], *items: ContractItem, left_out: Sequence[RunLeftOut] = ()
+) -> Acceptance:
+    document = Contract(title="T", parties={"buyer": "B"}, items=list(items or (item(),)))
+    return acceptance("here", document, {"local": NODES}, runs, left_out)
+
+
+def only(found: Acceptance) -> AcceptedItem:
+    (each,) = found.items
+    return each
+
+
+def every(value: float | None, **others: float | None) -> dict[str, float | None]:
+    return {**dict.fromkeys(NODES, value), **others}
+
+
+class TestDecidingRuns:
+    def test_control_a_healthy_machine_passes(self, machine: Machine) -> None:
+        found = accepted([machine.run(1, every(GOOD))])
+        assert (found.word, CODES[found.word], found.text) == ("PASS", 0, "1 of 1 items met")
+        each = only(found)
+        assert (each.nodes_met, each.unmeasured, each.reasons) == ((4, 4), (), ())
+        (evidence,) = each.evidence
+        assert (evidence.run, evidence.date, evidence.nodes) == ("run1", "2026-11-01", "n[1-4]")
+        assert each.shown and each.shown.figure.value == GOOD
+
+    def test_the_worst_reasons_are_stated_and_all_nodes_are_named(self, machine: Machine) -> None:
+        """Each node misses the limit by another value."""
+        values = {node: float(60 + place) for place, node in enumerate(NODES)}
+        reasons = only(accepted([machine.run(1, values)])).reasons
+        assert [each.fields["nodes"] for each in reasons] == ["n1", "n2", "n3", "n4"]
+        assert [each.code for each in reasons] == ["limit-open-on"] * 3 + ["acceptance-more"]
+
+    def test_one_bad_node_fails_and_is_shown(self, machine: Machine) -> None:
+        found = accepted([machine.run(1, every(GOOD, n3=BAD))])
+        each = only(found)
+        assert (found.word, CODES[found.word], each.nodes_met) == ("FAIL", 1, (3, 4))
+        assert each.shown and each.shown.figure.node == "n3"
+        assert [reason.fields["nodes"] for reason in each.reasons] == ["n3"]
+
+    @pytest.mark.fault("acceptance-miss-then-pass")
+    @pytest.mark.parametrize("first", [BAD, None])
+    def test_what_an_earlier_run_missed_stays_listed(
+        self, machine: Machine, first: float | None
+    ) -> None:
+        """The order of the arguments does not matter: the date of sealing does."""
+        runs = [machine.run(1, every(GOOD, n2=first)), machine.run(2, every(GOOD))]
+        for order in (runs, runs[::-1]):
+            found = accepted(order)
+            assert found.word == "PASS"
+            (missed,) = only(found).others
+            outcome = "FAIL" if first else "INVALID"
+            assert (missed.run, missed.date) == ("run1", "2026-11-01")
+            assert (missed.outcome, missed.nodes, missed.later) == (outcome, "n2", False)
+            written = found.as_json()["items"][0]["other_runs"]
+            assert [each["outcome"] for each in written] == [outcome]
+
+    def test_a_newer_miss_is_not_excused_by_an_older_pass(self, machine: Machine) -> None:
+        found = accepted([machine.run(1, every(GOOD)), machine.run(2, every(GOOD, n4=BAD))])
+        assert found.word == "FAIL"
+        assert only(found).others == ()
+
+    def test_a_run_of_one_node_decides_for_this_node_only(self, machine: Machine) -> None:
+        broken = machine.run(1, every(GOOD, n1=BAD, n2=BAD))
+        found = accepted([broken, machine.run(2, {"n1": GOOD})])
+        each = only(found)
+        assert (found.word, each.nodes_met) == ("FAIL", (3, 4))
+        assert [(part.run, part.nodes) for part in each.evidence] == [
+            ("run2", "n1"),
+            ("run1", "n[2-4]"),
+        ]
+        both = accepted([broken, machine.run(2, {"n1": GOOD}), machine.run(3, {"n2": GOOD})])
+        assert both.word == "PASS"
+
+    def test_two_racks_of_two_runs_are_one_machine(self, machine: Machine) -> None:
+        racks = [machine.run(1, {"n1": GOOD, "n2": GOOD}), machine.run(2, {"n3": GOOD, "n4": GOOD})]
+        assert accepted(racks).word == "PASS"
+        half = accepted(racks[:1])
+        each = only(half)
+        assert (half.word, CODES[half.word]) == ("UNJUDGED", 4)
+        assert each.unmeasured == ("n3", "n4")
+        assert [str(reason) for reason in each.reasons] == ["no run measured n[3-4]"]
+
+    def test_a_fail_is_worse_than_nodes_that_nobody_measured(self, machine: Machine) -> None:
+        assert accepted([machine.run(1, {"n1": BAD})]).word == "FAIL"
+
+    def test_a_share_of_nodes_does_not_excuse_nodes_that_nobody_measured(
+        self, machine: Machine
+    ) -> None:
+        most = item(nodes=0.75)
+        some = machine.run(1, {"n1": GOOD, "n2": GOOD, "n3": GOOD}, most)
+        assert accepted([some], most).word == "UNJUDGED"
+        other = machine.run(2, {"n4": BAD}, most)
+        assert accepted([some, other], most).word == "PASS"
+        worse = machine.run(3, {"n3": BAD}, most)
+        assert accepted([some, other, worse], most).word == "FAIL"
+
+    @pytest.mark.fault("acceptance-node-unmeasured")
+    def test_a_planned_node_without_a_row_is_no_pass(self, machine: Machine) -> None:
+        run = machine.run(1, {"n1": GOOD, "n2": GOOD, "n3": GOOD}, planned=NODES)
+        found = accepted([run])
+        assert found.word == "UNJUDGED"
+        assert only(found).shown is not None
+        assert {each.fields["nodes"] for each in only(found).reasons} == {"n4"}
+
+    def test_no_run_at_all_is_unjudged(self) -> None:
+        found = accepted([])
+        assert (found.word, only(found).reasons) == ("UNJUDGED", ("no run measured it",))
+        assert [(each.phase, each.word, each.date) for each in found.phases] == [
+            ("performance", "UNJUDGED", "")
+        ]
+
+
+class TestFiguresThatNothingJudged:
+    @pytest.fixture
+    def three(self, tmp_path: Path) -> Machine:
+        kit = make_kit(tmp_path)
+        kit.suites(quick={"title": "Q", "repeats": 3})
+        kit.case(suites={"quick": {"scope": "each-node"}}, sweep={"size": [1]})
+        return Machine(kit)
+
+    @pytest.mark.parametrize("first", [GOOD, BAD])
+    def test_they_replace_nothing_and_are_listed(
+        self, machine: Machine, three: Machine, first: float
+    ) -> None:
+        """The newer run has fewer repeats than the item needs: a miss stays a miss."""
+        needs = item(runs=3)
+        old = three.run(1, every(first), needs)
+        new = machine.run(2, every(GOOD), needs)
+        assert accepted([new], needs).word == "UNJUDGED"
+        found = accepted([old, new], needs)
+        assert found.word == WORD[first]
+        (again,) = only(found).others
+        assert (again.run, again.outcome, again.later) == ("run2", "UNJUDGED", True)
+
+    def test_a_setting_that_nothing_judged_keeps_the_older_figures(self, tmp_path: Path) -> None:
+        """The newer run passes one setting and lacks the other: the older FAIL decides."""
+        kit = make_kit(tmp_path)
+        kit.case(suites={"quick": {"scope": "each-node"}}, sweep={"size": [1, 2]})
+        both, needs = Machine(kit), item()
+        plan = both.plan(NODES)
+        whole = [each for node in NODES for each in of_node(plan, node, GOOD)]
+        second = [each.parameters["size"] == 2 for each in whole]
+        old = [
+            replace(each, value=BAD) if of_second else each
+            for each, of_second in zip(whole, second, strict=True)
+        ]
+        new = [each for each, of_second in zip(whole, second, strict=True) if not of_second]
+        runs = [both.judged(1, plan, old, [needs]), both.judged(2, plan, new, [needs])]
+        assert accepted(runs, needs).word == "FAIL"
+        assert accepted([*runs, both.judged(3, plan, whole, [needs])], needs).word == "PASS"
+
+
+class TestNodesThatMeasureTogether:
+    @pytest.fixture
+    def fabric(self, tmp_path: Path) -> Machine:
+        kit = make_kit(tmp_path)
+        kit.case(sweep={"size": [1], "nodes": ["{nodes}"]})
+        return Machine(kit)
+
+    def together(self, fabric: Machine, day: int, nodes: str, value: float) -> JudgedRun:
+        hosts = {"n[1-4]": NODES, "n[1-2]": NODES[:2]}[nodes]
+        site = fabric.kit.site(hosts=hosts)
+        plan = fabric.kit.plan(site=site)
+        (step,) = plan.steps()
+        changed = step.model_copy(update={"nodes": list(hosts)})
+        (group,) = plan.groups
+        job = group.jobs[0].model_copy(update={"steps": [changed], "nodes": list(hosts)})
+        plan = plan.model_copy(update={"groups": [group.model_copy(update={"jobs": [job]})]})
+        about: dict[str, Any] = {"step": step.id, "node": nodes}
+        about |= {"parameters": step.parameters}
+        return fabric.judged(day, plan, [record(**about, value=value)], [item()])
+
+    def test_no_node_needs_an_own_figure(self, fabric: Machine) -> None:
+        assert accepted([self.together(fabric, 1, "n[1-2]", GOOD)]).word == "PASS"
+
+    @pytest.mark.fault("acceptance-of-fewer-nodes")
+    def test_fewer_nodes_replace_no_miss(self, fabric: Machine) -> None:
+        whole = self.together(fabric, 1, "n[1-4]", BAD)
+        half = self.together(fabric, 2, "n[1-2]", GOOD)
+        assert accepted([whole, half]).word == "FAIL"
+        assert accepted([whole, half, self.together(fabric, 3, "n[1-4]", GOOD)]).word == "PASS"
+
+    def test_a_run_that_lacks_nodes_decides_nothing_of_them_together(self, fabric: Machine) -> None:
+        run = self.together(fabric, 1, "n[1-2]", GOOD)
+        lacking = replace(run, verdict=replace(run.verdict, degraded=Degraded(2, 4)))
+        found = accepted([lacking])
+        assert found.word == "UNJUDGED"
+        assert [each.reason.code for each in found.left_out] == ["acceptance-degraded"]
+
+
+def test_each_node_of_a_run_that_lacks_nodes_decides(machine: Machine) -> None:
+    run = machine.run(1, every(GOOD, n2=BAD))
+    lacking = replace(run, verdict=replace(run.verdict, degraded=Degraded(3, 4)))
+    assert accepted([lacking]).word == "FAIL"
+
+
+class TestOtherStates:
+    def test_a_run_of_another_mode_decides_only_items_of_its_mode(self, machine: Machine) -> None:
+        run = replace(machine.run(1, every(GOOD)), mode_now="flat")
+        found = accepted([run])
+        assert found.word == "UNJUDGED"
+        assert [each.reason.code for each in found.left_out] == ["acceptance-mode"]
+        named = item(mode=run.plan.current_mode)
+        of_mode = replace(machine.run(1, every(GOOD), named), mode_now="flat")
+        assert accepted([of_mode], named).word == "PASS"
+
+    @pytest.mark.parametrize(
+        ("changes", "origin", "code"),
+        [
+            ({}, "measured", ""),
+            ({}, "emulated", "acceptance-origin"),
+            ({}, "predicted", "acceptance-origin"),
+            ({"imported": True}, "measured", "acceptance-imported"),
+        ],
+    )
+    def test_what_is_no_measurement(
+        self, machine: Machine, changes: dict[str, Any], origin: str, code: str
+    ) -> None:
+        assert other_state(machine.plan().model_copy(update=changes), origin).code == code
+
+    def test_an_item_of_another_contract_is_not_decided(self, machine: Machine) -> None:
+        """The value of the item differs: the run judged another limit."""
+        assert accepted([machine.run(1, every(GOOD))], item(value=99)).word == "UNJUDGED"
+
+
+class TestWord:
+    def test_a_minor_item_is_stated_and_fails_nothing(self, machine: Machine) -> None:
+        items = [item("1"), item("2", value=200, severity="minor")]
+        found = accepted([machine.run(1, every(GOOD), *items)], *items)
+        assert (found.word, [each.outcome for each in found.items]) == ("PASS", ["PASS", "FAIL"])
+        assert found.text == "1 of 2 items met; 1 minor items missed"
+
+    def test_a_waived_item_is_stated_and_fails_nothing(self, machine: Machine) -> None:
+        items = [item("1"), item("2", value=200)]
+        run = machine.run(1, every(GOOD), *items, waivers={"2": waiver("run1")})
+        found = accepted([run], *items)
+        assert (found.word, [each.outcome for each in found.items]) == ("PASS", ["PASS", "FAIL"])
+        assert found.items[1].waiver and not found.items[1].binding
+        assert found.text == "1 of 2 items met; 1 waived"
+        again = accepted([run, machine.run(2, every(GOOD), *items)], *items)
+        assert again.word == "FAIL", "the newer run misses it without a waiver"
+
+    def test_a_waiver_covers_no_node_that_nobody_measured(self, machine: Machine) -> None:
+        run = machine.run(1, {"n1": BAD}, waivers={"1": waiver("run1")})
+        assert only(accepted([run])).waiver is None
+
+    def test_items_without_one_that_binds_are_no_pass(self, machine: Machine) -> None:
+        minor = item(severity="minor")
+        assert accepted([machine.run(1, every(BAD), minor)], minor).word == "UNJUDGED"
+        assert accepted([machine.run(1, every(GOOD), minor)], minor).word == "PASS"
+
+    @pytest.mark.parametrize(
+        ("values", "word"),
+        [
+            ((GOOD, GOOD), "PASS"),
+            ((GOOD, BAD), "FAIL"),
+            ((GOOD, None), "INVALID"),
+            ((None, BAD), "FAIL"),
+        ],
+    )
+    def test_each_phase_has_its_word_and_date(
+        self, machine: Machine, values: tuple[float | None, float | None], word: str
+    ) -> None:
+        """The items of one phase are those of one machine, measured on another day."""
+        first = item("1", phase="functionality")
+        second = item("2", phase="stability", system="local")
+        runs = [
+            machine.run(3, every(values[0]), first),
+            machine.run(7, every(values[1]), second),
+        ]
+        found = accepted(runs, first, second)
+        dates = {each.phase: each.date for each in found.phases}
+        assert dates == {"functionality": "2026-11-03", "stability": "2026-11-07"}
+        words = {each.phase: each.word for each in found.phases}
+        of = {GOOD: "PASS", BAD: "FAIL", None: "INVALID"}
+        assert words == {"functionality": of[values[0]], "stability": of[values[1]]}
+        assert found.word == word
+
+    def test_a_fault_of_a_node_is_no_pass_until_the_node_is_measured_again(
+        self, machine: Machine
+    ) -> None:
+        run = machine.run(1, every(GOOD))
+        broken = replace(run, verdict=with_fault(run.verdict, "n2"))
+        found = accepted([broken])
+        assert (found.word, only(found).outcome) == ("FAIL", "PASS")
+        assert found.text == "1 of 1 items met; 1 nodes with a fault that no figure has"
+        assert accepted([broken, machine.run(2, {"n1": GOOD})]).word == "FAIL"
+        repaired = accepted([broken, machine.run(2, {"n2": GOOD})])
+        assert repaired.word == "PASS"
+        assert [(each.nodes, each.stands) for each in repaired.faults] == [("n2", False)]
+
+
+def with_fault(verdict: Verdict, node: str) -> Verdict:
+    bad = BadNode(node, (), retest=False, causes=(), rare_settings=(), counters=())
+    known = replace(bad, known=(said("a lost module"),))
+    return replace(verdict, bad=BadNodes(nodes=(known,), measured=4))
+
+
+def waiver(run: str, number: str = "2") -> Waiver:
+    return Waiver(
+        run=run,
+        item=number,
+        contract="0" * 64,
+        evidence="0" * 64,
+        outcome="FAIL",
+        worst=None,
+        by="ida",
+        date=date(2026, 11, 26),
+        reason="a cable is ordered",
+    )
+
+
+class TestGaps:
+    """The suites: short has too few repeats, long enough, other lacks programs."""
+
+    TIMES = {("local", "short"): 60.0, ("local", "long"): 600.0, ("local", "longer"): 900.0}
+
+    def missing(self, repeats: dict[str, int], each: ContractItem) -> list[tuple[str, str]]:
+        planned = [PlannedItem("local", each, repeats)]
+        found = gaps(accepted([], each).open_items, planned, self.TIMES, "inventory/here")
+        return [(gap.suite, gap.command) for gap in found]
+
+    def test_the_shortest_suite_with_enough_repeats(self) -> None:
+        known = {"short": 1, "long": 3, "longer": 5, "other": 9}
+        of_site = "ansible-playbook acceptance.yml -i inventory/here -l local -e suite="
+        assert self.missing(known, item()) == [("short", f"{of_site}short")]
+        assert self.missing(known, item(runs=3)) == [("long", f"{of_site}long")]
+        more = [("short", f"{of_site}short -e repeats=9")]
+        assert self.missing(known, item(runs=9)) == more
+        assert self.missing({"other": 9}, item()) == [("", "")]
+
+    def test_only_the_nodes_that_nobody_measured(self, machine: Machine) -> None:
+        found = accepted([machine.run(1, {"n1": GOOD})])
+        planned = [PlannedItem("local", item(), {"short": 1})]
+        (gap,) = gaps(found.open_items, planned, self.TIMES, "inventory/here")
+        assert "-l 'n[2-4]' -e suite=short" in gap.command
+        assert (gap.items, gap.seconds) == (("1",), 60.0)
+        whole = accepted([machine.run(1, every(GOOD))])
+        assert [*gaps(whole.open_items, planned, self.TIMES, "i")] == []
