@@ -50,6 +50,8 @@ UNIVERSAL = "universal"
 """The bound of a metric for which no fact of the hardware gives a closer one: that of its unit."""
 
 
+NOISE = 0.05
+"""The standard deviation of one repeat, as a part of the value, of a metric that states none."""
 MATERIAL, MATERIAL_LATENCY = 0.1, 0.2
 """The least change, as a part of a value, that matters: of most metrics, and of a latency."""
 LATENCY_UNITS = ("us", "usec")
@@ -78,6 +80,8 @@ class Metric(StrictModel):
     other values of them is compared only with floors, and with a limit whose ``where`` names them.
     ``material`` is the least change that matters; the default is `MATERIAL`, and `MATERIAL_LATENCY`
     for a time in microseconds. A comparison that would not see it does not pass.
+    ``noise`` is the standard deviation of one repeat, as a part of the value. It judges a figure
+    that was measured once and has no like nodes and no baseline: the default is `NOISE`.
     """
 
     unit: str
@@ -89,6 +93,7 @@ class Metric(StrictModel):
     one_way: bool = False
     judged_with: Parameters = {}
     material: Material | None = None
+    noise: Annotated[float, Field(ge=0, lt=1)] = NOISE
 
     @property
     def material_change(self) -> float:

@@ -108,6 +108,17 @@ def ranks_inside(domain_cores: Sequence[int], threads: int) -> int:
     return sum(cores // threads for cores in domain_cores)
 
 
+def agreed(items: Sequence[Mapping[str, Any]], name: str, usual: float) -> list[Any]:
+    """Return the values that the items of a contract state for a parameter, each once.
+
+    Args:
+        items: the conditions of the items for the case (``items`` of an expression).
+        name: of the parameter.
+        usual: the value for an item that states none.
+    """
+    return list(dict.fromkeys(where.get(name, usual) for where in items))
+
+
 def gridded(nodes: int, ranks_per_node: int) -> int:
     """Return the largest number of nodes, up to `nodes`, whose ranks form a usable grid P × Q.
 
@@ -141,6 +152,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "divisors": divisors,
     "gridded": gridded,
     "ranks_inside": ranks_inside,
+    "agreed": agreed,
     "min": min,
     "max": max,
     "floor": math.floor,

@@ -206,6 +206,8 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     # judge: comparisons of machines that would not see a material change
     "noisy": "too noisy: a difference of up to {change} % would not be seen, {material} % is "
     "material; {needed}",
+    "noisy-once": "measured once: with an assumed noise of {noise} % the true level can be "
+    "{change} % beyond the limit; {needed}",
     "needs-repeats": "about {repeats} repeats are needed",
     "needs-runs": "about {repeats} runs are needed",
     "needs-none": "no number of repeats up to {most} is enough",

@@ -34,6 +34,7 @@ MESSAGES: Mapping[str, str] = {
     "floor-met": "{text}: only a floor, below which something is broken",
     "limit-confidence": "{text}; with 95 % confidence the true level is at most {change} % beyond "
     "the limit",
+    "limit-far": "{text}; each repeat is at least {times} times better",
     "limit-noisy": "{text}; {noise}",
     "conditions-open": "{text}; it does not judge: {conditions}",
     "condition-virtual": "the source is about real nodes, and this one is virtual ({machine})",

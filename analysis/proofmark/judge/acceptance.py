@@ -18,6 +18,7 @@ from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.contract_rules import enough_nodes
 from proofmark.judge.item_figures import ItemFigure, item_figures
+from proofmark.judge.power import repeats_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.runs.waivers import Waiver
@@ -169,6 +170,12 @@ class AcceptedItem:
     def binding(self) -> bool:
         """Whether the acceptance needs it: an item that is minor or waived is only stated."""
         return self.item.severity == "mandatory" and self.waiver is None
+
+    @property
+    def repeats_needed(self) -> int:
+        """The repeats with which it can be decided: those of its rule, or those of its noise."""
+        wanted = (repeats_of(each.figure.reason) for each in self.deciding)
+        return max(self.item.runs_needed, *wanted, 1)
 
     @property
     def shown(self) -> Deciding | None:

@@ -76,7 +76,7 @@ def gaps(
             for suite, repeats in (plan.repeats if plan else {}).items()
             if (partition, suite) in times
         }
-        needed = each.item.runs_needed
+        needed = each.repeats_needed
         enough = [suite for suite, repeats in known.items() if repeats >= needed]
         suite = min(enough or known, key=lambda name: times[partition, name], default="")
         nodes = folded(each.unmeasured) if each.unmeasured else partition

@@ -16,6 +16,7 @@ from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.references.typical import UNKNOWN_BUILD, Setting, TypicalValue, value_of_rule
+from proofmark.judge.required import required_metrics
 from proofmark.judge.stated_parts import nominal_parts, statements
 from proofmark.plan.limits_of_suites import described
 from proofmark.plan.plan import Plan
@@ -130,11 +131,11 @@ def unjudged_of(
         for group in plan.groups
     }
     outlook = _Outlook(plan, benchmarks, site, facts)
-    suite = benchmarks.suites.get(plan.suite)
     found: list[Unjudged] = []
-    if suite and chosen_baseline(site.inventory, site.partition_name, baseline) is None:
-        for each in suite.required_metrics:
-            found += outlook.of_required(each, sanity=suite.sanity)
+    if chosen_baseline(site.inventory, site.partition_name, baseline) is None:
+        sanity = plan.suite in benchmarks.suites and benchmarks.suites[plan.suite].sanity
+        for each in required_metrics(plan, benchmarks, site.items.values()):
+            found += outlook.of_required(each, sanity=sanity)
     for case in outlook.figures:
         found += outlook.of_references(case)
     return list(dict.fromkeys(found))

@@ -23,7 +23,7 @@ from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.reference_judge import judge_by_references
-from proofmark.judge.required import unjudged
+from proofmark.judge.required import required_metrics, unjudged
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
@@ -34,6 +34,7 @@ from proofmark.judge.stated_parts import (
     unread_parts,
 )
 from proofmark.judge.verdict import Verdict
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.partition import PREDICTED
 
@@ -57,8 +58,9 @@ def judge(evidence: Evidence) -> Verdict:
     accepted_of = evidence.baseline.parts() if evidence.baseline else {}
     stated = statements(facts, declared_parts(evidence.node), accepted_of)
     nominal = nominal_parts(facts, stated)
-    referred = judge_by_references(evidence, nominal)
     fleet = measure_fleet(figures, benchmarks, facts, level, network.distance, network.places)
+    accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
+    referred = judge_by_references(evidence, nominal, fleet, accepted)
     links = link_fit(figures, plan, benchmarks, network.paths, level) if network.paths else None
     changes = over_time(figures, benchmarks, level)
     answers = _joined(
@@ -67,7 +69,6 @@ def judge(evidence: Evidence) -> Verdict:
         {figure: (one,) for figure, one in (links.judgements if links else {}).items()},
         {figure: (one,) for figure, one in changes.judgements().items()},
     )
-    accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     results = Results(
         figures,
         verdicts_of(len(figures), answers, fleet, accepted, ~figures.valid),
@@ -81,8 +82,13 @@ def judge(evidence: Evidence) -> Verdict:
     seen = {execution.step for execution in evidence.records.executions}
     covered = coverage(plan, seen, figures.duplicates, evidence.stopped)
     conditions = run_conditions(evidence, fleet)
-    suite = benchmarks.suites.get(plan.suite)
-    required = suite.required_metrics if suite else ()
+    items = [
+        each.reference
+        for each in evidence.references
+        if isinstance(each.reference, ContractItem)
+        and each.reference.number not in evidence.waivers
+    ]
+    required = required_metrics(plan, benchmarks, items)
     verdict = Verdict(
         evidence.run,
         {word: int((results.verdict == at).sum()) for at, word in enumerate(WORDS)},

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from proofmark.cases.reference import MATERIAL
+from proofmark.cases.reference import MATERIAL, NOISE
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.message import NOTHING, Message
@@ -22,17 +22,23 @@ from proofmark.common.text import percent
 from proofmark.judge.intervals import CONFIDENCE, SURE
 from proofmark.judge.shift import rank_of_bounds
 from proofmark.judge.student import noncentrality
+from proofmark.plan.step import COUNTED
 from proofmark.records.columns import Floats, Record
 
 MOST_REPEATS = 1000
 """The largest number of repeats that a reason recommends."""
 _SAMPLES, _SIMULATED_PAIRS, _SEED = 1_000_000, 100, 35
 
-NOISY = "noisy"
-"""The code of each statement that a comparison would not see a material change."""
+NOISY = ("noisy", "noisy-once")
+"""The codes of the statements that a comparison would not see a material change, or a miss."""
+
+REPEATS: Literal["needs-repeats"] = "needs-repeats"
+"""The code of a number of repeats of a run."""
 
 MaterialOf = Callable[[Record], float]
 """Returns the least change of a figure that matters, as a part of its value."""
+NoiseOf = Callable[[Record], float]
+"""Returns the noise of one repeat of a figure that its case states, as a part of its value."""
 
 
 def material_of(benchmarks: Benchmarks | None = None) -> MaterialOf:
@@ -46,11 +52,24 @@ def material_of(benchmarks: Benchmarks | None = None) -> MaterialOf:
     return found
 
 
+def noise_of(benchmarks: Benchmarks | None = None) -> NoiseOf:
+    """Return the function with the stated noises of the metrics of `benchmarks`."""
+
+    def found(record: Record) -> float:
+        case = benchmarks.cases.get(record.case) if benchmarks else None
+        if case and case.launch == COUNTED:
+            return 0.0  # a number of jobs is counted
+        metric = metrics_of(case).get(record.metric) if case else None
+        return metric.noise if metric else NOISE
+
+    return found
+
+
 def too_noisy(
     change: float,
     material: float,
     repeats: float,
-    what: Literal["needs-repeats", "needs-runs"] = "needs-repeats",
+    what: Literal["needs-repeats", "needs-runs"] = REPEATS,
 ) -> Message:
     """Return that a material change would not be seen; `NOTHING` if it would be.
 
@@ -64,18 +83,40 @@ def too_noisy(
     """
     if change <= material:
         return NOTHING
+    needed = _needed(repeats, what)
+    return Message("noisy", change=percent(change), material=percent(material), needed=needed)
+
+
+def measured_once(noise: float, change: float, repeats: float) -> Message:
+    """Return that a figure that was measured once can miss its limit.
+
+    Args:
+        noise: the noise of a repeat that its case states, as a part of the value.
+        change: the part of the limit by which the true level can miss it.
+        repeats: with how many repeats that would be seen; infinite if no number is enough.
+    """
+    needed = _needed(repeats, REPEATS)
+    return Message("noisy-once", noise=percent(noise), change=percent(change), needed=needed)
+
+
+def _needed(repeats: float, what: str) -> Message:
     if math.isnan(repeats):
-        needed = Message("needs-unknown")
-    elif repeats > MOST_REPEATS:
-        needed = Message("needs-none", most=MOST_REPEATS)
-    else:
-        needed = Message(what, repeats=f"{repeats:.0f}")
-    return Message(NOISY, change=percent(change), material=percent(material), needed=needed)
+        return Message("needs-unknown")
+    if repeats > MOST_REPEATS:
+        return Message("needs-none", most=MOST_REPEATS)
+    return Message(what, repeats=f"{repeats:.0f}")
 
 
 def noise_in(message: Message) -> Message:
-    """Return that a material change would not be seen, if `message` states it, or `NOTHING`."""
-    return next((each for each in message.nested() if each.code == NOISY), NOTHING)
+    """Return that a change or a miss would not be seen, if `message` states it, or `NOTHING`."""
+    return next((each for each in message.nested() if each.code in NOISY), NOTHING)
+
+
+def repeats_of(message: Message) -> int:
+    """Return the repeats that `message` states as needed; 0 if it states no number of them."""
+    of_noise = noise_in(message).nested()
+    counts = (int(str(each.fields["repeats"])) for each in of_noise if each.code == REPEATS)
+    return next(counts, 0)
 
 
 def repeats_needed(

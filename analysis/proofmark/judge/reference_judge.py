@@ -13,10 +13,12 @@ from proofmark.cases.reference import TYPICAL, Reference, Rule
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.contract_rules import clear_miss, compared_with, excused, with_repeats
 from proofmark.judge.evidence import Doubt, Evidence
+from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.imported_rules import ImportedRules
-from proofmark.judge.power import material_of
+from proofmark.judge.power import material_of, noise_of
 from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import (
@@ -25,6 +27,7 @@ from proofmark.judge.references.judgement import (
     applying_references,
     uses_all_cores,
 )
+from proofmark.judge.references.limit_confidence import OneRepeat
 from proofmark.judge.references.measured_references import Figures
 from proofmark.judge.repeats import Measured, judge_executions, slow_ratios
 
@@ -50,7 +53,10 @@ class ReferenceJudgements:
 
 
 def judge_by_references(
-    evidence: Evidence, stated: Mapping[str, Nominal] | None = None
+    evidence: Evidence,
+    stated: Mapping[str, Nominal],
+    fleet: Fleet,
+    baseline: BaselineComparison | None,
 ) -> ReferenceJudgements:
     """Return the judgements of each valid figure to which a reference applies.
 
@@ -59,6 +65,9 @@ def judge_by_references(
     Args:
         evidence: of the run.
         stated: the stated parts of each node.
+        fleet: like nodes, whose spread is the noise of a figure that was measured once.
+        baseline: the accepted runs, whose noise is that of a figure without like nodes; None: there
+            are none.
     """
     figures = evidence.figures
     comparison = Comparison(
@@ -67,7 +76,7 @@ def judge_by_references(
         evidence.node,
         evidence.builds,
         evidence.judge_expected.tolerance,
-        stated or {},
+        stated,
     )
     imported = (
         ImportedRules(evidence.benchmarks, evidence.network.proven, comparison.tolerance)
@@ -75,10 +84,11 @@ def judge_by_references(
         else None
     )
     references = evidence.references
-    material_change = material_of(evidence.benchmarks)
+    material_change, noise = material_of(evidence.benchmarks), noise_of(evidence.benchmarks)
     answers = ReferenceJudgements()
     for number, applying in applying_references(figures.records, references):
-        material = material_change(figures.records.of_measurand(number))
+        about = figures.records.of_measurand(number)
+        material, assumed = material_change(about), OneRepeat(noise(about))
         of_all_cores = any(each.reference.all_cores for each in applying)
         paired = any(each.reference.against for each in applying)
         for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
@@ -93,6 +103,7 @@ def judge_by_references(
                 values,
                 figures.repeats(figure) if paired and not imported else {},
                 material,
+                _once(figure, fleet, baseline) or assumed,
             )
             judged: dict[OfCase, Judgement] = {}
             for each in chosen:
@@ -123,6 +134,13 @@ def judge_by_references(
             stated_only if each is missed else each for each in of_figure
         )
     return answers
+
+
+def _once(figure: int, fleet: Fleet, baseline: BaselineComparison | None) -> OneRepeat | None:
+    """Return the noise of one repeat that like nodes or accepted runs show; None if none do."""
+    if shown := fleet.noise(figure) or (baseline.noise(figure) if baseline else None):
+        return OneRepeat(*shown)
+    return None
 
 
 def _judge_item(comparison: Comparison, figure: Figure, reference: Reference) -> Judgement:

@@ -1,22 +1,30 @@
-"""Whether each required metric of a suite was judged on every class of nodes."""
+"""What a run must have judged, and whether that was judged on every class of nodes.
+
+Items of the contract that the run measures replace the list of the suite: what the parties agreed
+decides, and nothing else has to be judged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from proofmark.cases.suite import Required
+from proofmark.cases.suite import Benchmarks, Required
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.headline import FLOOR
+from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.references.judgement import traits
 from proofmark.judge.results import WORDS, Results
+from proofmark.plan.plan import Plan
+from proofmark.plan.selection import possible_steps
 from proofmark.records.columns import VIRTUAL
+from proofmark.site.contract_document import ContractItem
 
 NOT_MEASURED = Message("no-row")
 
@@ -49,6 +57,46 @@ class _Found:
 
     figures: list[int] = field(default_factory=list)
     judged: bool = False
+
+
+def required_metrics(
+    plan: Plan, benchmarks: Benchmarks, items: Iterable[ContractItem]
+) -> Sequence[Required]:
+    """Return the metrics that must be judged besides the items of the contract.
+
+    They are those of the suite. There are none if `plan` measures a mandatory one of `items`; a
+    suite that only looks for faults has its own all the same.
+
+    Args:
+        plan: of the run.
+        benchmarks: the cases and suites.
+        items: of the contract, for the partition, without those that a party waived.
+    """
+    suite = benchmarks.suites.get(plan.suite)
+    if suite is None:
+        return ()
+    mandatory = (each for each in items if each.severity == "mandatory")
+    if not suite.sanity and any(
+        possible_steps(each, each.case, plan, benchmarks) for each in mandatory
+    ):
+        return ()
+    return suite.required_metrics
+
+
+def required_on_nodes(
+    plan: Plan, benchmarks: Benchmarks, limits: Sequence[LimitOutcome]
+) -> Sequence[Required]:
+    """Return the metrics that must be judged on a node: those of the items, or of the suite.
+
+    Args:
+        plan: of the run.
+        benchmarks: the cases and suites.
+        limits: what each limit judged.
+    """
+    items = [each.item for each in limits if each.item and each.binding and each.steps]
+    if of_suite := required_metrics(plan, benchmarks, items):
+        return of_suite
+    return [Required(case=each.case, metrics=[each.metric], where=each.where) for each in items]
 
 
 def unjudged(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.suite_use import Scope, SuiteUse
+from proofmark.cases.vocabulary import Parameters
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.dependencies import linked
@@ -154,6 +155,7 @@ class SuiteSteps:
             "node_parts": layouts.parts,
             "rails": list(rails),
             "rail_count": len(rails),
+            "items": [*_agreed(self._site, name, use.scope)],
         }
         if requested := partition.queue.memory_per_node:
             symbols["memory_bytes"] = min(requested, symbols.get("memory_bytes", requested))
@@ -168,6 +170,14 @@ class SuiteSteps:
             if "nodes" in names_in(nodes):
                 self._leave_out(f"{name}: more than {limit} nodes together: nodes_per_job")
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
+
+
+def _agreed(site: Site, case: str, scope: Scope) -> Iterator[Parameters]:
+    """Yield the conditions of each item of the contract for a case that a use can measure."""
+    nodes = {"each-node": 1, "each-pair": 2}.get(scope)
+    for item in site.items.values():
+        if item.case == case and (nodes is None or item.where.get("nodes", nodes) == nodes):
+            yield item.where
 
 
 def modes_of(use: SuiteUse, available: Collection[str], current: str) -> list[str]:

@@ -36,7 +36,7 @@ from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import Contract, ContractItem
 
 NODES = ("n1", "n2", "n3", "n4")
-GOOD, BAD = 120.0, 50.0
+GOOD, BAD = 250.0, 50.0
 WORD = {GOOD: "PASS", BAD: "FAIL"}
 
 
@@ -331,13 +331,13 @@ class TestOtherStates:
 
 class TestWord:
     def test_a_minor_item_is_stated_and_fails_nothing(self, machine: Machine) -> None:
-        items = [item("1"), item("2", value=200, severity="minor")]
+        items = [item("1"), item("2", value=300, severity="minor")]
         found = accepted([machine.run(1, every(GOOD), *items)], *items)
         assert (found.word, [each.outcome for each in found.items]) == ("PASS", ["PASS", "FAIL"])
         assert found.text == "1 of 2 items met; 1 minor items missed"
 
     def test_a_waived_item_is_stated_and_fails_nothing(self, machine: Machine) -> None:
-        items = [item("1"), item("2", value=200)]
+        items = [item("1"), item("2", value=300)]
         run = machine.run(1, every(GOOD), *items, waivers={"2": waiver("run1")})
         found = accepted([run], *items)
         assert (found.word, [each.outcome for each in found.items]) == ("PASS", ["PASS", "FAIL"])

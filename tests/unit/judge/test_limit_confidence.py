@@ -17,7 +17,12 @@ from proofmark.common.message import Message
 from proofmark.judge.power import MOST_REPEATS, median_variance, noise_in
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.references.limit_confidence import beyond, enough_repeats
+from proofmark.judge.references.limit_confidence import (
+    FAR,
+    OneRepeat,
+    beyond,
+    enough_repeats,
+)
 
 RATIOS = st.lists(st.floats(0.2, 5), min_size=2, max_size=9)
 MATERIAL = 0.1
@@ -45,7 +50,16 @@ class TestBeyond:
 
     def test_a_single_repeat_has_no_noise(self) -> None:
         assert beyond([1.0], 1.0, 0.9, least=True) is None
-        assert beyond([], 1.0, 0.9, least=True) is None
+        assert beyond([1.0], 1.0, 0.9, least=True, once=OneRepeat(0.0)) is None
+        with pytest.raises(ValueError, match="no noise"):
+            enough_repeats([1.0], 1.0, 0.9, 0.1, least=True)
+
+    def test_a_single_repeat_has_the_noise_that_others_show(self) -> None:
+        """The 95th percentile of the normal distribution is 1.645, that of t with three 2.353."""
+        for once, quantile in ((OneRepeat(0.05), 1.644854), (OneRepeat(0.05, 3.0), 2.353363)):
+            expected = -math.expm1(math.log(1.0 / 0.97) - quantile * 0.05)
+            found = beyond([1.0], 1.0, 0.97, least=True, once=once)
+            assert found == pytest.approx(expected, rel=1e-5)
 
     def test_equal_repeats_miss_nothing(self) -> None:
         assert beyond([1.0] * 3, 1.0, 1.0, least=True) == 0
@@ -202,8 +216,10 @@ class TestJudgement:
             assert found.outcome == "FAIL"
         elif len(values) == 1:
             assert (found.outcome, found.visible) == ("PASS", None)
+        elif found.visible is None:
+            assert (found.outcome, found.reason.code) == ("PASS", "limit-far")
+            assert min(values) >= FAR * 90
         else:
-            assert found.visible is not None
             assert (found.outcome == "PASS") is (found.visible <= material)
 
     def test_the_material_change_is_that_of_the_metric(self) -> None:

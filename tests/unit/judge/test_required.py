@@ -28,6 +28,7 @@ UNCOVERED = Uncovered("x", said("x"))
 NO_ROW = f"{REQUIRED}: no output has a matching row"
 BROKEN = f"{REQUIRED}: broken"
 KEPT = reference(at_least=0.5)
+SIZE_2 = {"size": 2}
 
 
 @pytest.fixture(scope="module")
@@ -227,3 +228,33 @@ class TestExitCode:
         given = Verdict("r", counts, replace(self.COVERED, not_run=not_run), results)
         assert given.exit_code(strict=True) == code
         assert given.exit_code() == (1 if code == 1 else 0)
+
+
+class TestContract:
+    """The items of the contract that a run measures replace the metrics of the suite."""
+
+    OTHER = (record(2), record(2, step="0002-fake-2", node="n2"))
+
+    @pytest.mark.fault("required-beside-the-contract")
+    def test_what_the_parties_agreed_decides(self, kit: tuple[Plan, Benchmarks]) -> None:
+        """The suite requires size 1, and the contract has size 2."""
+        measured = [record(), *self.OTHER]
+        agreed = item(case="fake", metric="rate", value=1, unit="MB/s", at_least=1, where=SIZE_2)
+        found = verdict(kit, measured, [], [agreed])
+        assert (found.required, found.unmet) == ((), ())
+        assert found.counts["PASS"] > 0
+
+    @pytest.mark.parametrize("changes", [{"severity": "minor"}, {"where": {"size": 3}}])
+    def test_control_without_a_mandatory_item_the_suite_decides(
+        self, kit: tuple[Plan, Benchmarks], changes: dict[str, Any]
+    ) -> None:
+        fields: dict[str, Any] = {"value": 1, "unit": "MB/s", "at_least": 1, "where": SIZE_2}
+        other = item(case="fake", metric="rate", **{**fields, **changes})
+        found = verdict(kit, [record(), *self.OTHER], [], [other])
+        assert [each.code for each in found.required] == ["required-open"]
+
+    def test_an_item_that_was_not_measured_is_open(self, kit: tuple[Plan, Benchmarks]) -> None:
+        agreed = item(case="fake", metric="rate", value=1, unit="MB/s", at_least=1, where=SIZE_2)
+        found = verdict(kit, [record()], [], [agreed])
+        assert found.required == ()
+        assert found.exit_code() == 2, "the run is not complete"

@@ -135,3 +135,35 @@ def test_mdtest_creates_files_for_a_time_at_any_scale() -> None:
         easy = step.parameters["directories"] == "many"
         assert words[words.index("-w") + 1] == ("0" if easy else "3901")
     assert max(step.ranks for step in steps) >= 1024
+
+
+@pytest.mark.parametrize("suite", ["node", "full"])
+@pytest.mark.parametrize(
+    ("where", "shares"),
+    [
+        (None, {0.2}),
+        ({}, {0.8}),
+        ({"memory_share": 0.2}, {0.2}),
+        ({"nodes": 1, "memory_share": 0.5}, {0.5}),
+        ({"nodes": 4}, {0.2}),
+    ],
+)
+def test_hpl_of_a_node_has_the_size_that_the_contract_agrees(
+    suite: str, where: dict[str, Any] | None, shares: set[float]
+) -> None:
+    """A matrix of a fifth of the memory of a KNL solves for less than a minute."""
+    site = shipped_site("nurion", "knl")
+    of_node = {"case": "hpl", "metric": "rmax", "value": 1000, "unit": "Gflops", "at_least": 1}
+    items = [] if where is None else [item(**of_node, where=where)]
+    site = site.model_copy(
+        update={
+            "hosts": site.hosts[:4],
+            "partition_hosts": list(site.hosts[:4]),
+            "contract": contract_of(items),
+        }
+    )
+    plan = make_plan(shipped_benchmarks(), suite, site, machines_of(site)[0], digest=False)
+    steps = [each for each in plan.steps() if each.case == "hpl" and each.scope == "each-node"]
+    assert {each.recorded["memory_share"] for each in steps} == shares
+    if shares == {0.8}:
+        assert {each.recorded["solve"] for each in steps} == {"steady"}

@@ -166,6 +166,17 @@ class BaselineComparison:
         found = [float(part.needed[place]) for part, place in self._places.get(figure, ())]
         return min((each for each in found if not math.isnan(each)), default=None)
 
+    def noise(self, figure: int) -> tuple[float, float] | None:
+        """Return the noise of one value, as a part of it, and its degrees of freedom.
+
+        It is the first that any part knows; None if none does.
+        """
+        for part, place in self._places.get(figure, ()):
+            noise, freedom = (float(a[place]) for a in (part.limits.noise, part.limits.freedom))
+            if not math.isnan(noise) and freedom > 0:
+                return noise, freedom
+        return None
+
     def outcome(self, name: str) -> Numbers:
         """Return the figures with an outcome in any part: ``worse``, ``passed`` or ``better``."""
         found = [part.limits.figure[getattr(part, name)] for part in self.parts]

@@ -16,7 +16,7 @@ from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.critical_values import MAD_VARIANCE
+from proofmark.judge.fleet.critical_values import LEAST_NODES, MAD_VARIANCE
 from proofmark.judge.fleet.like_figures import (
     LIKE_NODES,
     LIKE_TARGETS,
@@ -173,6 +173,34 @@ class Fleet:
             return None
         value = float(self.median[result])
         return _judgement(self.figures[place], value, spiked=result in self._spiked)
+
+    def noise(self, result: int) -> tuple[float, float] | None:
+        """Return the noise of the like nodes of a result, and its degrees of freedom.
+
+        It is the standard deviation of the logarithms of their values, without the flagged nodes,
+        and contains the noise of one repeat. None for fewer than `LEAST_NODES`, or for nodes of
+        several populations.
+        """
+        place = int(self.of[result]) if len(self.of) else -1
+        if place < 0:
+            return None
+        limit, (spread, count) = self.figures[place].fleet_limit, self._noise
+        several = limit.limit is None and limit.detectable < 1
+        if several or count[place] < LEAST_NODES:
+            return None
+        return float(spread[place]), float(count[place] - 1)
+
+    @cached_property
+    def _noise(self) -> tuple[Floats, Numbers]:
+        """The standard deviation and the number of the sound values of each figure."""
+        sound = (self.of >= 0) & (self.median > 0)
+        sound[self.failed] = False
+        place, logs = self.of[sound], np.log(self.median[sound])
+        count = np.bincount(place, minlength=len(self.figures))
+        few = np.maximum(count, 1)
+        mean = np.bincount(place, logs, minlength=len(self.figures)) / few
+        squares = np.bincount(place, (logs - mean[place]) ** 2, minlength=len(self.figures))
+        return np.sqrt(squares / np.maximum(count - 1, 1)), count
 
     @cached_property
     def _spiked(self) -> frozenset[int]:

@@ -15,6 +15,7 @@ from proofmark.judge.fleet.like_figures import LIKE_NODES
 from proofmark.judge.fleet.thresholds import fleet_limit, level_of_one
 from proofmark.judge.gate.gate_decisions import Decision, decide
 from proofmark.judge.gate.gate_evidence import evidence_of
+from proofmark.judge.required import required_on_nodes
 from proofmark.judge.rolling_state import NO_RACK, NodeStanding, PeersSince, RollingState
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
@@ -24,8 +25,8 @@ def decisions_of(
     verdict: Verdict, plan: Plan, benchmarks: Benchmarks, *, accept_unjudged: bool = False
 ) -> dict[str, Decision]:
     """Return the decision about each node of a run, for a gate and for a rolling acceptance."""
-    suite = benchmarks.suites.get(plan.suite)
-    shown = evidence_of(verdict, plan, suite.required_metrics if suite else ())
+    required = required_on_nodes(plan, benchmarks, verdict.limits)
+    shown = evidence_of(verdict, plan, required)
     return decide(shown, plan.nodes(), accept_unjudged=accept_unjudged)
 
 

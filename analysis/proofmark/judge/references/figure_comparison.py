@@ -14,7 +14,7 @@ from proofmark.common.message import Message, joined, shared
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.common.units import factor
-from proofmark.judge.power import too_noisy
+from proofmark.judge.power import measured_once, too_noisy
 from proofmark.judge.references.bounds import Bounds, judging_bounds
 from proofmark.judge.references.derived import (
     ANY_NODE,
@@ -23,7 +23,13 @@ from proofmark.judge.references.derived import (
     Nominal,
 )
 from proofmark.judge.references.judgement import Judgement, Nodes, traits
-from proofmark.judge.references.limit_confidence import beyond, enough_repeats
+from proofmark.judge.references.limit_confidence import (
+    FAR,
+    OneRepeat,
+    beyond,
+    enough_repeats,
+    far_within,
+)
 from proofmark.judge.references.measured_references import Figures
 from proofmark.judge.references.typical import (
     UNKNOWN_BUILD,
@@ -47,6 +53,7 @@ class Figure:
         values: its valid values.
         repeats: its value in each repeat; empty if it is not known which figures ran together.
         material: the least change that matters, as a part of the value.
+        once: the noise of a figure that was measured once; None if it is not known.
     """
 
     record: Record
@@ -54,6 +61,7 @@ class Figure:
     values: Sequence[float] = ()
     repeats: Mapping[int, float] = field(default_factory=dict)
     material: float = MATERIAL
+    once: OneRepeat | None = None
 
 
 class _Against(NamedTuple):
@@ -117,10 +125,10 @@ class Comparison:
         within a repeat counts, because the rate of a machine can change from repeat to repeat.
 
         A figure that misses is FAIL. One that meets a `floor` is UNJUDGED, and so is one that can
-        miss another limit by more than its material change, by the noise of its repeats. An
-        expected value whose conditions do not hold, and a predicted figure, judge nothing. An
-        emulated figure that misses is UNJUDGED, because the speed of a virtual node is not that of
-        a real one.
+        miss another limit by more than its material change, by its noise. A figure that was
+        measured once must meet the limit with the noise that its case states. An expected value
+        whose conditions do not hold, and a predicted figure, judge nothing. An emulated figure
+        that misses is UNJUDGED, because the speed of a virtual node is not that of a real one.
         """
         record = figure.record
         against = self._against(record, reference)
@@ -130,8 +138,8 @@ class Comparison:
             of = (reference.kind, against.source, "UNJUDGED", reason, against.value)
             return Judgement(*of, None, *bounds)
         paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
-        each = paired or tuple(value / against.value for value in figure.values)
         middle = median(paired) if paired else figure.value / against.value
+        each = paired or tuple(value / against.value for value in figure.values) or (middle,)
         ratios = _Ratios(middle, each, bounds, bool(paired))
         unit_value = f"{against.value:.6g} {record.unit}"
         outcome, reason, visible = self._outcome(
@@ -168,19 +176,32 @@ class Comparison:
             for limit, least in zip(ratios.bounds, (True, False), strict=True)
             if limit is not None
         ]
-        found = [
-            (miss, limit, least)
-            for limit, least in limits
-            if (miss := beyond(ratios.each, ratios.middle, limit, least=least)) is not None
-        ]
+        each, middle, once = ratios.each, ratios.middle, figure.once
+        found = []
+        for limit, least in limits:
+            missed = beyond(each, middle, limit, least=least, once=once)
+            if missed is not None:
+                found.append((missed, limit, least))
         if not found:
             return "PASS", text, None
-        visible, limit, least = max(found)
-        if visible <= figure.material:
+        # Nothing shows a stated noise: the limit itself must be met, not only nearly.
+        assumed = once is not None and once.stated and len(each) < 2
+        accepted = 0.0 if assumed else figure.material
+        visible = max(missed for missed, _, _ in found)
+        if visible <= accepted:
             change = percent(visible)
             return "PASS", shared("limit-confidence", text=text, change=change), visible
-        needed = enough_repeats(ratios.each, ratios.middle, limit, figure.material, least=least)
+        near = []
+        for missed, limit, least in found:
+            if missed > accepted and not far_within(each, limit, least=least):
+                near.append((missed, limit, least))
+        if not near:
+            return "PASS", shared("limit-far", text=text, times=f"{FAR:g}"), None
+        visible, limit, least = max(near)
+        needed = enough_repeats(each, middle, limit, figure.material, least=least, once=once)
         noise = too_noisy(visible, figure.material, needed)
+        if assumed and once is not None:
+            noise = measured_once(once.spread, visible, needed)
         return "UNJUDGED", Message("limit-noisy", text=text, noise=noise), visible
 
     def _against(self, record: Record, reference: Reference) -> _Against:

@@ -1,9 +1,12 @@
-"""How far beyond its limit the true level of a figure can be, by the noise of its repeats.
+"""How far beyond its limit the true level of a figure can be, by its noise.
 
 The logarithms of the ratios measured ÷ reference have a mean with the standard error s ÷ √n. The
 judged value is their median, whose variance is larger (`proofmark.judge.power.median_variance`).
 Student's t with n - 1 degrees of freedom gives the one-sided bound (Johnson, Kotz and Balakrishnan,
 Continuous Univariate Distributions, volume 2, chapter 28).
+
+A figure that was measured once shows no noise. `OneRepeat` has the noise that other figures show,
+or that its case states.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import stdev
+from statistics import NormalDist, stdev
+from typing import NamedTuple
 
 from proofmark.judge.power import MOST_REPEATS, median_variance
 from proofmark.judge.student import quantile_of_t
@@ -20,45 +24,107 @@ DOUBT = 0.05
 """The probability that the true level is further beyond the limit than stated."""
 MOST_LOGARITHM = math.log(1000)
 """By more than 1,000 times no miss is stated."""
+FAR = 2.0
+"""A figure whose every repeat is by this factor on the accepted side of its limit meets it at any
+noise."""
 
 
-def beyond(ratios: Sequence[float], middle: float, limit: float, *, least: bool) -> float | None:
-    """Return the part of `limit` by which the true ratio can miss it.
+class OneRepeat(NamedTuple):
+    """The noise of a figure that was measured once.
 
-    None for a single repeat. If the ratio must be at least `limit`, a repeat of 0 misses it wholly.
-    If it must be at most `limit`, the noise of a repeat of 0 is not known: it has no logarithm.
+    Attributes:
+        spread: the standard deviation of the logarithm of one repeat.
+        freedom: the degrees of freedom of `spread`; infinite for a stated noise.
+    """
+
+    spread: float
+    freedom: float = math.inf
+
+    @property
+    def stated(self) -> bool:
+        """Whether the noise is stated, and no figures show it."""
+        return math.isinf(self.freedom)
+
+    @property
+    def interval(self) -> float:
+        """The half width of the one-sided interval of the level, as a logarithm."""
+        quantile = -NormalDist().inv_cdf(DOUBT) if self.stated else _quantile(self.freedom)
+        return quantile * self.spread
+
+
+def far_within(ratios: Sequence[float], limit: float, *, least: bool) -> bool:
+    """Return whether each of `ratios` is on the accepted side of `limit` by a factor of `FAR`."""
+    return min(ratios) >= FAR * limit if least else max(ratios) <= limit / FAR
+
+
+def beyond(
+    ratios: Sequence[float],
+    middle: float,
+    limit: float,
+    *,
+    least: bool,
+    once: OneRepeat | None = None,
+) -> float | None:
+    """Return the part of `limit` by which the true ratio can miss it; None if it is not known.
+
+    If the ratio must be at least `limit`, a repeat of 0 misses it wholly. If it must be at most
+    `limit`, the noise of a repeat of 0 is not known: it has no logarithm.
 
     Args:
         ratios: measured ÷ reference of each repeat.
         middle: the ratio that is judged.
         limit: the limit of the ratio.
         least: whether the ratio must be at least `limit`, not at most.
+        once: the noise of a single repeat; None if it is not known. Without noise, as of a number
+            of jobs, nothing can be missed.
     """
-    if len(ratios) < 2:
+    if len(ratios) < 2 and not (once and once.spread):
         return None
     if min(ratios) <= 0:
         return 1.0 if least else None
+    if once and len(ratios) < 2:
+        return _missed(_margin(middle, limit, least=least) - once.interval, least)
     quantile, error = _of_repeats(len(ratios))
     margin, spread = _margin(middle, limit, least=least), stdev(map(math.log, ratios))
     return _missed(margin - quantile * (spread * error), least)
 
 
 def enough_repeats(
-    ratios: Sequence[float], middle: float, limit: float, material: float, *, least: bool
+    ratios: Sequence[float],
+    middle: float,
+    limit: float,
+    material: float,
+    *,
+    least: bool,
+    once: OneRepeat | None = None,
 ) -> float:
     """Return the repeats with which `beyond` is at most `material`.
 
     Infinite if `MOST_REPEATS` are too few. The noise and the middle are taken as they are.
+
+    Raises:
+        ValueError: a single repeat without `once`.
     """
     if min(ratios) <= 0:
         return math.inf
     accepted = -math.log1p(-material) if least else math.log1p(material)
-    margin, spread = _margin(middle, limit, least=least), stdev(map(math.log, ratios))
+    margin = _margin(middle, limit, least=least)
+    if len(ratios) > 1:
+        spread = stdev(map(math.log, ratios))
+    elif once is not None:
+        spread = once.spread
+    else:
+        raise ValueError("a single repeat shows no noise")
     for count in range(len(ratios) + 1, MOST_REPEATS + 1):
         quantile, error = _of_repeats(count)
         if margin - quantile * (spread * error) >= -accepted:
             return count
     return math.inf
+
+
+@lru_cache(maxsize=256)
+def _quantile(freedom: float) -> float:
+    return float(quantile_of_t(DOUBT, freedom))
 
 
 @lru_cache(maxsize=2 * MOST_REPEATS)
@@ -68,7 +134,7 @@ def _of_repeats(count: int) -> tuple[float, float]:
     The error is a part of the standard deviation of a repeat. The product of the three is the half
     width of the one-sided interval.
     """
-    return float(quantile_of_t(DOUBT, count - 1.0)), math.sqrt(median_variance(count) / count)
+    return _quantile(count - 1.0), math.sqrt(median_variance(count) / count)
 
 
 def _margin(middle: float, limit: float, *, least: bool) -> float:

@@ -20,6 +20,7 @@ from proofmark.judge.references.typical import (
     builds,
     value_of_rule,
 )
+from proofmark.judge.required import required_metrics
 from proofmark.plan.selection import selection, selects
 from proofmark.plan.step import Step
 from proofmark.plan.step_names import instance_named
@@ -61,8 +62,8 @@ def reference_rows(context: Context) -> list[ExplainedRow]:
     rows += _baseline_rows(context)
     rows += _expected_rows(context)
     rows += _peer_rows(context)
-    suite = context.benchmarks.suites.get(context.run.plan.suite)
-    for required in suite.required_metrics if suite else ():
+    items = context.site.items.values()
+    for required in required_metrics(context.run.plan, context.benchmarks, items):
         if required.case == context.step.case and _can_have(required.where, context):
             names = ", ".join(required.metrics)
             text = "must be PASS or FAIL on each class of nodes, else exit code 4"
