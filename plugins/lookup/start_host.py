@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -27,6 +29,8 @@ description:
   - With C(--tags) and C(--skip-tags) a user selects stages by their names.
   - An extra variable replaces facts and results. So only documented ones are accepted.
   - Options that only list or check the syntax of a play are not refused.
+  - An acceptance without a suite, on a site with a contract, is C(proofmark acceptance measure).
+    The playbook runs once for each suite that the contract still needs. Then Ansible ends.
 options:
   _terms:
     description: The stages of the playbook, in their order.
@@ -50,6 +54,12 @@ KIT = Path(__file__).resolve().parents[2]
 """The checkout or collection with this file."""
 REFUSED = 3
 """The exit code of bad input, as that of the command."""
+INTERRUPTED = 99
+"""The exit code of Ansible after Ctrl-C."""
+ALL = {"plan", "report"}
+"""The first and the last stage of an acceptance."""
+NAMES_A_RUN = {"suite", "run_id", "rolling"}
+"""The extra variables that name a suite, a run, or an acceptance node by node."""
 ONLY_LISTS = ("listhosts", "listtags", "listtasks", "syntax")
 LEAVES_OUT = {"start_at_task": "--start-at-task", "step": "--step"}
 """Options that leave out tasks of a stage."""
@@ -79,6 +89,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
             refuse("; ".join(refused))
         _show_chosen(variables["ansible_inventory_sources"][0])
         _prepare_workers()
+        source = variables["ansible_inventory_sources"][0]
+        if set(terms) >= ALL and _is_for_the_contract(source, load_extra_vars(self._loader)):
+            sys.exit(_measure_contract(source))
         hosts: list[str] = variables["ansible_play_hosts_all"]
         return hosts[:1] or ["localhost"]
 
@@ -119,6 +132,32 @@ def _show_chosen(source: str) -> None:
     path = Path(source)
     if path.is_symlink() and path.parent.resolve() == KIT:
         Display().display(f"site: {path.resolve().name}, the chosen one ({path.resolve()})")
+
+
+def _is_for_the_contract(source: str, extra: Mapping[str, Any]) -> bool:
+    """Return whether the command line names no suite, run or stage, and the site has a contract."""
+    from proofmark.api import has_contract
+
+    given = context.CLIARGS
+    tags = set(given.get("tags") or ()) - {"all"} | set(given.get("skip_tags") or ())
+    return not tags and NAMES_A_RUN.isdisjoint(extra) and has_contract(Path(source))
+
+
+def _measure_contract(source: str) -> int:
+    """Measure what the contract of a site needs, by this command line with each suite."""
+    given = context.CLIARGS
+    limit = ["-l", given["subset"]] if given.get("subset") else []
+    check = ["--check"] if given.get("check") else []
+    command = Path(sys.executable).parent / "proofmark"
+    words = [f"{command}", "acceptance", "measure", "-i", source, *limit, *check]
+    words += [f"--playbook={word}" for word in sys.argv[1:]]
+    environment = {**os.environ, "PROOFMARK_KIT": f"{KIT}"}
+    try:
+        # Ansible keeps its streams from children that do not name them.
+        ended = subprocess.run(words, env=environment, stdin=0, stdout=1, stderr=2, check=False)
+    except KeyboardInterrupt:  # the command got it too, and has said how to continue
+        return INTERRUPTED
+    return ended.returncode
 
 
 def refuse(message: str) -> NoReturn:

@@ -14,8 +14,9 @@ import pytest
 import yaml
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.fleet import write_inventory
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, make_kit, write_contract
 from tests.roles.kit import DECLARED
+from tests.roles.kit import Kit as PlayKit
 
 from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
@@ -191,3 +192,62 @@ def test_seven_items_of_three_suites_are_one_word(
     assert "1.1: FAIL before: fourth" in printed
     assert "3.3: INVALID before: sixth" in printed
     assert "FAIL before: fourth" in site.page
+
+
+class TestWithoutASuite:
+    """``acceptance.yml`` without a suite measures what the contract needs."""
+
+    ITEMS = (
+        {"number": "1", "where": {"seconds": 0}, "phase": "functionality"},
+        {"number": "2", "where": {"seconds": 4}, "phase": "performance"},
+    )
+
+    @pytest.fixture
+    def agreed(self, kit: PlayKit) -> PlayKit:
+        """Return a kit with an item for each of its two suites."""
+        of_nap = {"case": "nap", "metric": "rate", "value": 50, "unit": "MB/s", "at_least": 1}
+        items = [{"text": "the rate", **of_nap, **each} for each in self.ITEMS]
+        write_contract(kit.folder / "inventory/local", items)
+        return kit
+
+    def written(self, kit: PlayKit) -> dict[str, Any]:
+        path = kit.folder / "runs/acceptance-local-local/acceptance.json"
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return content
+
+    def suites(self, kit: PlayKit) -> list[str]:
+        plans = sorted((kit.folder / "runs").glob("*Z-*/plan.json"))
+        return [json.loads(path.read_text(encoding="utf-8"))["suite"] for path in plans]
+
+    def test_it_stops_at_the_first_suite_that_fails_continues_and_ends_with_the_page(
+        self, agreed: PlayKit
+    ) -> None:
+        ahead = agreed.play("acceptance.yml", "--check")
+        assert (ahead.code, self.suites(agreed)) == (4, []), ahead.output
+        assert ahead.printed("acceptance: quick") and ahead.printed("acceptance: slow")
+        case = agreed.folder / "benchmarks/nap.yml"
+        good = case.read_text(encoding="utf-8")
+        case.write_text(good.replace("rate: 100", "rate: 10"), encoding="utf-8")
+        played = agreed.play("acceptance.yml")
+        assert (played.code, self.suites(agreed)) == (1, ["quick"]), played.output
+        assert [each["outcome"] for each in self.written(agreed)["items"]] == ["FAIL", "UNJUDGED"]
+
+        case.write_text(good, encoding="utf-8")
+        repaired = agreed.play("acceptance.yml")
+        assert repaired.code == 0, repaired.output
+        assert self.suites(agreed) == ["quick", "quick", "slow"]
+        assert repaired.output.rstrip().splitlines()[-2].startswith("PASS: 2 of 2 items met")
+        written = self.written(agreed)
+        assert [each["word"] for each in written["phases"]] == ["PASS", "PASS"]
+        assert all(each["evidence"] for each in written["items"])
+        (earlier,) = written["items"][0]["other_runs"]
+        assert earlier["outcome"] == "FAIL"
+        again = agreed.play("acceptance.yml")
+        assert (again.code, len(self.suites(agreed))) == (0, 3), again.output
+
+    def test_a_suite_that_is_refused_ends_it(self, agreed: PlayKit) -> None:
+        """Without an accepted argument the play measures nothing, and no page claims it."""
+        refused = agreed.play("acceptance.yml", "-e", "repeats=none")
+        assert refused.code not in (0, 1), refused.output
+        assert self.suites(agreed) == []
+        assert refused.printed("repeats")

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from proofmark.site.groups import apply_limit as apply_limit
     from proofmark.site.groups import refuse_unread as refuse_unread
     from proofmark.site.groups import resolved_groups as resolved_groups
+    from proofmark.site.inventory import has_contract as has_contract
     from proofmark.site.limit import limit_of_names as limit_of_names
     from proofmark.site.node.facts import parse_probe as parse_probe
     from proofmark.software.blas import candidate_kernels as candidate_kernels
@@ -102,6 +103,7 @@ MODULES = {
     "candidate_kernels": "proofmark.software.blas",
     "connection_variables": "proofmark.site.ansible_access",
     "judge_run": "proofmark.judge.judging",
+    "has_contract": "proofmark.site.inventory",
     "keywords_of": "proofmark.site.ansible_access",
     "limit_of_names": "proofmark.site.limit",
     "known_packages": "proofmark.machine.programs",

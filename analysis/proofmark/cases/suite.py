@@ -70,6 +70,11 @@ class Suite(StrictModel):
     alternatives: list[Alternative] = []
 
     @property
+    def measures_all(self) -> bool:
+        """Whether it measures a machine for an acceptance, and does not only look for faults."""
+        return self.listed and not self.sanity
+
+    @property
     def listed(self) -> bool:
         """Whether lists of suites have this one: it is part of an acceptance."""
         return not (self.practice or self.study)

@@ -31,29 +31,33 @@ from proofmark.report.accepted import limit_text
 from proofmark.runs.run import site_of
 from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
 from proofmark.site.contract_document import CONTRACT, Contract, ContractItem, read_contract
+from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory
 
 PAGE = "acceptance.html"
-DATA = "acceptance.json"
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``proofmark acceptance`` to `parser`."""
     verb_argument(parser, VERBS)
     site_argument(parser, "the site")
-    limit_argument(parser, "a partition (default: all)", default="compute")
+    limit_argument(parser, "a partition (default: all)", default=COMPUTE)
     note = "waive: the run; judge: only these runs (default: all sealed ones with this contract)"
     runs = parser.add_argument("--run", nargs="+", type=Path, default=[], metavar="RUN", help=note)
     complete(runs, Words.RUN)
     runs_folder_argument(parser)
-    note = f"judge: the folder of {PAGE} and {DATA} (default: acceptance-SITE beside the runs)"
+    note = f"judge, measure: the folder of {PAGE} (default: acceptance-SITE beside the runs)"
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
-    parser.add_argument("--json", action="store_true", help="judge: print JSON")
+    parser.add_argument("--json", action="store_true", help="judge, measure: print JSON")
     language_argument(parser)
     parser.add_argument("--item", default="", help="waive: the number of the item")
     parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
     parser.add_argument("--reason", default="", help="waive: why the item is waived")
     parser.add_argument("--key", type=Path, metavar="FILE", help="waive: private ssh key")
+    note = "measure: preview each suite, and write no page"
+    parser.add_argument("--check", action="store_true", help=note)
+    note = "measure: an argument of ansible-playbook, without a suite (again for each)"
+    parser.add_argument("--playbook", action="append", default=[], metavar="WORD", help=note)
 
 
 def acceptance(options: Namespace) -> int:
@@ -165,10 +169,21 @@ def _waive(options: Namespace, _: Inventory, document: Contract) -> int:
 
 def _judge(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Judge the acceptance by the sealed runs of the site, and write its page."""
-    from proofmark.cli.judged_acceptance import judge_acceptance  # it imports judges and pages
+    from proofmark.cli.judged_acceptance import judge_acceptance, question  # judges and pages
 
     with in_language(options.language):
-        return judge_acceptance(options, inventory, document)
+        return judge_acceptance(options, question(options, inventory, document))
+
+
+def _measure(options: Namespace, inventory: Inventory, document: Contract) -> int:
+    """Run the suites that the contract still needs, one after the other, then judge."""
+    from proofmark.cli.judged_acceptance import measure_acceptance, question
+
+    if not options.playbook:
+        accepted = "`ansible-playbook acceptance.yml -i SITE -l PARTITION`, which uses this verb"
+        raise bad_input("measure", "", "no --playbook", accepted)
+    with in_language(options.language):
+        return measure_acceptance(options, question(options, inventory, document))
 
 
 def _is_item(outcome: LimitOutcome, number: str) -> bool:
@@ -190,6 +205,7 @@ def _rule(item: ContractItem) -> str:
 VERBS: Mapping[str, Callable[[Namespace, Inventory, Contract], int]] = {
     "check": _check,
     "judge": _judge,
+    "measure": _measure,
     "show": _show,
     "waive": _waive,
 }
@@ -197,8 +213,9 @@ VERBS: Mapping[str, Callable[[Namespace, Inventory, Contract], int]] = {
 USES = (
     ArgumentUse(("--run",), beside=("waive", "judge")),
     ArgumentUse(("--item", "--by", "--reason", "--key"), beside=("waive",)),
-    ArgumentUse(("--limit",), beside=("check",)),
-    ArgumentUse(("--runs", "--output", "--json", "--language"), beside=("judge",)),
+    ArgumentUse(("--limit",), beside=("check", "judge", "measure")),
+    ArgumentUse(("--runs", "--output", "--json", "--language"), beside=("judge", "measure")),
+    ArgumentUse(("--playbook", "--check"), beside=("measure",)),
 )
 """The options that would be ignored beside others."""
 

@@ -1,10 +1,17 @@
-"""Judges an acceptance: reads the sealed runs of a site, prints the items, writes the page."""
+"""Judges an acceptance: reads the sealed runs of a site, prints the items, writes the page.
+
+Measures what the contract still needs: the suites in the order that finds faults early.
+"""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,6 +29,7 @@ from proofmark.common.translation import _, translated
 from proofmark.judge.acceptance import (
     CODES,
     Acceptance,
+    AcceptedItem,
     JudgedRun,
     RunLeftOut,
     acceptance,
@@ -46,41 +54,152 @@ from proofmark.runs.owner import as_writer
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.waivers import digest_of
 from proofmark.site.contract_document import Contract
+from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_sites
 
 PAGE, DATA = "acceptance.html", "acceptance.json"
 WIDTH = 100
 """The length of the lines of the table."""
-EVERY_PARTITION = "compute"
 
 
-def judge_acceptance(options: Namespace, inventory: Inventory, contract: Contract) -> int:
+@dataclass(frozen=True)
+class Question:
+    """An acceptance that is judged.
+
+    Attributes:
+        inventory: the inventory of the site.
+        contract: its contract.
+        limit: a partition, or hosts of it; `COMPUTE` for all partitions.
+        root: the folder of the runs.
+        named: the only runs that count; empty: all runs of the folder.
+    """
+
+    inventory: Inventory
+    contract: Contract
+    limit: str
+    root: Path
+    named: Sequence[Path] = ()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the page, beside the runs."""
+        of_part = [] if self.limit == COMPUTE else [each.partition_name for each in self.sites]
+        return self.root / "-".join(["acceptance", self.inventory.folder.name, *of_part])
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """The partitions under the limit. Each has all of its hosts in ``partition_hosts``.
+
+        Raises:
+            BadInput: the inventory is wrong, or the limit selects no host.
+        """
+        return load_sites(self.inventory, self.limit)
+
+    def answer(self) -> Acceptance:
+        """Return the acceptance by the runs that there are now."""
+        sites = self.sites
+        runs, left_out = _runs(self.named, self.root, sites, self.contract)
+        partitions = {each.partition_name: each.partition_hosts or each.hosts for each in sites}
+        name = self.inventory.folder.name
+        return acceptance(name, self.contract, partitions, runs, left_out)
+
+
+def question(options: Namespace, inventory: Inventory, contract: Contract) -> Question:
+    """Return the acceptance that the options of the command name."""
+    root = result_folder(kit_folder(), "runs", options.runs)
+    return Question(inventory, contract, options.limit, root, options.run)
+
+
+def judge_acceptance(options: Namespace, asked: Question) -> int:
     """Judge the runs of a site by its contract; print the items and write the page.
 
     Raises:
         BadInput: a run that is named cannot decide, the inventory is wrong, or the page cannot be
             written.
     """
-    sites = load_sites(inventory, EVERY_PARTITION)
-    root = result_folder(kit_folder(), "runs", options.runs)
-    runs, left_out = _runs(options.run, root, sites, contract)
-    partitions = {each.partition_name: each.partition_hosts or each.hosts for each in sites}
-    found = acceptance(inventory.folder.name, contract, partitions, runs, left_out)
-    missing = [*_gaps(found, inventory, contract)]
-    content = _content(found, contract, missing)
-    text = json.dumps(content, indent=1) + "\n"
-    folder = options.output or root / f"acceptance-{found.site}"
-    with as_writer(folder / PAGE):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / DATA, text)
-        digest = sha256(text.encode()).hexdigest()
-        write_whole(folder / PAGE, acceptance_page(found, contract, missing, digest))
+    found = asked.answer()
+    missing = [*_gaps(asked, found.open_items)]
+    folder = options.output or asked.folder
+    content = _content(found, asked.contract, missing)
+    if not options.check:
+        _write(folder, content, found, asked.contract, missing)
     if options.json:
         print_json(content)
     else:
         _print(found, missing)
         print_line(f"{folder / PAGE}")
     return CODES[found.word]
+
+
+def measure_acceptance(options: Namespace, asked: Question) -> int:
+    """Run the suites that the contract still needs, then judge; stop at the first that fails.
+
+    A suite is one call of the playbook, which continues an unfinished run of the same plan.
+
+    Raises:
+        BadInput: the nodes of a partition are not real, or as in `judge_acceptance`.
+    """
+    for site in asked.sites:
+        if why := other_state(None, site.partition.origin):
+            accepted = "a measured partition; else -e suite=SUITE measures one suite"
+            raise bad_input(site.facts, "partition.origin", localized(why), accepted)
+    found, measured = asked.answer(), set[tuple[str, str]]()
+    failed = 0
+    while not (failed or (measured and found.word == "FAIL")):
+        wanted = [each for each in _to_measure(asked, found) if each.suite]
+        left = [each for each in wanted if (each.partition, each.suite) not in measured]
+        if not left:
+            break
+        if not measured:
+            for each in left:
+                say(f"acceptance: {each.suite}, {gap_text(each)}: items {', '.join(each.items)}")
+        measured.add((left[0].partition, left[0].suite))
+        before = {run.evidence for run in found.runs}
+        repeats = max(each.repeats for each in left if each.suite == left[0].suite)
+        play = _play(options.playbook, left[0].suite, repeats)
+        code = subprocess.run(play, check=False).returncode
+        found = asked.answer()
+        # A play that failed without new evidence measured nothing: its own message says why.
+        failed = code if before == {run.evidence for run in found.runs} else 0
+    return judge_acceptance(options, asked) or failed
+
+
+def _to_measure(asked: Question, found: Acceptance) -> list[Gap]:
+    """Return the suites for the items that are open or missed, or for a fault that stands."""
+    items = (*found.open_items, *found.missed_items)
+    if not items and found.word == "FAIL":
+        items = found.items  # the nodes with a fault are measured again
+    return [*_gaps(asked, items)]
+
+
+def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:
+    """Return the command line of the playbook for a suite.
+
+    Args:
+        given: the command line without a suite.
+        suite: the suite.
+        repeats: of each step; 0 for those of the suite.
+    """
+    more = ["-e", f"suite={suite}"]
+    if repeats and not any(word.startswith("repeats=") for word in given):
+        more += ["-e", f"repeats={repeats}"]
+    return [f"{Path(sys.executable).parent / 'ansible-playbook'}", *given, *more]
+
+
+def _write(
+    folder: Path,
+    content: dict[str, Any],
+    found: Acceptance,
+    contract: Contract,
+    missing: Sequence[Gap],
+) -> None:
+    """Write the page and its data."""
+    text = json.dumps(content, indent=1) + "\n"
+    with as_writer(folder / PAGE):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / DATA, text)
+        digest = sha256(text.encode()).hexdigest()
+        write_whole(folder / PAGE, acceptance_page(found, contract, missing, digest))
 
 
 def _runs(
@@ -137,15 +256,15 @@ def _refusal(run: Run, sites: Mapping[str, Site], contract: Contract) -> Message
     return other_state(run.plan, site.partition.origin) or NOTHING
 
 
-def _gaps(found: Acceptance, inventory: Inventory, contract: Contract) -> Iterator[Gap]:
-    """Yield what measures the items without an outcome. Only then the suites are planned."""
+def _gaps(asked: Question, items: Sequence[AcceptedItem]) -> Iterator[Gap]:
+    """Yield what measures `items`. Only if there are any, the suites are planned."""
     from proofmark.jobs.site_check import job_mistakes
 
-    if not found.open_items:
+    if not items:
         return
     benchmarks = kit_benchmarks()
     checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
-    checked = check_site(inventory, EVERY_PARTITION, benchmarks, checks)
+    checked = check_site(asked.inventory, asked.limit, benchmarks, checks)
     for mistake in checked.mistakes:
         say(f"proofmark: {mistake}")
     refused = {
@@ -153,10 +272,10 @@ def _gaps(found: Acceptance, inventory: Inventory, contract: Contract) -> Iterat
         for partition, refusals in checked.refused.items()
         for refusal in refusals
     }
-    plans = [plan for plan in checked.plans if benchmarks.suite(plan.suite).listed]
-    planned = [*planned_items(contract, plans, benchmarks)]
-    times = times_of(plans, refused)
-    yield from gaps(found.open_items, planned, times, f"{inventory.source}")
+    suites = {name: suite for name, suite in benchmarks.suites.items() if suite.measures_all}
+    plans = [plan for plan in checked.plans if plan.suite in suites]
+    planned = [*planned_items(asked.contract, plans, benchmarks)]
+    yield from gaps(items, planned, times_of(plans, refused), f"{asked.inventory.source}")
 
 
 def _content(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dict[str, Any]:

@@ -335,6 +335,11 @@ class Acceptance:
         return tuple(each for each in self.items if each.outcome in ("UNJUDGED", "INVALID"))
 
     @property
+    def missed_items(self) -> tuple[AcceptedItem, ...]:
+        """The items that bind and are FAIL: after a repair they are measured again."""
+        return tuple(each for each in self.items if each.binding and each.outcome == "FAIL")
+
+    @property
     def text(self) -> Message:
         """What the word stands for, in numbers."""
         met = sum(each.outcome == "PASS" for each in self.items)
@@ -383,14 +388,14 @@ def word_of(items: Sequence[AcceptedItem]) -> str:
     return next((word for word in WORST if word in words), "UNJUDGED")
 
 
-def other_state(plan: Plan, origin: str) -> Message:
+def other_state(plan: Plan | None, origin: str) -> Message:
     """Return why the figures of a run are no measurement of the machine; `NOTHING` if they are.
 
     Args:
-        plan: of the run.
+        plan: of the run; None before there is one.
         origin: of its partition.
     """
-    if plan.imported:
+    if plan and plan.imported:
         return Message("acceptance-imported")
     return NOTHING if origin == MEASURED else Message("acceptance-origin", origin=origin)
 

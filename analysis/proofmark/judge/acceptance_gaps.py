@@ -24,6 +24,7 @@ class Gap:
         partition: the partition.
         suite: the suite; empty if no suite can measure them.
         items: their numbers.
+        repeats: the number of repeats, if that of the suite is not enough; else 0.
         seconds: the expected time of the suite on the whole partition; 0 without a suite.
         command: the command; empty without a suite.
     """
@@ -31,6 +32,7 @@ class Gap:
     partition: str
     suite: str
     items: tuple[str, ...]
+    repeats: int
     seconds: float
     command: str
 
@@ -40,7 +42,7 @@ class Gap:
 
 
 def times_of(plans: Iterable[Plan], refused: Collection[tuple[str, str]]) -> Times:
-    """Return the expected seconds of the suites that can run.
+    """Return the expected seconds of the suites that can run, in the order of `plans`.
 
     Args:
         plans: the plans of all suites.
@@ -56,42 +58,45 @@ def times_of(plans: Iterable[Plan], refused: Collection[tuple[str, str]]) -> Tim
 def gaps(
     items: Sequence[AcceptedItem], planned: Sequence[PlannedItem], times: Times, inventory: str
 ) -> Iterator[Gap]:
-    """Yield what measures each of `items`: the suite of the shortest time with enough repeats.
+    """Yield what measures each of `items`: the first suite that does, in the order of `times`.
 
-    If no suite plans enough repeats, it is the shortest one, with more repeats.
+    The order finds faults early: nodes, links, the whole machine. If the suite plans too few
+    repeats, it needs more of them.
 
     Args:
-        items: the items without an outcome.
+        items: the items to measure.
         planned: the suites that measure each item of the contract.
-        times: of the suites that can run.
+        times: of the suites that can run, in their order.
         inventory: as the person named it.
     """
-    by_item = {(each.partition, each.item.number): each for each in planned}
+    by_item = {(each.partition, each.item.number): each.repeats for each in planned}
     found: dict[tuple[str, str, str, int], list[str]] = {}
     for each in items:
-        number, partition = each.item.number, each.partition
-        plan = by_item.get((partition, number))
-        known = {
-            suite: repeats
-            for suite, repeats in (plan.repeats if plan else {}).items()
-            if (partition, suite) in times
-        }
-        needed = each.repeats_needed
-        enough = [suite for suite, repeats in known.items() if repeats >= needed]
-        suite = min(enough or known, key=lambda name: times[partition, name], default="")
+        partition = each.partition
+        known = by_item.get((partition, each.item.number), {})
+        able = (suite for of, suite in times if of == partition and suite in known)
+        suite = next(able, "")
+        few = bool(suite) and known[suite] < each.repeats_needed
         nodes = folded(each.unmeasured) if each.unmeasured else partition
-        key = (partition, nodes, suite, 0 if enough or not suite else needed)
-        found.setdefault(key, []).append(number)
-    for (partition, nodes, suite, repeats), numbers in found.items():
+        key = (partition, nodes, suite, each.repeats_needed if few else 0)
+        found.setdefault(key, []).append(each.item.number)
+    places = {key: place for place, key in enumerate(times)}
+
+    def place(key: tuple[str, str, str, int]) -> int:
+        return places.get((key[0], key[2]), len(places))
+
+    for partition, nodes, suite, repeats in sorted(found, key=place):
+        numbers = tuple(found[partition, nodes, suite, repeats])
         seconds = times[partition, suite] if suite else 0.0
         command = _command(inventory, nodes, suite, repeats) if suite else ""
-        yield Gap(partition, suite, tuple(numbers), seconds, command)
+        yield Gap(partition, suite, numbers, repeats, seconds, command)
 
 
 def _command(inventory: str, nodes: str, suite: str, repeats: int) -> str:
     """Return the command that measures; `repeats` is 0 for those of the suite."""
     return PrintedCommand(
-        *("ansible-playbook", "acceptance.yml"),
+        "ansible-playbook",
+        "acceptance.yml",
         of_person(inventory, "SITE", "-i"),
         of_person(nodes, "NODES", "-l"),
         of_person(f"suite={suite}", "SUITE", "-e"),

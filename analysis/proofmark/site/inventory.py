@@ -169,6 +169,11 @@ class Inventory:
         return cls(path.absolute().parent if path.is_file() else path, path)
 
 
+def has_contract(inventory: Path) -> bool:
+    """Return whether an inventory has a contract beside its hosts."""
+    return (Inventory.of(inventory).folder / CONTRACT).exists()
+
+
 def normal_path(given: Path) -> Path:
     """Return `given` without ``..`` after a name, and absolute if it ends with ``.`` or ``..``.
 

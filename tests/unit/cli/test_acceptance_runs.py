@@ -177,15 +177,17 @@ def test_the_same_runs_make_the_same_page(site: Site) -> None:
 def test_what_is_missing_has_its_suite_time_and_command(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    site.kit.suites(quick={"title": "Q", "repeats": 3}, short={"title": "S"})
-    site.kit.case(suites={"quick": {}, "short": {}})
-    written_contract(site.inventory, {"value": 90}, {"value": 80, "runs": 3})
+    site.kit.suites(quick={"title": "Q"}, slow={"title": "L", "repeats": 3})
+    site.kit.case(suites={"quick": {"sweep": {"size": 1}}, "slow": {}})
+    sizes = ({"size": 1}, {"size": 2})
+    items = ({"value": 90, "where": sizes[0], "runs": 2}, {"value": 80, "where": sizes[1]})
+    written_contract(site.inventory, *items)
     assert site.judge() == 4
     printed = capsys.readouterr().out
-    assert "Still missing: 1.1: short, 2 s: ansible-playbook acceptance.yml -i " in printed
-    assert "-l local -e suite=short\n" in printed and "-l local -e suite=quick\n" in printed
+    assert "Still missing: 1.1: quick, 1 s: ansible-playbook acceptance.yml -i " in printed
+    assert "-e suite=quick -e repeats=2\n" in printed and "-l local -e suite=slow\n" in printed
     missing = {each["suite"]: each["items"] for each in site.written()["missing"]}
-    assert missing == {"short": ["1.1"], "quick": ["1.2"]}
+    assert missing == {"quick": ["1.1"], "slow": ["1.2"]}
 
 
 def test_a_fail_before_is_printed_and_on_the_page_in_korean(
