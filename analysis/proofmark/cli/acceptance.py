@@ -23,14 +23,13 @@ from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.text import one_line
 from proofmark.common.translation import in_language
-from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.plan.planned_items import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
-from proofmark.report.accepted import limit_text
+from proofmark.report.accepted import item_text
 from proofmark.runs.run import site_of
 from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
-from proofmark.site.contract_document import CONTRACT, Contract, ContractItem, read_contract
+from proofmark.site.contract_document import CONTRACT, CheckItem, Contract, Item, read_contract
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory
 
@@ -90,7 +89,7 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
         for each in planned
         if each.repeats and each.too_few
     ]
-    for item in document.items:
+    for item in document.limits.values():
         if document.stability and (never := unreachable(item, document.stability)):
             place = f"items.{places[item.number]}.value"
             mistakes.append(InputError(f"{inventory.folder / CONTRACT}", place, *never))
@@ -101,9 +100,11 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
             each.item.number,
             each.partition,
             each.item.phase,
-            f"{each.item.case} {each.item.metric}",
-            limit_text(each.item),
-            ", ".join(f"{suite} ({n})" for suite, n in each.repeats.items()) or "–",
+            f"{each.item.case} {each.item.metric}".strip(),
+            item_text(each.item),
+            "every suite"
+            if isinstance(each.item, CheckItem)
+            else ", ".join(f"{suite} ({n})" for suite, n in each.repeats.items()) or "–",
         )
         for each in planned
     ]
@@ -118,7 +119,7 @@ def _show(_: Namespace, __: Inventory, document: Contract) -> int:
     for role, name in document.parties.items():
         print_line(f"{role}: {name}")
     rows = [
-        (item.number, item.phase, item.severity, item.text, limit_text(item), _rule(item))
+        (item.number, item.phase, item.severity, item.text, item_text(item), _rule(item))
         for item in document.items
     ]
     print_table(("item", "phase", "severity", "text", "limit", "rule"), rows)
@@ -144,7 +145,8 @@ def _waive(options: Namespace, _: Inventory, document: Contract) -> int:
         found = "another contract than that of the run, which was sealed at its start"
         raise bad_input("-i", CONTRACT, found, "the site with the contract of the run")
     verdict = judge_run(run)
-    outcome = next((each for each in verdict.limits if _is_item(each, options.item)), None)
+    named = (each for each in verdict.agreed if each.item and each.item.number == options.item)
+    outcome = next(named, None)
     if outcome is None or outcome.outcome == "PASS" or outcome.waiver:
         found = outcome.outcome if outcome and not outcome.waiver else "waived, or not of this run"
         raise bad_input("--item", "", f"{options.item}: {found}", "an item that the run misses")
@@ -154,7 +156,7 @@ def _waive(options: Namespace, _: Inventory, document: Contract) -> int:
         contract=digest_of(contract),
         evidence=seal.digest,
         outcome=outcome.outcome,
-        worst=outcome.worst.value if outcome.worst else None,
+        worst=outcome.worst_value,
         date=datetime.now(UTC).date(),
     )
     waiver = signed(waiver, options.key)
@@ -186,12 +188,10 @@ def _measure(options: Namespace, inventory: Inventory, document: Contract) -> in
         return measure_acceptance(options, question(options, inventory, document))
 
 
-def _is_item(outcome: LimitOutcome, number: str) -> bool:
-    return outcome.item is not None and outcome.item.number == number
-
-
-def _rule(item: ContractItem) -> str:
+def _rule(item: Item) -> str:
     """Return the rule of an item: ``median of 5, on all nodes, scatter ≤ 3 % over 10``."""
+    if isinstance(item, CheckItem):
+        return "all nodes" if item.nodes == 1 else f"{100 * item.nodes:g} % of the nodes"
     scatter = item.scatter
     return ", ".join(
         [

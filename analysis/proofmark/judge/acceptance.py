@@ -22,7 +22,7 @@ from proofmark.judge.power import repeats_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.runs.waivers import Waiver
-from proofmark.site.contract_document import Contract, ContractItem, Phase
+from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 CODES = {"PASS": 0, "FAIL": 1, "INVALID": 2, "UNJUDGED": 4}
@@ -62,7 +62,7 @@ class JudgedRun:
         """The day on which it was sealed, UTC."""
         return f"{self.sealed:%Y-%m-%d}"
 
-    def decides(self, item: ContractItem, figure: ItemFigure) -> bool:
+    def decides(self, item: Item, figure: ItemFigure) -> bool:
         """Return whether a figure counts: its mode and its number of nodes are those agreed.
 
         A run that lacks nodes measured what all nodes do together at another scale.
@@ -134,7 +134,7 @@ class AcceptedItem:
     """
 
     partition: str
-    item: ContractItem
+    item: Item
     deciding: tuple[Deciding, ...] = ()
     others: tuple[OtherOutcome, ...] = ()
     unmeasured: tuple[str, ...] = ()
@@ -225,7 +225,7 @@ class AcceptedItem:
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
         met, total = self.nodes_met
-        about = {"number", "text", "case", "metric", "phase", "severity"}
+        about = {"number", "text", "case", "metric", "check", "phase", "severity"}
         figure = self.shown.figure if self.shown else None
         return {
             **self.item.model_dump(include=about),
@@ -443,7 +443,7 @@ def acceptance(
 
 
 def _item(
-    item: ContractItem, partition: str, nodes: Sequence[str], runs: Sequence[JudgedRun]
+    item: Item, partition: str, nodes: Sequence[str], runs: Sequence[JudgedRun]
 ) -> AcceptedItem:
     """Return an item by the runs of its partition, the newest first."""
     found: list[list[ItemFigure]] = []
@@ -471,7 +471,9 @@ def _item(
     )
 
 
-def _figures(item: ContractItem, verdict: Verdict) -> list[ItemFigure]:
+def _figures(item: Item, verdict: Verdict) -> list[ItemFigure]:
+    if isinstance(item, CheckItem):
+        return [figure for each in verdict.checks if each.item == item for figure in each.figures]
     for each in verdict.contract:
         if each.item == item:
             return [*item_figures(item, each.evidence, verdict.results.aggregates)]
@@ -553,8 +555,8 @@ def _faults(runs: Sequence[JudgedRun]) -> Iterator[RunFault]:
             newer |= {(partition, host) for host in hosts_of(name)}
 
 
-def _waiver(verdict: Verdict, item: ContractItem) -> Waiver | None:
-    return next((each.waiver for each in verdict.contract if each.item == item), None)
+def _waiver(verdict: Verdict, item: Item) -> Waiver | None:
+    return next((each.waiver for each in verdict.agreed if each.item == item), None)
 
 
 def _rank(each: Deciding) -> tuple[int, float]:

@@ -16,7 +16,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.references.figure_comparison import Figure
 from proofmark.judge.references.judgement import Judgement, OfCase
 from proofmark.runs.waivers import Waiver
-from proofmark.site.contract_document import ContractItem
+from proofmark.site.contract_document import ContractItem, Item
 
 ByItem = Mapping[OfCase, Sequence[tuple[int, Judgement]]]
 """The figures that each limit applies to, each with its judgement."""
@@ -113,7 +113,7 @@ def nodes_met(judged: Iterable[tuple[int, Judgement]], figures: Aggregates) -> t
     return sum(by_node.values()), len(by_node)
 
 
-def enough_nodes(item: ContractItem, met: int, total: int) -> bool:
+def enough_nodes(item: Item, met: int, total: int) -> bool:
     """Return whether the share of nodes that an item requires meets it."""
     return item.nodes < 1 and met >= ceil(Fraction(str(item.nodes)) * total) > 0
 

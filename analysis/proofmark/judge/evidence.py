@@ -24,7 +24,7 @@ from proofmark.runs.nodes import Node
 from proofmark.runs.predictions import Predictions
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
-from proofmark.site.contract_document import ContractItem
+from proofmark.site.contract_document import CheckItem, ContractItem
 from proofmark.site.hardware import StatedNode
 from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.node.facts import NodeFacts
@@ -111,6 +111,7 @@ class Evidence:
         waivers: of items of the contract, by the number of the item.
         replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
+        checks: the functional items of the contract.
     """
 
     run: str
@@ -136,6 +137,7 @@ class Evidence:
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
+    checks: Sequence[CheckItem] = ()
 
     @cached_property
     def figures(self) -> Aggregates:

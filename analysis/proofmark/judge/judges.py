@@ -21,6 +21,7 @@ from proofmark.judge.fleet.fleet import measure_fleet
 from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
+from proofmark.judge.node_checks import check_outcomes
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.reference_judge import judge_by_references
 from proofmark.judge.required import required_metrics, unjudged
@@ -96,6 +97,7 @@ def judge(evidence: Evidence) -> Verdict:
         results,
         links=links,
         limits=limit_outcomes(evidence, covered, referred.by_reference),
+        checks=check_outcomes(evidence.checks, plan.nodes(), facts, evidence.waivers),
         required=(
             *unjudged(required, figures, results, Kinds(facts), conditions.sanity),
             *unread_parts(facts, stated),
@@ -109,7 +111,10 @@ def judge(evidence: Evidence) -> Verdict:
         slowdowns=slowdowns(figures, benchmarks, plan),
     )
     faults = node_faults(evidence, stated, fleet, referred.by_reference)
-    return _diagnosed(evidence, verdict, _joined(*faults))
+    of_checks: list[NodeFaults] = []
+    for check in verdict.checks:
+        of_checks.append({node: (reason,) for node, reason in check.faults.items()})
+    return _diagnosed(evidence, verdict, _joined(*faults, *of_checks))
 
 
 def _diagnosed(evidence: Evidence, verdict: Verdict, faults: NodeFaults) -> Verdict:

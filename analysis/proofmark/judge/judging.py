@@ -122,6 +122,7 @@ def evidence_of(run: Run) -> Evidence:
         ),
         benchmarks=benchmarks,
         limits=[*site.items.values()],
+        checks=site.checks,
         facts=facts,
         probes=probes,
         family_level=partition.family_level,

@@ -78,6 +78,16 @@ class LimitOutcome:
         return self.reference if isinstance(self.reference, ContractItem) else None
 
     @property
+    def missed(self) -> Mapping[str, Message]:
+        """No further text: its figures have their own rows and reasons."""
+        return {}
+
+    @property
+    def worst_value(self) -> float | None:
+        """The value of its worst figure; None if none was compared."""
+        return self.worst.value if self.worst else None
+
+    @property
     def binding(self) -> bool:
         """Whether the acceptance needs it: an item that is minor or waived is only stated."""
         return not self.waiver and not (self.item and self.item.severity == "minor")

@@ -41,6 +41,7 @@ from proofmark.judge.headline import (
 from proofmark.judge.headline import exit_code as exit_code
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.links.links import LinkFit
+from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
@@ -61,7 +62,7 @@ MOST_STEPS = 8
 
 _OPTIONAL = {
     *("imported", "rolling", "stability", "excused", "stage_faults", "disturbed", "replaced"),
-    *("items_of_other_suites", "added", "crashes", "rounds", "baseline", "expected"),
+    *("items_of_other_suites", "checks", "added", "crashes", "rounds", "baseline", "expected"),
     "disagreements",
 }
 """The keys of ``verdict.json`` that a run without them lacks."""
@@ -79,6 +80,7 @@ class Verdict:
         bad: the bad nodes.
         links: the slow elements of the fabric; None for a run without rounds of pairs.
         limits: what each limit of the contract and each reference judged.
+        checks: what the nodes report for each functional item.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
         degraded: the nodes that the run lacks; None if it lacks none.
@@ -99,6 +101,7 @@ class Verdict:
     bad: BadNodes = field(default_factory=BadNodes)
     links: LinkFit | None = None
     limits: tuple[LimitOutcome, ...] = ()
+    checks: tuple[CheckOutcome, ...] = ()
     required: tuple[Message, ...] = ()
     degraded: Degraded | None = None
     storage: StorageFaults = field(default_factory=StorageFaults)
@@ -123,6 +126,8 @@ class Verdict:
             faults += [NodeFault(node.host, reason) for reason in node.faults]
         crashed = (each for each in self.executions.crashes if not each.set_aside)
         faults += [NodeFault(each.node, each.message) for each in crashed]
+        for check in self.checks:
+            faults += [NodeFault(nodes, why) for nodes, why in check.of_all.items()]
         disturbed = (each for each in self.executions.disturbed if each.is_fault)
         faults += [NodeFault(each.node, each.message) for each in disturbed]
         return tuple(faults)
@@ -143,6 +148,11 @@ class Verdict:
         return tuple(each for each in self.limits if each.of_contract and each.steps)
 
     @property
+    def agreed(self) -> tuple[LimitOutcome | CheckOutcome, ...]:
+        """The items of the contract that this run decides, the functional ones first."""
+        return (*self.checks, *(each for each in self.contract if each.item))
+
+    @property
     def other_items(self) -> list[str]:
         """The numbers of the items of the contract that no planned step can have figures for."""
         return [each.item.number for each in self.limits if each.item and not each.steps]
@@ -151,7 +161,8 @@ class Verdict:
     def unmet(self) -> tuple[Message, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
         of_limits = (limit.messages for limit in self.contract if limit.binding)
-        return (*chain.from_iterable(of_limits), *self.required)
+        of_checks = (check.messages for check in self.checks if check.binding)
+        return (*chain.from_iterable((*of_checks, *of_limits)), *self.required)
 
     @property
     def excused(self) -> tuple[Message, ...]:
@@ -314,6 +325,7 @@ class Verdict:
             **basis,
             "rehearsed": self.conditions.rehearsed,
             "limits": [limit.as_json() for limit in self.contract],
+            "checks": [check.as_json() for check in self.checks],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "file_systems": [fault.as_json() for fault in self.storage.file_systems],
             "rounds": [each.as_json() for each in self.executions.rounds],

@@ -22,6 +22,7 @@ from proofmark.common.text import one_line
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.intervals import interval
 from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import WORDS, judgement_json, reason_of
 from proofmark.judge.verdict import NodeFault, Result, Results, Verdict, result_json
@@ -142,7 +143,7 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
     an item of the contract that is missed and is waived or minor.
     """
     counts = verdict.counts
-    items = Counter(_word(each) for each in verdict.contract if each.item)
+    items = Counter(map(_word, verdict.agreed))
     attributes = {
         "name": verdict.run,
         "tests": len(verdict.results) + len(verdict.faults) + items.total(),
@@ -155,7 +156,7 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
     if verdict.degraded:
         file.write(f"{_property(verdict.degraded.label)}\n")
     file.writelines(map(_faulty, verdict.faults))
-    file.writelines(_item(each) for each in verdict.contract if each.item)
+    file.writelines(map(_item, verdict.agreed))
     file.writelines(_junit_lines(verdict.results))
     file.write("</testsuite>\n")
 
@@ -182,21 +183,23 @@ def _junit_lines(results: Results) -> Iterator[str]:
         yield f"{head}{nodes[node]}{middle[0] if middle else ''}{_text(reason)}{tail}"
 
 
-def _word(of: LimitOutcome) -> str:
+def _word(of: LimitOutcome | CheckOutcome) -> str:
     return of.outcome if of.binding or of.outcome == "PASS" else "UNJUDGED"
 
 
-def _item(of: LimitOutcome) -> str:
+def _item(of: LimitOutcome | CheckOutcome) -> str:
     """Return the test case of an item of the contract."""
     head = f"<testcase{_attributes([('classname', 'contract'), ('name', of.name)])}"
     element = _ELEMENTS.get(_word(of))
-    named = "".join(f"{_text(each.message)}\n" for each in of.excused)
+    excused = of.excused if isinstance(of, LimitOutcome) else ()
+    named = "".join(f"{_text(each.message)}\n" for each in excused)
     printed = f"<system-out>{named}</system-out>" if named else ""
     if element is None:
         return f"{head}>{printed}</testcase>\n" if printed else f"{head}/>\n"
     waiver = of.waiver
     why = [f"waived by {waiver.by} on {waiver.date}: {waiver.reason}"] if waiver else []
-    message = "; ".join([of.outcome, *why, *map(str, of.not_evaluated)])
+    missed = [f"{node}: {text}" for node, text in of.missed.items()]
+    message = "; ".join([of.outcome, *why, *missed, *map(str, of.not_evaluated)])
     return f"{head}><{element}{_attributes([('message', message)])}/>{printed}</testcase>\n"
 
 

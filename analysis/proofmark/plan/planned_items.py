@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proofmark.cases.suite import Benchmarks
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import selection
-from proofmark.site.contract_document import Contract, ContractItem
+from proofmark.site.contract_document import Contract, ContractItem, Item
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class PlannedItem:
     """
 
     partition: str
-    item: ContractItem
+    item: Item
     repeats: Mapping[str, int]
 
     @property
@@ -41,6 +41,8 @@ def planned_items(
                 yield PlannedItem(partition, item, {suite: n for suite, n in found if n})
 
 
-def _repeats(item: ContractItem, plan: Plan, benchmarks: Benchmarks) -> int:
+def _repeats(item: Item, plan: Plan, benchmarks: Benchmarks) -> int:
+    if not isinstance(item, ContractItem):
+        return 1  # each run has the reports of its nodes
     chosen = set(selection(item, item.case, plan, benchmarks).comparable)
     return max((step.repeat for step in plan.steps() if step.id in chosen), default=0)

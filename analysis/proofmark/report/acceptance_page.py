@@ -10,7 +10,7 @@ from proofmark.common.text import duration, percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.acceptance import Acceptance, AcceptedItem
 from proofmark.judge.acceptance_gaps import Gap
-from proofmark.report.accepted import accepted_text, limit_text
+from proofmark.report.accepted import accepted_text, item_text
 from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
 from proofmark.report.render import page
 from proofmark.report.words import number, pairs, visible
@@ -59,7 +59,7 @@ def item_limit(each: AcceptedItem) -> str:
     """Return the limit of an item, in the unit of its figure if there is one."""
     shown = each.shown.figure if each.shown else None
     if shown is None or not shown.accepted.known:
-        return limit_text(each.item)
+        return item_text(each.item)
     return accepted_text(shown.accepted, unit=shown.unit)
 
 

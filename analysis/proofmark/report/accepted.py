@@ -6,7 +6,7 @@ from proofmark.cases.reference import Reference
 from proofmark.common.translation import _
 from proofmark.judge.references.bounds import Bounds
 from proofmark.report.words import number
-from proofmark.site.contract_document import ContractItem
+from proofmark.site.contract_document import CheckItem, ContractItem, Item
 
 
 def accepted_text(accepted: Bounds, of: str = "", *, unit: str | None = None) -> str:
@@ -34,6 +34,20 @@ def accepted_text(accepted: Bounds, of: str = "", *, unit: str | None = None) ->
 def open_bounds_text(of: str) -> str:
     """Return the accepted figures of a typical value whose tolerance is not known."""
     return _("at least {bound}").format(bound=f"(1 - tolerance) × {of}")
+
+
+def item_text(item: Item) -> str:
+    """Return what an item accepts: its figures, or what the nodes must report."""
+    return check_text(item) if isinstance(item, CheckItem) else limit_text(item)
+
+
+def check_text(item: CheckItem) -> str:
+    """Return what the nodes must report: ``the same on all nodes``, ``≥ 64``, a text."""
+    if item.equal:
+        return _("the same on all nodes")
+    if item.value is not None:
+        return item.value if isinstance(item.value, str) else number(item.value)
+    return accepted_text(Bounds(item.at_least, item.at_most), unit="")
 
 
 def limit_text(item: ContractItem) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Text
@@ -83,6 +84,117 @@ class ContractItem(Reference):
         return max(self.runs, self.scatter.runs if self.scatter else 1)
 
 
+CheckName = Literal[
+    "nodes",
+    "processor",
+    "sockets",
+    "cores",
+    "memory",
+    "modules",
+    "module-speed",
+    "bios",
+    "firmware",
+    "microcode",
+    "kernel",
+    "os",
+    "drivers",
+    "settings",
+    "links",
+    "ports",
+    "clock",
+    "mounts",
+]
+"""What nodes report about themselves (`proofmark.judge.node_checks`)."""
+NUMBERS = ("nodes", "sockets", "cores", "memory", "modules", "ports", "clock")
+"""The checks that compare a number."""
+
+
+class CheckItem(StrictModel):
+    """A functional item of a contract: what each node must report about itself.
+
+    ``system`` is the partition that it is for; without it, all partitions.
+
+    Attributes:
+        check: what is compared. ``memory`` is in GiB, ``clock`` in seconds, others are counts.
+        number: of the item in the document, unique in it.
+        text: of the item.
+        phase: of the acceptance that it belongs to.
+        severity: a ``minor`` item that is missed is stated and fails no acceptance.
+        nodes: the share of the nodes that must meet it.
+        equal: whether each node must report what most nodes report.
+        value: what each node must report.
+        at_least: the least number.
+        at_most: the largest number.
+    """
+
+    check: CheckName
+    number: ItemNumber
+    text: Text
+    phase: Phase = "functionality"
+    severity: Literal["mandatory", "minor"] = "mandatory"
+    system: Slug | None = None
+    nodes: Annotated[float, Field(gt=0, le=1)] = 1.0
+    equal: Literal[True] | None = None
+    value: float | Text | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _has_a_rule(self) -> Self:
+        bounds = self.at_least is not None or self.at_most is not None
+        given = [bool(self.equal), self.value is not None, bounds]
+        if sum(given) != 1:
+            raise ValueError("one of equal, value, and at_least or at_most is needed")
+        if bounds and self.check not in NUMBERS:
+            raise ValueError(f"at_least and at_most are for {', '.join(NUMBERS)}")
+        if self.value is not None and isinstance(self.value, str) is (self.check in NUMBERS):
+            raise ValueError(f"value: {self.value!r}: {', '.join(NUMBERS)} are numbers, others not")
+        if self.check == "nodes" and self.equal:
+            raise ValueError("equal is not for the number of nodes")
+        return self
+
+    @property
+    def metric(self) -> str:
+        """What is compared."""
+        return self.check
+
+    @property
+    def case(self) -> str:
+        """No case: a probe of the node reports it."""
+        return ""
+
+    @property
+    def where(self) -> Mapping[str, Any]:
+        """No condition: a node has one state."""
+        return {}
+
+    @property
+    def mode(self) -> None:
+        """Any mode."""
+        return
+
+    @property
+    def runs_needed(self) -> int:
+        """One report is enough."""
+        return 1
+
+
+def _kind(item: object) -> str:
+    return "check" if isinstance(item, CheckItem | Mapping) and "check" in _keys(item) else "figure"
+
+
+def _keys(item: CheckItem | Mapping[str, Any]) -> Mapping[str, Any] | set[str]:
+    return item if isinstance(item, Mapping) else item.model_fields_set
+
+
+Item = ContractItem | CheckItem
+"""An item of a contract: a limit of figures, or a functional one."""
+ReadItem = Annotated[
+    Annotated[ContractItem, Tag("figure")] | Annotated[CheckItem, Tag("check")],
+    Discriminator(_kind),
+]
+
+
 class Contract(StrictModel):
     """The document that the parties of an acceptance signed.
 
@@ -96,7 +208,18 @@ class Contract(StrictModel):
     parties: Annotated[dict[Text, Text], Field(min_length=1)]
     stability: StabilityTerms | None = Field(default=None, exclude_if=lambda terms: terms is None)
     signers: list[Text] = []
-    items: Annotated[list[ContractItem], Field(min_length=1)]
+    items: Annotated[list[ReadItem], Field(min_length=1)]
+
+    @property
+    def limits(self) -> dict[int, ContractItem]:
+        """The items that limit figures, by their places among all items."""
+        places = enumerate(self.items)
+        return {place: item for place, item in places if isinstance(item, ContractItem)}
+
+    @property
+    def checks(self) -> list[CheckItem]:
+        """The functional items."""
+        return [item for item in self.items if isinstance(item, CheckItem)]
 
     @model_validator(mode="after")
     def _numbers_are_unique(self) -> Self:

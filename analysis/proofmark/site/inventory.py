@@ -20,6 +20,7 @@ from proofmark.site.access import Access
 from proofmark.site.choice import LINK, chosen_site, missing_inventory
 from proofmark.site.contract_document import (
     CONTRACT,
+    CheckItem,
     Contract,
     ContractItem,
     read_contract,
@@ -84,13 +85,19 @@ class Site(StrictModel):
 
     @property
     def items(self) -> dict[str, ContractItem]:
-        """The items of the contract for the partition, by their place in its file."""
-        items = self.contract.items if self.contract else []
+        """The limits of the contract for the partition, by their place in its file."""
+        limits = self.contract.limits if self.contract else {}
         return {
             f"items.{place}": item
-            for place, item in enumerate(items)
+            for place, item in limits.items()
             if item.system in (None, self.partition_name)
         }
+
+    @property
+    def checks(self) -> list[CheckItem]:
+        """The functional items of the contract for the partition."""
+        checks = self.contract.checks if self.contract else []
+        return [item for item in checks if item.system in (None, self.partition_name)]
 
     @property
     def contract_file(self) -> Path:

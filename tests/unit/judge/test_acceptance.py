@@ -33,7 +33,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.planned_items import PlannedItem
 from proofmark.records.columns import Record, Records
 from proofmark.runs.waivers import Waiver
-from proofmark.site.contract_document import Contract, ContractItem
+from proofmark.site.contract_document import Contract, ContractItem, Item
 
 NODES = ("n1", "n2", "n3", "n4")
 GOOD, BAD = 250.0, 50.0
@@ -62,11 +62,15 @@ class Machine:
         *items: ContractItem,
         waivers: Mapping[str, Waiver] | None = None,
         planned: Sequence[str] = (),
+        **reported: Any,
     ) -> JudgedRun:
-        """Return the run of a day: the value of each node, in each repeat; None is INVALID."""
+        """Return the run of a day: the value of each node, in each repeat; None is INVALID.
+
+        `reported` are the functional items and the facts of the nodes.
+        """
         plan = self.plan(planned or tuple(values))
         records = [each for node, value in values.items() for each in of_node(plan, node, value)]
-        return self.judged(day, plan, records, items, waivers or {})
+        return self.judged(day, plan, records, items, waivers or {}, **reported)
 
     def judged(
         self,
@@ -75,12 +79,13 @@ class Machine:
         records: Sequence[Record],
         items: Sequence[ContractItem],
         waivers: Mapping[str, Waiver] | None = None,
+        **reported: Any,
     ) -> JudgedRun:
         benchmarks = self.kit.benchmarks()
         name = f"run{day}"
         limits = items or (item(),)
         evidence = Evidence(name, plan, Records.of(records, name), benchmarks, limits)
-        found = judge(replace(evidence, waivers=waivers or {}))
+        found = judge(replace(evidence, waivers=waivers or {}, **reported))
         when = datetime(2026, 11, day, tzinfo=UTC)
         return JudgedRun(plan, when, f"{day:064d}", found, plan.current_mode)
 
@@ -104,7 +109,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 
 def accepted(
-    runs: Sequence[JudgedRun], *items: ContractItem, left_out: Sequence[RunLeftOut] = ()
+    runs: Sequence[JudgedRun], *items: Item, left_out: Sequence[RunLeftOut] = ()
 ) -> Acceptance:
     document = Contract(title="T", parties={"buyer": "B"}, items=list(items or (item(),)))
     return acceptance("here", document, {"local": NODES}, runs, left_out)

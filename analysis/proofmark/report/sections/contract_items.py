@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
+from proofmark.judge.acceptance import MOST_REASONS
 from proofmark.judge.limit_outcomes import LimitOutcome
-from proofmark.report.accepted import accepted_text
+from proofmark.judge.node_checks import CheckOutcome
+from proofmark.report.accepted import accepted_text, check_text
 from proofmark.report.page import Block, Cell, Section, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.limit_table import accepted as accepted_of
@@ -19,16 +23,37 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     if document is None:
         return ()
     planned = [each for each in run_data.verdict.contract if each.item]
-    others = len(document.items) - len(planned)
+    checks = run_data.verdict.checks
+    others = len(document.items) - len(planned) - len(checks)
     columns = (_("Item"), _("Phase"), _("Accepted"), _("Measured"), _("Outcome"), _("Evidence"))
     caption = _("Items of the contract")
     parties = "; ".join(f"{role}: {name}" for role, name in document.parties.items())
     notes = [visible(f"{document.title}. {parties}.")]
     if others:
         notes.append(_("{count} further items are for other suites.").format(count=others))
-    shown = titled(caption, columns, [_row(each) for each in planned])
+    rows = [*map(_checked, checks), *map(_row, planned)]
+    shown = titled(caption, columns, rows)
     block = Block(titles=(caption,), paragraphs=tuple(notes), tables=(shown,))
     return (Section("contract", _("Contract"), (block,)),)
+
+
+def _checked(each: CheckOutcome) -> tuple[Cell | str, ...]:
+    """Return the row of a functional item."""
+    item, (met, total) = each.item, each.nodes
+    text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+    reasons: dict[str, list[str]] = {}
+    for figure in each.figures:
+        if figure.outcome != "PASS":
+            reasons.setdefault(localized(figure.reason), []).append(figure.node)
+    lines = [f"{folded(nodes)}: {why}" for why, nodes in reasons.items()]
+    return (
+        Cell(item.number, "strong", details=text),
+        translated(item.phase),
+        check_text(item),
+        Cell(_("{met} of {total} nodes meet it").format(met=met, total=total)),
+        Cell(translated(each.outcome), f"word {each.outcome}", details=tuple(lines[:MOST_REASONS])),
+        Cell(item.check, "code"),
+    )
 
 
 def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:

@@ -1,0 +1,310 @@
+"""The functional items of a contract: what nodes report about themselves, compared.
+
+A node whose probe does not report what an item compares is UNJUDGED: nobody looked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.common.message import NOTHING, Message
+from proofmark.common.nodesets import folded
+from proofmark.judge.contract_rules import enough_nodes
+from proofmark.judge.item_figures import FigureScope, ItemFigure
+from proofmark.judge.references.bounds import Bounds
+from proofmark.judge.shared_traits import configuration
+from proofmark.runs.waivers import Waiver
+from proofmark.site.contract_document import CheckItem, CheckName
+from proofmark.site.node.facts import NodeFacts
+
+Reading = str | float
+Readings = Mapping[str, Reading | None]
+"""The values that a check compares, by their names; None for one that a node does not report."""
+GIB = 2**30
+
+
+def _traits(*names: str) -> Callable[[NodeFacts], Readings]:
+    """Return the function with these names of `configuration`."""
+
+    def readings(facts: NodeFacts) -> Readings:
+        known = configuration(facts)
+        return {name: known.get(name) for name in names}
+
+    return readings
+
+
+def _settings(facts: NodeFacts) -> Readings:
+    """Return what the operating system was told: governor, turbo, SMT, pages, kernel settings."""
+    names = ("governor", "turbo", "SMT", "transparent huge pages", "kernel command line")
+    known = configuration(facts)
+    told = {name: value for name, value in known.items() if name.startswith("setting ")}
+    return {**{name: known[name] for name in names if name in known}, **told}
+
+
+def _number(name: str, of: Callable[[NodeFacts], float | None]) -> Callable[[NodeFacts], Readings]:
+    return lambda facts: {name: of(facts)}
+
+
+def _modules(facts: NodeFacts) -> float | None:
+    return None if "dimms" in facts.absent else float(len(facts.dimms))
+
+
+def _clock(facts: NodeFacts) -> float | None:
+    return None if facts.clock_offset_s is None else abs(facts.clock_offset_s)
+
+
+def _mounts(facts: NodeFacts) -> Readings:
+    """Return the file systems of the network: local ones differ on purpose."""
+    shared = {
+        mount.target: f"{mount.kind} {mount.source}"
+        for mount in facts.mounts
+        if ":" in mount.source or "@" in mount.source or not mount.source.startswith("/")
+    }
+    return {"mounts": ", ".join(f"{at} {what}" for at, what in sorted(shared.items())) or None}
+
+
+def _ports(facts: NodeFacts) -> float | None:
+    active = [port for port in facts.ports if "active" in (port.state or "").lower()]
+    return None if "ports" in facts.absent else float(len(active))
+
+
+def _drivers(facts: NodeFacts) -> Readings:
+    drivers = sorted({nic.driver for nic in facts.nics if nic.driver})
+    return {"NIC driver": ", ".join(drivers) or None, "modules": ", ".join(facts.modules) or None}
+
+
+CHECKS: Mapping[CheckName, Callable[[NodeFacts], Readings]] = {
+    "processor": _traits("processor"),
+    "sockets": _number("sockets", lambda facts: float(facts.sockets)),
+    "cores": _number("cores", lambda facts: float(facts.cores_online)),
+    "memory": _number("memory, GiB", lambda facts: facts.memory_total_bytes / GIB),
+    "modules": _number("memory modules", _modules),
+    "module-speed": _traits("DIMM speed"),
+    "bios": _traits("BIOS"),
+    "firmware": _traits(
+        *("BIOS", "BIOS date", "board", "microcode", "adapter firmware", "NIC firmware")
+    ),
+    "microcode": _traits("microcode"),
+    "kernel": _traits("kernel"),
+    "os": _traits("operating system"),
+    "drivers": _drivers,
+    "settings": _settings,
+    "links": _traits("fabric rate", "PCIe link"),
+    "ports": _number("active ports", _ports),
+    "clock": _number("clock offset, s", _clock),
+    "mounts": _mounts,
+}
+"""What each check compares. A trait is a word of `configuration`."""
+OPTIONAL = ("firmware", "links", "settings", "drivers")
+"""Checks of several values: a part that no node has is not compared."""
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """What the nodes report for a functional item.
+
+    Attributes:
+        item: the item.
+        figures: one for each node; one for all nodes of the check ``nodes``.
+        waiver: of the item; None if no party waived it.
+    """
+
+    item: CheckItem
+    figures: tuple[ItemFigure, ...]
+    waiver: Waiver | None = None
+
+    @property
+    def binding(self) -> bool:
+        """Whether the acceptance needs it: an item that is minor or waived is only stated."""
+        return self.item.severity == "mandatory" and not self.waiver
+
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """The number of nodes that meet it, and of all nodes."""
+        return sum(each.outcome == "PASS" for each in self.figures), len(self.figures)
+
+    @property
+    def worst_value(self) -> None:
+        """No figure has a value that is the worst: nodes differ in words."""
+        return
+
+    @property
+    def outcome(self) -> str:
+        """One of PASS, FAIL and UNJUDGED."""
+        words = {each.outcome for each in self.figures}
+        if "FAIL" in words and not enough_nodes(self.item, *self.nodes):
+            return "FAIL"
+        return "UNJUDGED" if "UNJUDGED" in words or not words else "PASS"
+
+    @property
+    def name(self) -> str:
+        """Its number and its text."""
+        return f"{self.item.number} {self.item.text}"
+
+    @property
+    def not_evaluated(self) -> tuple[Message, ...]:
+        """Why nodes are not judged, each reason with its nodes."""
+        groups: dict[Message, list[str]] = {}
+        for each in self.figures:
+            if each.outcome == "UNJUDGED":
+                groups.setdefault(each.reason, []).append(each.node)
+        return tuple(
+            Message("limit-open-on", text=why, nodes=folded(nodes)) for why, nodes in groups.items()
+        )
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Each reason of `not_evaluated` with the name of the item."""
+        return tuple(Message("limit-open", limit=self.name, text=why) for why in self.not_evaluated)
+
+    @property
+    def missed(self) -> Mapping[str, Message]:
+        """The reason of each node that misses the item."""
+        return {each.node: each.reason for each in self.figures if each.outcome == "FAIL"}
+
+    @property
+    def faults(self) -> Mapping[str, Message]:
+        """The reason of each node that misses a binding item."""
+        return {} if self.item.check == "nodes" else self._missed
+
+    @property
+    def of_all(self) -> Mapping[str, Message]:
+        """The reason for which all nodes together miss a binding item, by their node set."""
+        return self._missed if self.item.check == "nodes" else {}
+
+    @property
+    def _missed(self) -> Mapping[str, Message]:
+        if not self.binding or self.outcome != "FAIL":
+            return {}
+        number = self.item.number
+        missed = self.missed.items()
+        return {node: Message("check-missed", number=number, text=why) for node, why in missed}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        met, total = self.nodes
+        return {
+            **self.item.model_dump(mode="json"),
+            "outcome": self.outcome,
+            "nodes_met": met,
+            "nodes_of": total,
+            "missed": dict(self.missed),
+            "not_evaluated": list(self.not_evaluated),
+            "waiver": self.waiver and self.waiver.model_dump(mode="json"),
+        }
+
+
+def check_outcomes(
+    items: Sequence[CheckItem],
+    nodes: Sequence[str],
+    facts: Mapping[str, NodeFacts],
+    waivers: Mapping[str, Waiver],
+) -> tuple[CheckOutcome, ...]:
+    """Return what the nodes of a run report for each functional item.
+
+    Args:
+        items: the items for the partition.
+        nodes: the nodes of the run.
+        facts: what each node reported.
+        waivers: by the number of the item.
+    """
+    outcomes = []
+    for item in items:
+        found = (
+            (_number_of_nodes(item, nodes, facts),)
+            if item.check == "nodes"
+            else tuple(_of_nodes(item, nodes, facts))
+        )
+        outcomes.append(CheckOutcome(item, found, waivers.get(item.number)))
+    return tuple(outcomes)
+
+
+def _number_of_nodes(
+    item: CheckItem, nodes: Sequence[str], facts: Mapping[str, NodeFacts]
+) -> ItemFigure:
+    known = [node for node in nodes if node in facts]
+    scope = FigureScope(frozenset(known), together=True, every_node=False)
+    why = _wrong(item, "nodes", float(len(known)), None)
+    outcome = "FAIL" if why else "PASS"
+    accepted = Bounds(item.at_least, item.at_most)
+    return ItemFigure(folded(known), (), outcome, why, scope, float(len(known)), "nodes", accepted)
+
+
+def _of_nodes(
+    item: CheckItem, nodes: Sequence[str], facts: Mapping[str, NodeFacts]
+) -> Iterator[ItemFigure]:
+    readings = {node: CHECKS[item.check](facts[node]) for node in nodes if node in facts}
+    names: dict[str, None] = {}
+    for of_node in readings.values():
+        names |= dict.fromkeys(
+            name for name, value in of_node.items() if value is not None or not _optional(item)
+        )
+    usual = {name: _most(readings.values(), name) for name in names}
+    for node in nodes:
+        scope = FigureScope(frozenset((node,)), together=False, every_node=True)
+        if node not in readings:
+            why = Message("check-no-report")
+            yield ItemFigure(node, (), "UNJUDGED", why, scope)
+            continue
+        of_node = readings[node]
+        unknown = [name for name in names if of_node.get(name) is None]
+        wrong = [
+            why
+            for name in names
+            if (value := of_node.get(name)) is not None
+            and (why := _wrong(item, name, value, usual[name]))
+        ]
+        value = next((each for each in of_node.values() if isinstance(each, float)), None)
+        if wrong:
+            yield ItemFigure(node, (), "FAIL", wrong[0], scope, value)
+        elif unknown or not names:
+            missing = ", ".join(unknown) or item.check
+            why = Message("check-unknown", name=missing)
+            yield ItemFigure(node, (), "UNJUDGED", why, scope, value)
+        else:
+            yield ItemFigure(node, (), "PASS", NOTHING, scope, value)
+
+
+def _optional(item: CheckItem) -> bool:
+    return item.check in OPTIONAL
+
+
+def _most(readings: Iterator[Readings] | Any, name: str) -> Reading | None:
+    """Return the value that more than half of the nodes with one have; None if there is none."""
+    values = [each[name] for each in readings if each.get(name) is not None]
+    counted = Counter(values).most_common(1)
+    return counted[0][0] if counted and 2 * counted[0][1] > len(values) else None
+
+
+def _wrong(item: CheckItem, name: str, value: Reading, usual: Reading | None) -> Message:
+    """Return why a value misses an item; `NOTHING` if it meets it.
+
+    Args:
+        item: the item.
+        name: of the value.
+        value: what a node reports.
+        usual: what most nodes report; None if more than half of them do not agree.
+    """
+    found = {"name": name, "found": _shown(value)}
+    if item.equal and value != usual:
+        if usual is None:
+            return Message("check-no-most", **found)
+        return Message("check-unlike", most=_shown(usual), **found)
+    if item.value is not None and value != item.value:
+        return Message("check-other", wanted=_shown(item.value), **found)
+    if isinstance(value, str):
+        return NOTHING
+    bounds = Bounds(item.at_least, item.at_most)
+    if not bounds.missed_by(value):
+        return NOTHING
+    low, high = (None if bound is None else _shown(bound) for bound in bounds)
+    if low is not None and value < (item.at_least or 0):
+        return Message("check-low", least=low, **found)
+    return Message("check-high", most=high or "", **found)
+
+
+def _shown(value: Reading) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"

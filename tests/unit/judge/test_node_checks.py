@@ -1,0 +1,198 @@
+"""The functional items of a contract: what nodes report about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+import pytest
+from pydantic import ValidationError
+from tests.folders import PROBES
+from tests.unit.judge.test_acceptance import GOOD, NODES, Machine, accepted, every, only
+from tests.unit.judge.test_acceptance import machine as machine
+
+from proofmark.judge.acceptance import CODES
+from proofmark.judge.node_checks import CHECKS, CheckOutcome, check_outcomes
+from proofmark.runs.waivers import Waiver
+from proofmark.site.contract_document import CheckItem, CheckName, Contract
+from proofmark.site.node.facts import NodeFacts, parse_probe
+
+FACTS = parse_probe((PROBES / "skl-2x6148.txt").read_text(encoding="utf-8"), "probe")
+HOSTS = tuple(f"n{number}" for number in range(1, 9))
+
+
+def changed(**changes: Any) -> NodeFacts:
+    return FACTS.model_copy(update=changes)
+
+
+def firmware(**changes: str) -> NodeFacts:
+    return changed(firmware={**FACTS.firmware, **changes})
+
+
+def check(name: str, **changes: Any) -> CheckItem:
+    rule = {} if changes.keys() & {"value", "at_least", "at_most"} else {"equal": True}
+    fields = {"number": "F1", "text": "a state", "check": name}
+    return CheckItem.model_validate({**fields, **rule, **changes})
+
+
+def outcome(
+    item: CheckItem,
+    others: Mapping[str, NodeFacts] | None = None,
+    nodes: Sequence[str] = HOSTS,
+    waivers: Mapping[str, Waiver] | None = None,
+) -> CheckOutcome:
+    """Return the outcome on eight nodes; `others` differ from the usual ones."""
+    facts = {**dict.fromkeys(HOSTS, FACTS), **(others or {})}
+    known = {node: of_node for node, of_node in facts.items() if of_node is not None}
+    (found,) = check_outcomes([item], nodes, known, waivers or {})
+    return found
+
+
+class TestEqual:
+    @pytest.mark.parametrize("name", [each for each in get_args(CheckName) if each != "nodes"])
+    def test_control_equal_nodes_are_not_blamed(self, name: str) -> None:
+        """What this node does not report is UNJUDGED, and never PASS."""
+        found = outcome(check(name))
+        reported = any(value is not None for value in CHECKS[name](FACTS).values())  # type: ignore[index]
+        assert found.outcome == ("PASS" if reported else "UNJUDGED")
+        assert found.faults == {}
+
+    @pytest.mark.fault("node-with-another-state")
+    @pytest.mark.parametrize(
+        ("name", "other"),
+        [
+            ("bios", firmware(bios_version="9.9")),
+            ("firmware", firmware(bios_version="9.9")),
+            ("firmware", changed(microcode="0x1")),
+            ("microcode", changed(microcode="0x1")),
+            ("kernel", changed(kernel="3.10.0")),
+            ("os", changed(os="another")),
+            ("processor", changed(cpu_model="Intel(R) Xeon(R) Gold 6138 CPU @ 2.00GHz")),
+            ("settings", changed(governor="powersave")),
+            ("settings", changed(turbo=False)),
+            ("cores", changed(cores_online=39)),
+            ("sockets", changed(sockets=1)),
+            ("memory", changed(memory_total_bytes=FACTS.memory_total_bytes // 2)),
+            ("drivers", changed(modules=("lustre",))),
+        ],
+    )
+    def test_the_node_that_differs_is_named(self, name: str, other: NodeFacts) -> None:
+        found = outcome(check(name), {"n3": other})
+        assert (found.outcome, found.nodes) == ("FAIL", (7, 8))
+        (reason,) = found.faults.values()
+        assert [*found.faults] == ["n3"]
+        assert "check-unlike" in reason.codes()
+
+    def test_without_a_majority_all_nodes_miss_it(self) -> None:
+        others = {host: changed(kernel="3.10.0") for host in HOSTS[:4]}
+        found = outcome(check("kernel"), others)
+        assert (found.outcome, len(found.faults)) == ("FAIL", 8)
+        assert all("check-no-most" in reason.codes() for reason in found.faults.values())
+
+    def test_a_node_that_reports_nothing_is_not_judged(self) -> None:
+        silent = outcome(check("kernel"), nodes=(*HOSTS, "n9"))
+        assert (silent.outcome, silent.faults) == ("UNJUDGED", {})
+        (message,) = silent.not_evaluated
+        assert message.fields["nodes"] == "n9"
+        unknown = outcome(check("microcode"), {"n3": changed(microcode=None)})
+        assert unknown.outcome == "UNJUDGED"
+        (message,) = unknown.messages
+        assert message.fields["limit"] == "F1 a state"
+
+    def test_the_share_of_nodes_and_minor_items_blame_none(self) -> None:
+        other = {"n3": changed(kernel="3.10.0")}
+        enough = outcome(check("kernel", nodes=0.8), other)
+        assert (enough.outcome, enough.faults) == ("PASS", {})
+        assert [*enough.as_json()["missed"]] == ["n3"]
+        minor = outcome(check("kernel", severity="minor"), other)
+        assert (minor.outcome, minor.faults) == ("FAIL", {})
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("name", "rule", "word"),
+        [
+            ("nodes", {"at_least": 8}, "PASS"),
+            ("nodes", {"at_least": 9}, "FAIL"),
+            ("nodes", {"value": 8}, "PASS"),
+            ("sockets", {"value": 2}, "PASS"),
+            ("sockets", {"value": 4}, "FAIL"),
+            ("cores", {"at_least": 40}, "PASS"),
+            ("cores", {"at_least": 41}, "FAIL"),
+            ("memory", {"at_least": 1}, "PASS"),
+            ("memory", {"at_most": 1}, "FAIL"),
+            ("processor", {"value": FACTS.cpu_model}, "PASS"),
+            ("processor", {"value": "another processor"}, "FAIL"),
+            ("kernel", {"value": FACTS.kernel}, "PASS"),
+        ],
+    )
+    def test_the_value_of_the_contract(self, name: str, rule: dict[str, Any], word: str) -> None:
+        """All nodes agree, so that only the contract can find the wrong machine."""
+        assert outcome(check(name, **rule)).outcome == word
+
+    def test_a_clock_that_is_off(self) -> None:
+        item = check("clock", at_most=0.5)
+        right = dict.fromkeys(HOSTS, changed(clock_offset_s=0.01))
+        assert outcome(item, right).outcome == "PASS"
+        found = outcome(item, {**right, "n2": changed(clock_offset_s=-3.0)})
+        assert (found.outcome, [*found.faults]) == ("FAIL", ["n2"])
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"equal": True, "value": "x"},
+            {"value": None},
+            {"at_least": 1, "check": "kernel"},
+            {"value": "many", "check": "cores"},
+            {"value": 4.18, "check": "kernel"},
+            {"equal": True, "check": "nodes"},
+            {"equal": True, "check": "colour"},
+        ],
+    )
+    def test_a_rule_that_could_not_judge_is_refused(self, fields: dict[str, Any]) -> None:
+        given = {"number": "F1", "text": "a state", "check": "kernel", **fields}
+        with pytest.raises(ValidationError):
+            Contract.model_validate({"title": "C", "parties": {"buyer": "B"}, "items": [given]})
+
+
+class TestAcceptance:
+    """The same items in a verdict and in an acceptance."""
+
+    def machines(self, **others: NodeFacts) -> dict[str, NodeFacts]:
+        """Return the facts of four machines: each has its own serial numbers."""
+        found = {}
+        for node in NODES:
+            facts = others.get(node, FACTS)
+            serials = {
+                key: f"{value} {node}" for key, value in facts.firmware.items() if "serial" in key
+            }
+            own = {"boot_id": node, "firmware": {**facts.firmware, **serials}, "dimms": ()}
+            found[node] = facts.model_copy(update=own)
+        return found
+
+    def test_a_differing_node_fails_and_its_run_is_named(self, machine: Machine) -> None:
+        item = check("kernel")
+        good = machine.run(1, every(GOOD), facts=self.machines(), checks=[item])
+        found = accepted([good], item)
+        assert (found.word, only(found).nodes_met) == ("PASS", (4, 4))
+        other = self.machines(n3=changed(kernel="3.10.0"))
+        bad = machine.run(2, every(GOOD), facts=other, checks=[item])
+        assert [node.host for node in bad.verdict.bad.nodes] == ["n3"]
+        assert bad.verdict.exit_code() == 1
+        found = accepted([good, bad], item)
+        each = only(found)
+        assert (found.word, CODES[found.word], each.nodes_met) == ("FAIL", 1, (3, 4))
+        assert [(part.run, part.nodes) for part in each.evidence] == [("run2", "n[1-4]")]
+        assert each.as_json()["check"] == "kernel"
+
+    def test_too_few_nodes_fail_without_a_node_to_blame(self, machine: Machine) -> None:
+        item = check("nodes", at_least=5)
+        run = machine.run(1, every(GOOD), facts=self.machines(), checks=[item])
+        assert (run.verdict.exit_code(), run.verdict.bad.nodes) == (1, ())
+        assert accepted([run], item).word == "FAIL"
+
+    def test_without_reports_nothing_passes(self, machine: Machine) -> None:
+        item = check("kernel")
+        run = machine.run(1, every(GOOD), checks=[item])
+        assert run.verdict.exit_code() == 4
+        assert accepted([run], item).word == "UNJUDGED"
