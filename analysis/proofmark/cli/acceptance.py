@@ -52,7 +52,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--item", default="", help="waive: the number of the item")
     parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
     parser.add_argument("--reason", default="", help="waive: why the item is waived")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="waive: private ssh key")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="waive, sign: private ssh key")
     note = "measure: preview each suite, and write no page"
     parser.add_argument("--check", action="store_true", help=note)
     note = "measure: an argument of ansible-playbook, without a suite (again for each)"
@@ -177,6 +177,16 @@ def _judge(options: Namespace, inventory: Inventory, document: Contract) -> int:
         return judge_acceptance(options, question(options, inventory, document))
 
 
+def _sign(options: Namespace, inventory: Inventory, document: Contract) -> int:
+    """Sign the page of the acceptance with the data that it shows."""
+    from proofmark.cli.judged_acceptance import question, sign_acceptance
+
+    if not options.key:
+        raise bad_input("sign", "", "no --key", "--key FILE")
+    with in_language(options.language):
+        return sign_acceptance(options, question(options, inventory, document))
+
+
 def _measure(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Run the suites that the contract still needs, one after the other, then judge."""
     from proofmark.cli.judged_acceptance import measure_acceptance, question
@@ -207,14 +217,17 @@ VERBS: Mapping[str, Callable[[Namespace, Inventory, Contract], int]] = {
     "judge": _judge,
     "measure": _measure,
     "show": _show,
+    "sign": _sign,
     "waive": _waive,
 }
 
 USES = (
-    ArgumentUse(("--run",), beside=("waive", "judge")),
-    ArgumentUse(("--item", "--by", "--reason", "--key"), beside=("waive",)),
-    ArgumentUse(("--limit",), beside=("check", "judge", "measure")),
-    ArgumentUse(("--runs", "--output", "--json", "--language"), beside=("judge", "measure")),
+    ArgumentUse(("--run",), beside=("waive", "judge", "sign")),
+    ArgumentUse(("--item", "--by", "--reason"), beside=("waive",)),
+    ArgumentUse(("--key",), beside=("waive", "sign")),
+    ArgumentUse(("--limit",), beside=("check", "judge", "measure", "sign")),
+    ArgumentUse(("--runs", "--language"), beside=("judge", "measure", "sign")),
+    ArgumentUse(("--output", "--json"), beside=("judge", "measure")),
     ArgumentUse(("--playbook", "--check"), beside=("measure",)),
 )
 """The options that would be ignored beside others."""

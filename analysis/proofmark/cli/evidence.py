@@ -66,6 +66,31 @@ def checked_acceptance(
 
     What is checked is what the run is read from: a private copy if another user owns the folder.
 
+    Raises:
+        ChangedAcceptance, BadInput: see `checked_folder`; or the evidence is damaged.
+    """
+    with checked_folder(folder, signers, revoked) as (checked, place):
+        yield checked, run_in(place)
+
+
+def run_in(signed: Path) -> Run:
+    """Return the run of a signed folder.
+
+    Raises:
+        BadInput: it has no evidence, or damaged evidence.
+    """
+    evidence = read_evidence(signed)
+    if evidence is None:
+        raise bad_input(signed, "", "no evidence", "a folder that proofmark sign made")
+    return evidence.run()
+
+
+@contextmanager
+def checked_folder(
+    folder: Path, signers: Path, revoked: Path | None = None
+) -> Iterator[tuple[CheckedAcceptance, Path]]:
+    """Yield the check of a signed folder, and the folder.
+
     Args:
         folder: a signed folder, or a run or acceptance, whose newest signed folder is taken.
         signers: see `check`.
@@ -73,7 +98,7 @@ def checked_acceptance(
 
     Raises:
         ChangedAcceptance: a file is not as it was signed. Nothing is read from it.
-        BadInput: nothing is signed, no signature is accepted, or the evidence is damaged.
+        BadInput: nothing is signed, or no signature is accepted.
     """
     signed = signed_folder(folder)
     if signed is None:
@@ -85,10 +110,7 @@ def checked_acceptance(
         checked = check(place, signers, revoked)
         if checked.wrong:
             raise ChangedAcceptance(signed, checked)
-        evidence = read_evidence(place)
-        if evidence is None:
-            raise bad_input(signed, "", "no evidence", "a folder that proofmark sign made")
-        yield checked, evidence.run()
+        yield checked, place
 
 
 def _refuse_inside(folder: Path, option: str, file: Path, accepted: str) -> None:

@@ -6,6 +6,7 @@ Measures what the contract still needs: the suites in the order that finds fault
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -19,9 +20,10 @@ from typing import Any
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import read_regular, write_whole, write_whole_bytes
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
@@ -49,7 +51,9 @@ from proofmark.report.acceptance_page import (
     notes,
     runs_of,
 )
-from proofmark.runs.evidence import open_evidence
+from proofmark.runs.acceptance import new_signed, sign, signed_before, signed_folders, sums_of
+from proofmark.runs.acceptance_data import PAGE_DATA
+from proofmark.runs.evidence import acceptance_folder, open_evidence
 from proofmark.runs.owner import as_writer
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.waivers import digest_of
@@ -57,7 +61,7 @@ from proofmark.site.contract_document import Contract
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_sites
 
-PAGE, DATA = "acceptance.html", "acceptance.json"
+PAGE = "acceptance.html"
 WIDTH = 100
 """The length of the lines of the table."""
 
@@ -79,6 +83,11 @@ class Question:
     limit: str
     root: Path
     named: Sequence[Path] = ()
+
+    @property
+    def site(self) -> str:
+        """The inventory, as a person named it."""
+        return f"{self.inventory.source}"
 
     @property
     def folder(self) -> Path:
@@ -120,15 +129,49 @@ def judge_acceptance(options: Namespace, asked: Question) -> int:
     found = asked.answer()
     missing = [*_gaps(asked, found.open_items)]
     folder = options.output or asked.folder
-    content = _content(found, asked.contract, missing)
     if not options.check:
-        _write(folder, content, found, asked.contract, missing)
+        with as_writer(folder / PAGE):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in _files(found, asked.contract, missing).items():
+                write_whole(folder / name, text)
     if options.json:
-        print_json(content)
+        print_json(_content(found, asked.contract, missing))
     else:
         _print(found, missing)
         print_line(f"{folder / PAGE}")
     return CODES[found.word]
+
+
+def sign_acceptance(options: Namespace, asked: Question) -> int:
+    """Sign the page of an acceptance that is what its runs give, or add a signature to it.
+
+    Raises:
+        BadInput: the page is not what the runs give, or ssh-keygen refuses.
+    """
+    found = asked.answer()
+    missing = [*_gaps(asked, found.open_items)]
+    files = _files(found, asked.contract, missing)
+    with as_writer(asked.folder / PAGE):
+        written = {name: read_regular(asked.folder / name) for name in files}
+    if written != {name: text.encode() for name, text in files.items()}:
+        judge = PrintedCommand(
+            "proofmark", "acceptance", "judge", of_person(asked.site, "SITE", "-i")
+        )
+        raise bad_input(asked.folder / PAGE, "", "not what its runs give", f"what `{judge}` writes")
+    place = acceptance_folder(asked.folder)
+    place.mkdir(parents=True, exist_ok=True)
+    with new_signed(place) as new:
+        for name, content in written.items():
+            write_whole_bytes(new / name, content)
+        content = sums_of(new)
+        same = signed_before(place, content)
+        signature = sign(same or new, options.key, content)
+        if same:
+            shutil.rmtree(new)
+    newest = same or signed_folders(place)[0]
+    print_line(f"{newest / signature.name}")
+    print_line(f"{translated(found.word)}: {localized(found.text)}")
+    return 0
 
 
 def measure_acceptance(options: Namespace, asked: Question) -> int:
@@ -186,20 +229,11 @@ def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:
     return [f"{Path(sys.executable).parent / 'ansible-playbook'}", *given, *more]
 
 
-def _write(
-    folder: Path,
-    content: dict[str, Any],
-    found: Acceptance,
-    contract: Contract,
-    missing: Sequence[Gap],
-) -> None:
-    """Write the page and its data."""
-    text = json.dumps(content, indent=1) + "\n"
-    with as_writer(folder / PAGE):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / DATA, text)
-        digest = sha256(text.encode()).hexdigest()
-        write_whole(folder / PAGE, acceptance_page(found, contract, missing, digest))
+def _files(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dict[str, str]:
+    """Return the page and its data, by the names of the files."""
+    text = json.dumps(_content(found, contract, missing), indent=1) + "\n"
+    digest = sha256(text.encode()).hexdigest()
+    return {PAGE_DATA: text, PAGE: acceptance_page(found, contract, missing, digest)}
 
 
 def _runs(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument
-from proofmark.cli.evidence import ChangedAcceptance, checked_acceptance, evidence_of
+from proofmark.cli.evidence import ChangedAcceptance, checked_folder, evidence_of, run_in
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular
@@ -17,6 +17,7 @@ from proofmark.common.progress_lines import say
 from proofmark.judge.written import WrittenVerdict, read_written, refuse_unfinished
 from proofmark.report.products import differences, differing, made_of, other_versions, write_again
 from proofmark.runs import acceptance
+from proofmark.runs.acceptance_data import PAGE_DATA, of_page
 from proofmark.runs.evidence import read_evidence
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
@@ -55,21 +56,13 @@ def sign(options: Namespace) -> int:
                 *(InputError(f"{run.seal.folder}", "", each, accepted) for each in wrong)
             )
         content = acceptance.sums_of(new)
-        same = _signed_before(run.seal.folder, content)
+        same = acceptance.signed_before(run.seal.folder, content)
         signature = acceptance.sign(same or new, options.key, content)
         if same:
             shutil.rmtree(new)
     newest = same or acceptance.signed_folders(run.seal.folder)[0]
     print_line(f"{newest / signature.name}")
     return 0
-
-
-def _signed_before(folder: Path, content: bytes) -> Path | None:
-    """Return the newest signed folder of an acceptance if it has this list; else None."""
-    for newest in acceptance.signed_folders(folder)[:1]:
-        if read_regular(newest / acceptance.SUMS) == content:
-            return newest
-    return None
 
 
 def _listed_again(folder: Path) -> bytes:
@@ -115,16 +108,20 @@ def _verify_arguments(parser: ArgumentParser) -> None:
 def verify(options: Namespace) -> int:
     """Check a signed acceptance, judge its evidence again, and print the signed verdict last.
 
+    The page of an acceptance names the evidence of its runs: those that are beside it are compared.
+
     Returns:
         0, or 1 if a file is not as it was signed, or is not what the evidence gives.
     """
     name = options.folder.name
     try:
-        with checked_acceptance(options.folder, options.signers, options.revoked) as checked:
-            signed, run = checked
-            verdict = _written_verdict(run)
-            wrong = [*_judged_again(run, verdict)]
-            line = verdict.line
+        with checked_folder(options.folder, options.signers, options.revoked) as (signed, place):
+            if (place / PAGE_DATA).exists():
+                line, wrong = of_page(place / PAGE_DATA, options.folder.resolve().parent)
+            else:
+                run = run_in(place)
+                verdict = _written_verdict(run)
+                wrong, line = [*_judged_again(run, verdict)], verdict.line
     except ChangedAcceptance as error:
         signed, wrong, line = error.checked, list(error.checked.wrong), None
     for each in signed.others:

@@ -82,7 +82,7 @@ def is_signed(run: Path) -> bool:
 
 @contextmanager
 def new_signed(acceptance: Path) -> Iterator[Path]:
-    """Yield a new folder with the evidence of `acceptance`.
+    """Yield a new folder with the evidence of `acceptance`, if it has evidence of its own.
 
     It becomes the next one of ``signed/`` when the block ends, unless the block removes it.
 
@@ -97,7 +97,8 @@ def new_signed(acceptance: Path) -> Iterator[Path]:
         found = f"cannot be written: {error.strerror}"
         raise bad_input(place, "", found, "a folder of this user, or a copy of it") from None
     try:
-        for path in evidence_files(acceptance):
+        sealed = (acceptance / RunFiles.evidence.path).is_dir()
+        for path in evidence_files(acceptance) if sealed else ():
             target = new / path.relative_to(acceptance)
             target.parent.mkdir(exist_ok=True)
             _link(path, target)
@@ -130,6 +131,14 @@ def sums_of(folder: Path) -> bytes:
             raise bad_input(folder, "", repr(name), "files that proofmark wrote")
         lines.append(f"{sha256_of(folder / name)}  {name}\n")
     return "".join(lines).encode()
+
+
+def signed_before(acceptance: Path, content: bytes) -> Path | None:
+    """Return the newest signed folder of an acceptance if it has this list; else None."""
+    for newest in signed_folders(acceptance)[:1]:
+        if read_regular(newest / SUMS) == content:
+            return newest
+    return None
 
 
 def _files(folder: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -210,3 +211,69 @@ def test_a_site_without_a_contract_is_refused(
     (site.inventory / "contract.yml").unlink()
     assert site.judge() == 3
     assert "contract.yml: found no such file" in capsys.readouterr().err
+
+
+class TestSignature:
+    """What two parties sign is the page, its data, and the digests of the evidence."""
+
+    @pytest.fixture
+    def signing(self, site: Site) -> tuple[Path, Path]:
+        """Return a key, and the file with its signer; the page of one good run is judged."""
+        key, signers = site.kit.folder / "key", site.kit.folder / "signers"
+        make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", f"{key}"]
+        subprocess.run(make, check=True)
+        signers.write_text(f"ida@buyer {key.with_suffix('.pub').read_text(encoding='utf-8')}")
+        seal(site.measured("good").folder)
+        assert site.judge() == 0
+        return key, signers
+
+    def sign(self, site: Site, key: Path) -> int:
+        return main(["acceptance", "sign", "-i", f"{site.inventory}", "--key", f"{key}"])
+
+    def verify(self, site: Site, signers: Path) -> int:
+        page = f"{site.runs / 'acceptance-here'}"
+        return main(["verify", page, "--signers", f"{signers}"])
+
+    def test_the_signed_page_is_verified_with_its_word(
+        self, site: Site, signing: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        key, signers = signing
+        assert self.sign(site, key) == 0
+        assert self.sign(site, key) == 0, "the second party"
+        capsys.readouterr()
+        assert self.verify(site, signers) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[-1].startswith("PASS: ")
+        assert lines[-2].endswith("as signed by ida@buyer, ida@buyer")
+        signed = site.runs / "acceptance-here/signed"
+        assert [path.name for path in signed.iterdir()] == ["0001"]
+
+    @pytest.mark.fault("signed-acceptance-changed")
+    @pytest.mark.parametrize("name", ["acceptance.html", "acceptance.json"])
+    def test_a_changed_page_is_neither_signed_nor_verified(
+        self, site: Site, signing: tuple[Path, Path], name: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        key, signers = signing
+        assert self.sign(site, key) == 0
+        signed = site.runs / "acceptance-here/signed/0001" / name
+        signed.write_bytes(signed.read_bytes() + b" ")
+        assert self.verify(site, signers) == 1
+        assert f"{name}: changed" in capsys.readouterr().out
+        page = site.runs / "acceptance-here" / name
+        page.write_bytes(page.read_bytes().replace(b"PASS", b"PASt"))
+        assert self.sign(site, key) == 3
+        assert "not what its runs give" in capsys.readouterr().err
+
+    def test_other_evidence_of_a_run_is_found(
+        self, site: Site, signing: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        key, signers = signing
+        assert self.sign(site, key) == 0
+        output = next((site.runs / "good").glob("steps/*/execution-1/stdout"))
+        output.write_text(output.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        seal(site.runs / "good")
+        capsys.readouterr()
+        assert self.verify(site, signers) == 1
+        assert "good: other evidence than that of the page" in capsys.readouterr().out
+        shutil.rmtree(site.runs / "good")
+        assert self.verify(site, signers) == 0, "its digest is in the signed data"
