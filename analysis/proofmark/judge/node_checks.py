@@ -52,6 +52,16 @@ def _modules(facts: NodeFacts) -> float | None:
     return None if "dimms" in facts.absent else float(len(facts.dimms))
 
 
+def _ecc(facts: NodeFacts) -> Readings:
+    """Return whether the memory modules store check bits: `on`, `off`, or on a part of them."""
+    bits = [dimm.check_bits for dimm in facts.dimms]
+    if not bits or None in bits:
+        return {"ECC": None}
+    with_ecc = sum(bool(each) for each in bits)
+    part = f"on {with_ecc} of {len(bits)} modules"
+    return {"ECC": "on" if with_ecc == len(bits) else part if with_ecc else "off"}
+
+
 def _clock(facts: NodeFacts) -> float | None:
     return None if facts.clock_offset_s is None else abs(facts.clock_offset_s)
 
@@ -83,6 +93,7 @@ CHECKS: Mapping[CheckName, Callable[[NodeFacts], Readings]] = {
     "memory": _number("memory, GiB", lambda facts: facts.memory_total_bytes / GIB),
     "modules": _number("memory modules", _modules),
     "module-speed": _traits("DIMM speed"),
+    "ecc": _ecc,
     "bios": _traits("BIOS"),
     "firmware": _traits(
         *("BIOS", "BIOS date", "board", "microcode", "adapter firmware", "NIC firmware")

@@ -92,6 +92,7 @@ CheckName = Literal[
     "memory",
     "modules",
     "module-speed",
+    "ecc",
     "bios",
     "firmware",
     "microcode",

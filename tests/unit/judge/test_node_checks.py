@@ -17,7 +17,13 @@ from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName, Contract
 from proofmark.site.node.facts import NodeFacts, parse_probe
 
-FACTS = parse_probe((PROBES / "skl-2x6148.txt").read_text(encoding="utf-8"), "probe")
+SKL, KNL = (
+    (PROBES / f"{name}.txt").read_text(encoding="utf-8")
+    for name in ("skl-2x6148", "knl-7250-quadrant-flat")
+)
+WIDTH = "| \tTotal Width: 72 bits\n"
+MODULES = parse_probe(KNL.replace(WIDTH, f"{WIDTH}| \tData Width: 64 bits\n"), "probe").dimms
+FACTS = parse_probe(SKL, "probe").model_copy(update={"dimms": MODULES, "absent": {}})
 HOSTS = tuple(f"n{number}" for number in range(1, 9))
 
 
@@ -124,11 +130,23 @@ class TestValues:
             ("processor", {"value": FACTS.cpu_model}, "PASS"),
             ("processor", {"value": "another processor"}, "FAIL"),
             ("kernel", {"value": FACTS.kernel}, "PASS"),
+            ("ecc", {"value": "on"}, "PASS"),
+            ("ecc", {"value": "off"}, "FAIL"),
         ],
     )
     def test_the_value_of_the_contract(self, name: str, rule: dict[str, Any], word: str) -> None:
         """All nodes agree, so that only the contract can find the wrong machine."""
         assert outcome(check(name, **rule)).outcome == word
+
+    def test_modules_without_check_bits(self) -> None:
+        """One module of twelve without ECC, and a node whose modules do not state it."""
+        plain, *others = MODULES
+        bits = {0: "FAIL", None: "UNJUDGED", 8: "PASS"}
+        for count, word in bits.items():
+            modules = (plain.model_copy(update={"check_bits": count}), *others)
+            found = outcome(check("ecc", value="on"), {"n2": changed(dimms=modules)})
+            assert found.outcome == word
+            assert [*found.faults] == (["n2"] if word == "FAIL" else [])
 
     def test_a_clock_that_is_off(self) -> None:
         item = check("clock", at_most=0.5)

@@ -46,7 +46,10 @@ class ReportedDomain(StrictModel):
 
 
 class Dimm(StrictModel):
-    """A memory module. `rated` is its nominal and `configured` its current speed, in MT/s."""
+    """A memory module. `rated` is its nominal and `configured` its current speed, in MT/s.
+
+    `check_bits` are the bits beside those of the data: 8 of 72 with ECC, 0 without.
+    """
 
     locator: str
     bytes: int | None
@@ -56,6 +59,7 @@ class Dimm(StrictModel):
     manufacturer: str | None
     rated: int | None
     configured: int | None
+    check_bits: int | None = None
 
 
 class Nic(StrictModel):
@@ -188,6 +192,11 @@ def smbios_devices(lines: Iterable[str], title: str) -> list[dict[str, str]]:
     return devices
 
 
+def _bits(text: str) -> int:
+    """Return the number of ``72 bits``."""
+    return int(text.removesuffix("bits"))
+
+
 def _dimm(device: Mapping[str, str], unread: Unread) -> Dimm:
     locator = device.get("Locator", "unknown")
 
@@ -199,6 +208,7 @@ def _dimm(device: Mapping[str, str], unread: Unread) -> Dimm:
         key = next((key for key in keys if known(key)), keys[0])
         return unread.read(f"dimms.{locator} {key}", known(key), reader)
 
+    total, data = value(_bits, "Total Width"), value(_bits, "Data Width")
     return Dimm(
         locator=locator,
         bytes=value(size, "Size"),
@@ -208,6 +218,7 @@ def _dimm(device: Mapping[str, str], unread: Unread) -> Dimm:
         manufacturer=known("Manufacturer"),
         rated=value(_megatransfers, "Speed"),
         configured=value(_megatransfers, "Configured Memory Speed", "Configured Clock Speed"),
+        check_bits=None if total is None or data is None else total - data,
     )
 
 
