@@ -12,7 +12,7 @@ each() { # each NAME LINES COMMAND…: run COMMAND for each line, which is $NAME
     printf '%s\n' "$lines" | while read -r "$name"; do eval "$*"; done
 }
 
-seen() { # the paths in the watched folders
+seen() { # the paths in the watched folders, one on each line
     each folder "$watched" 'find "$folder" -xdev -mindepth 1' | sort -u
 }
 
@@ -23,5 +23,5 @@ each path "$kept" 'mkdir -p "$path" && mount --rbind "/mnt$path" "$path"'
 seen >"/mnt/before"
 code=0
 "$@" || code=$?
-seen | comm -13 /mnt/before - >"$list"
+seen | grep -vxF -f /mnt/before >"$list" || :
 exit "$code"
