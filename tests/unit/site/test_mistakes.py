@@ -225,6 +225,33 @@ def test_the_list_of_suites_shows_what_each_one_lacks(
     assert lacks() == spack
 
 
+TOPOLOGY = r"topology: >-\n.*"
+SMALL = "topology: 'pack:1 [numa(memory=8GiB)] l3:1(size=8MiB) core:{cores} pu:1'"
+
+
+def listed(capsys: pytest.CaptureFixture[str], inventory: Path) -> tuple[set[str], str]:
+    """Return the suites in the table of `check`, and all that it printed."""
+    assert main(["check", "-i", str(inventory)]) == 0
+    printed = capsys.readouterr().out
+    rows = [line.split() for line in printed.splitlines()]
+    return {row[1] for row in rows if row[:1] == ["cluster"]}, printed
+
+
+@pytest.mark.fault("suite-does-not-fit")
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_a_suite_that_does_not_fit_the_nodes_does_not_end_the_list(
+    inventory: Path, capsys: pytest.CaptureFixture[str], cores: int
+) -> None:
+    """P3 needs two cores of one socket; each suite of an acceptance runs on any node."""
+    every, _ = listed(capsys, inventory)
+    edit(inventory, {TOPOLOGY: SMALL.format(cores=cores)})
+    suites, printed = listed(capsys, inventory)
+    assert suites == every >= {"quick", "full", "io"}
+    assert ("not here: cluster: p3: " in printed) == (cores == 1)
+    alone = mistakes(capsys, inventory, "--suite", "p3")
+    assert any("two cores of one socket" in line for line in alone) == (cores == 1)
+
+
 @pytest.mark.fault("packages-of-a-suite-missing")
 def test_a_provider_without_the_packages_of_any_suite(
     inventory: Path, capsys: pytest.CaptureFixture[str]
