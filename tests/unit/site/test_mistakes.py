@@ -331,3 +331,17 @@ def test_a_checkout_that_only_this_machine_sees(
     hosts.write_text(text + "  vars: {ansible_connection: local}\n", encoding="utf-8")
     assert main(["check", *site]) == 0  # the control: no other machine
     assert "no run from here" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("site", "limit"), [("SMALL", "cluster"), ("example-epyc", "epyc")])
+def test_a_stability_run_of_short_jobs_gets_a_note(
+    inventory: Path, capsys: pytest.CaptureFixture[str], site: str, limit: str
+) -> None:
+    """On small nodes its jobs take seconds, and two weeks have hundreds of thousands of them."""
+    edit(inventory, {TOPOLOGY: SMALL.format(cores=2)})
+    place = inventory if site == "SMALL" else ROOT / "inventory" / site
+    words = ["plan", "-i", f"{place}", "-l", limit, "--suite", "stability"]
+    assert main([*words, "--stability-days", "14"]) == 0
+    printed = capsys.readouterr().out
+    noted = re.search(r"note: stability: each of its [\d,]+ jobs takes \d+ s at most: ", printed)
+    assert bool(noted) == (site == "SMALL")
