@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -20,8 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleActionSkip
 from ansible.plugins.action import ActionBase
+from ansible.utils.path import cleanup_tmp_file
 
 ERROR_MARK = "proofmark: "
 """Starts a line of stderr that is an error; all other lines are progress."""
@@ -45,23 +48,26 @@ if isinstance(sys.stdout, io.TextIOWrapper):
 CONTINUES = "stopped by Ctrl-C; the same command continues, for a gate with -e run_id=GATE"
 
 
-def _say_how_to_continue() -> None:
-    """After Ctrl-C, print how to continue below the last line of Ansible.
+def _before_ansible(number: int, action: Callable[[], Any]) -> None:
+    """Call `action` at a signal, before the handler that Ansible has set by now."""
+    of_ansible = signal.getsignal(number)
+    if not callable(of_ansible):
+        return
 
-    Ansible has set its handler before it imports this file.
-    """
-    of_ansible = signal.getsignal(signal.SIGINT)
+    def handle(received: int, frame: Any, after: Callable[[int, Any], Any] = of_ansible) -> None:
+        action()
+        after(received, frame)
 
-    def handle(number: int, frame: Any) -> None:
-        atexit.register(print, ERROR_MARK + CONTINUES, file=sys.stderr)
-        if callable(of_ansible):
-            of_ansible(number, frame)
-
-    signal.signal(signal.SIGINT, handle)
+    signal.signal(number, handle)
 
 
 if threading.current_thread() is threading.main_thread():
-    _say_how_to_continue()
+    # Below the last line of Ansible.
+    say = functools.partial(print, ERROR_MARK + CONTINUES, file=sys.stderr)
+    _before_ansible(signal.SIGINT, functools.partial(atexit.register, say))
+    # Ansible's handler of SIGTERM ends the process at once, and its temporary folder would stay.
+    remove = functools.partial(cleanup_tmp_file, constants.DEFAULT_LOCAL_TMP)
+    _before_ansible(signal.SIGTERM, remove)
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,8 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
     assert "sleep {seconds}" in NAP
     waits = f"while [ {{number}}{{seconds}} = 24 ] && [ ! -e {kit.folder}/go ]; do sleep 0.1; done"
     (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("sleep {seconds}", waits))
+    temporary = kit.folder.parent / "temporary"
+    kit = replace(kit, environment={**kit.environment, "ANSIBLE_LOCAL_TEMP": f"{temporary}"})
     whens: list[dict[str, str]] = []
     for how, play in (
         (interrupt, SLOW),
@@ -239,6 +242,7 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
         if how is interrupt:
             assert "the same command continues" in printed.splitlines()[-1]
         wait_for(lambda: processes_of(kit.folder) == [], 120)
+        assert how is kill or not any(temporary.iterdir())
         whens.append(kit.whens())
     assert len(whens[0]) == 3
     assert whens[0] == whens[1] == whens[2]

@@ -20,6 +20,7 @@ from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, runs_f
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line, print_table
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
+from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.text import one_line
 from proofmark.common.translation import in_language
@@ -84,7 +85,7 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
             f"{inventory.folder / CONTRACT}",
             f"items.{places[each.item.number]}.runs",
             f"{each.item.runs_needed} repeats on {each.partition}",
-            f"at most {max(each.repeats.values())}, or more repeats: -e repeats=N",
+            f"at most {max(each.repeats.values())}, or more repeats: {setting('repeats', 'N')}",
         )
         for each in planned
         if each.repeats and each.too_few

@@ -22,6 +22,7 @@ from proofmark.cli.command_inputs import (
 from proofmark.cli.output import print_line, print_table
 from proofmark.cli.plan_notes import doubts, place, prefixes_argument
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
+from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.kit import kit_folder, result_folder
@@ -142,7 +143,7 @@ def _unjudged_lines(site: Site, plans: Sequence[Plan], benchmarks: Benchmarks) -
     for message, names in suites.items():
         yield f"unjudged: {site.partition_name}: {', '.join(names)}: {message}"
     if refused:
-        yield f"refused without -e {ACCEPT}=true: {site.partition_name}: {', '.join(refused)}"
+        yield f"refused without {setting(ACCEPT)}: {site.partition_name}: {', '.join(refused)}"
 
 
 def _ask_nodes(checked: CheckedSite, options: Namespace, window_end: datetime | None) -> int:

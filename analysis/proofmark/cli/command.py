@@ -40,9 +40,22 @@ def complete(action: Action, words: Words | Iterable[str]) -> None:
     action.words = words  # type: ignore[attr-defined]
 
 
-def run_argument(parser: ArgumentParser) -> None:
-    """Add RUN to `parser`."""
-    run = parser.add_argument("folder", metavar="RUN", type=Path, help="the run's folder")
+NEWEST = Path("the newest run of the chosen site")
+"""What RUN is if the line has none; `proofmark.cli.newest` puts the run in its place."""
+
+
+def run_argument(parser: ArgumentParser, *, optional: bool = False) -> None:
+    """Add RUN to `parser`. Where it is `optional` its default is `NEWEST`.
+
+    A command that decides something, or that has further arguments behind RUN, needs it.
+    """
+    about = "the run's folder"
+    if optional:
+        about += f" (default: {NEWEST})"
+    nargs, default = ("?", NEWEST) if optional else (None, None)
+    run = parser.add_argument(
+        "folder", metavar="RUN", type=Path, nargs=nargs, default=default, help=about
+    )
     complete(run, Words.RUN)
 
 

@@ -166,10 +166,12 @@ class Called:
         name: its name in `COMMANDS`.
         options: its options, and nothing else. No name of an option can replace the function of
             the command, or an option of ``proofmark`` itself.
+        further: the options that the line could also have, each with whether it takes a value.
     """
 
     name: str
     options: argparse.Namespace
+    further: Mapping[str, bool]
 
     @property
     def command(self) -> Command:
@@ -228,8 +230,18 @@ class _CommandParser(_Parser):
         if mistakes:
             raise BadInput(*mistakes)
         if self._command:
-            options = argparse.Namespace(called=Called(self._command, options))
+            called = Called(self._command, options, self._further())
+            options = argparse.Namespace(called=called)
         return options, rest
+
+    def _further(self) -> dict[str, bool]:
+        """Return the options that have a meaning beside the arguments of the line."""
+        further = {}
+        for option, action in self._option_string_actions.items():
+            given = self._given | {option}
+            if not any(any(use.mistakes(given)) for use in self.uses):
+                further[option] = action.nargs != 0
+        return further
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Remember the arguments of the line. In the result a default looks like a given value."""

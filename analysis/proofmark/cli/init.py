@@ -22,7 +22,7 @@ from proofmark.site.fabric_import import fabric_levels, unnamed_adapters
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Site, load_sites
 from proofmark.site.literals import literal_yaml
-from proofmark.site.questions import MARK, comments
+from proofmark.site.questions import MARK, comments, required
 from proofmark.site.survey.differences import compare, site_of_node
 from proofmark.site.survey.environment import environments_in
 from proofmark.site.survey.inventory_files import inventory_files, write_files
@@ -90,11 +90,15 @@ def _write(options: Namespace) -> int:
         print_line(f"wrote {folder / name}")
     for kind in found.kinds:
         print_line(f"partition {kind.name}: {folded(kind.names)}")
-    questions = sum(text.count(MARK) for name, text in files.items() if name.endswith(".yml"))
-    for place, question in comments(folder):
+    needed, others = [*required(folder)], [*comments(folder)]
+    for place, question in needed:
+        print_line(f"question: {place}: {question} (needs an answer)")
+    for place, question in others:
         print_line(f"question: {place}: {question}")
     named = of_person(folder, "FOLDER")
-    print_line(f"questions: {questions}; {PrintedCommand('grep', '-rn', MARK, named)}")
+    need = "needs" if len(needed) == 1 else "need"
+    counts = f"questions: {len(needed) + len(others)}, of which {len(needed)} {need} an answer"
+    print_line(f"{counts}; {PrintedCommand('grep', '-rn', MARK, named)}")
     _choose(folder)
     print_line(f"next: {PrintedCommand('proofmark', 'check', '-i', named)}")
     return 0

@@ -10,13 +10,15 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from proofmark.cli.command import SECRETS
 from proofmark.cli.commands import BAD_INPUT, Called, parser
 from proofmark.cli.newest import follow_links
 from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
+from proofmark.common.call_settings import CALLER, Caller, option_of
 from proofmark.common.child_environment import take_secrets
-from proofmark.common.errors import BadInput, OutsideError, Stopped
+from proofmark.common.errors import BadInput, InputError, OutsideError, Stopped
 from proofmark.common.home import provide_home
 from proofmark.common.progress_lines import say
 
@@ -61,16 +63,19 @@ def _main(words: Sequence[str]) -> int:
         words = [*words[1:], "-h"]
     top = parser()
     line = argparse.Namespace(verbose=False, failed_nodes_fd=None, called=None)
+    before = CALLER.set(None)
     try:
         with _failed_nodes_written(line):
             top.parse_args(words, line)
+            by_playbook = line.failed_nodes_fd is not None
+            CALLER.set(Caller(line.called.further, by_playbook=by_playbook))
             return _run(line.called, verbose=line.verbose)
     except KeyboardInterrupt:
         _say_how_to_continue("Ctrl-C", words, line)
         return STOPPED
     except BadInput as error:
         for mistake in error.mistakes:
-            say(f"proofmark: {mistake}")
+            say(f"proofmark: {_as_called(mistake)}")
         return BAD_INPUT
     except OutsideError as error:
         say(f"proofmark: {error}")
@@ -92,6 +97,23 @@ def _main(words: Sequence[str]) -> int:
         folder = called.folder if called and called.command.traced else None
         report_crash(error, folder, verbose=line.verbose)
         return INTERNAL_ERROR
+    finally:
+        CALLER.reset(before)
+
+
+def _as_called(mistake: InputError) -> InputError:
+    """Return a mistake in an option that a variable of a playbook has set as one of the variable.
+
+    An option that no variable sets is left as it is.
+    """
+    from proofmark.site.extra_vars import EXTRA_VARIABLES  # it imports pydantic
+
+    caller = CALLER.get()
+    if caller and caller.by_playbook:
+        for name in EXTRA_VARIABLES:
+            if mistake.file == option_of(name):
+                return replace(mistake, file=f"-e {name}")
+    return mistake
 
 
 def _say_how_to_continue(why: str, words: Sequence[str], line: argparse.Namespace) -> None:

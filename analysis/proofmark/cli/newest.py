@@ -5,9 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
+from proofmark.cli.command import NEWEST
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
-from proofmark.runs.latest import followed, newest_run
+from proofmark.runs.latest import Link, followed, newest_run, runs_below
 from proofmark.runs.owner import drop_rights
+from proofmark.site.choice import chosen_site
 
 
 def with_link(path: Path) -> Path:
@@ -36,14 +40,32 @@ def take_newest(root: Path, site: str = "") -> Path:
     return run
 
 
+def _newest_of_chosen_site() -> Path:
+    """Return the newest run of the chosen site in the folder of the runs of this checkout."""
+    kit = kit_folder()
+    root = result_folder(kit, "runs")
+    try:
+        site = chosen_site(kit)
+    except BadInput:
+        accepted = f"{runs_below(root)}, or a chosen site: make site SITE=…"
+        raise bad_input("RUN", "", "nothing, and no site is chosen", accepted) from None
+    link = Link.ACCEPTANCE.path(root, site.resolve().name)
+    if not link.is_symlink():
+        found = f"nothing, and no run of the chosen site {site.resolve().name}"
+        raise bad_input("RUN", "", found, runs_below(root))
+    return with_link(link)
+
+
 def follow_links(options: Namespace) -> None:
     """Replace the links in all paths of `options`. The command keeps its run if a link moves.
 
     Raises:
-        BadInput: a link points to no run.
+        BadInput: a link points to no run; or no run is named, and the chosen site has none.
     """
     for name, value in vars(options).items():
-        if isinstance(value, Path):
+        if value is NEWEST:
+            setattr(options, name, _newest_of_chosen_site())
+        elif isinstance(value, Path):
             setattr(options, name, with_link(value))
         elif isinstance(value, list) and all(isinstance(each, Path) for each in value):
             setattr(options, name, [with_link(each) for each in value])

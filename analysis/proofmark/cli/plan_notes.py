@@ -16,6 +16,7 @@ from proofmark.cases.vocabulary import RAIL
 from proofmark.cli.command import Words, complete
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.text import duration
 from proofmark.judge.stability.sampling import ahead
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
@@ -91,11 +92,18 @@ def plan_notes(
     if made.stability:
         for line in ahead(made, [*site.items.values()]):
             yield Note(NoteKind.TERMS, line)
+        longest = max(step.wall_s for step in made.stability.mix)
+        if longest < SHORT_JOB_S:
+            text = f"stability: each of its {made.totals.jobs:,} jobs takes {duration(longest)} at "
+            text += "most: they test the start of jobs more than the nodes"
+            yield Note(NoteKind.DOUBT, text)
         made = counted_plan(made)
     for line in without_figures(made, benchmarks, site, machines):
         yield Note(NoteKind.LIMIT, line)
 
 
+SHORT_JOB_S = 60
+"""A stability run of shorter jobs gets a note."""
 RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
 """The condition under which a program can be limited to one rail (``site/data/rails.yml``)."""
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from proofmark.cli.output import print_json, print_table
 from proofmark.cli.plan_summary import plan_summary
+from proofmark.common.call_settings import setting
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
@@ -62,7 +63,7 @@ def unjudged_lines(unjudged: Sequence[Unjudged]) -> Iterator[str]:
     for each in unjudged:
         yield f"unjudged: {each.message}"
     if refusing(unjudged):
-        yield f"refused without -e {ACCEPT}=true"
+        yield f"refused without {setting(ACCEPT)}"
 
 
 def _job(time: JobTime) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from proofmark.cli.command_inputs import packages_of_kit
 from proofmark.cli.output import table_text
 from proofmark.cli.plan_notes import NoteKind, plan_notes
 from proofmark.cli.plan_summary import cost_line
+from proofmark.common.call_settings import setting
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, one_line
@@ -96,7 +97,7 @@ class Planned:
             "": [*mode_lines(plan, site.partition), *notes[NoteKind.LIMIT], *steps_left(plan)],
             "unjudged": [str(each.message) for each in unjudged],
             "a run is refused": [
-                *([f"without -e {ACCEPT}=true"] if refusing(unjudged) else []),
+                *([f"without {setting(ACCEPT)}"] if refusing(unjudged) else []),
                 *self._refusals(),
             ],
             "left out": plan.left_out,

@@ -32,7 +32,7 @@ from proofmark.runs.asked import acceptance_command, not_in
 
 
 def _report_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    run_argument(parser, optional=True)
     parser.add_argument(
         "--json",
         action="store_true",
@@ -96,7 +96,7 @@ def _from_here(folder: Path) -> str:
 
 
 def _export_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    run_argument(parser, optional=True)
     names = EXPORTS.names()
     formats = "\n".join(f"  {name:<12}{EXPORTS.get(name).content}" for name in names)
     parser.description = f"{parser.description}\n\nformats:\n{formats}"

@@ -34,7 +34,7 @@ MOST_LINES = 5
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    run_argument(parser, optional=True)
     parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
     parser.add_argument("--json", action="store_true", help="print the same as JSON")
     parser.add_argument("--steps", action="store_true", help="list every step")

@@ -33,7 +33,7 @@ from proofmark.runs.adopted import files_of_executions
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    run_argument(parser, optional=True)
     note = (
         "print which claims of the papers hold in RUN and MORE; they are information: exit code 0"
     )

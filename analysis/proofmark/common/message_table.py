@@ -333,10 +333,16 @@ MESSAGES: Mapping[str, str] = {
     "node-networks-unrecorded": "{node}: the counters of its networks were not recorded",
     "other-network": "{node}: {network} carried {bytes} MB, and {planned} {intended} MB, of at "
     "least {least} MB to and from the node",
+    # jobs
+    "job-disturbed": "each of the last {steps} steps was disturbed, by {by}. Stop what disturbs. "
+    "Then the same command continues",
     # records: disturbed executions
     "disturbed": "disturbed: {text}",
     "disturber": "{name} ({percent} % of a CPU)",
+    "disturber-ended": "processes that ended before they were seen ({percent} % of a CPU)",
     "disturber-hypervisor": "a hypervisor ({percent} % of a CPU)",
+    "disturber-outside": "processes that the kit does not see, outside of its namespace "
+    "({percent} % of a CPU)",
     "disturbers-unknown": "the other processes",
     "node-disturbed": "disturbed in {disturbed} of {executions} executions by {names}",
     "disturbed-node": "{node}: {text}",

@@ -9,12 +9,20 @@ from dataclasses import dataclass
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import text_or_empty
+from proofmark.common.message import Message
 from proofmark.common.text import duration, size
 from proofmark.jobs.job_request import BatchQueue, request_of
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job
 from proofmark.plan.time_limit import longest_step_s
-from proofmark.runs.disturbed_steps import EXECUTIONS, needs_execution
+from proofmark.runs.attempts import has_result
+from proofmark.runs.disturbed_steps import (
+    EXECUTIONS,
+    WAITING,
+    Repeat,
+    disturbing,
+    needs_execution,
+)
 from proofmark.runs.job_folder import JobFolder, JobSubmission, status_text, unfinished
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
@@ -113,9 +121,23 @@ def shown_status(run: Run, active: ActiveJob, status: JobStatus) -> JobStatus:
     early = active.folder.stopped_early(active.submission)
     if status.state is State.ENDED and early:
         status = JobStatus(State.FAIL_FAST, early)
+    if status.state is State.ENDED and (lost := active.folder.lost_steps(active.submission)):
+        status = JobStatus(State.DISTURBED, f"{_lost(run, active.job, lost)}")
     if status.state is State.ENDED and unfinished(run, active.job):
         status = JobStatus(State.ENDED_UNKNOWN, "steps without a result")
     return status
+
+
+def _lost(run: Run, job: Job, steps: int) -> Message:
+    """Return why a job ended that could only go on disturbed, and what to do."""
+    repeats = [
+        Repeat(step.id, 1, WAITING, folder)
+        for step in job.steps
+        for folder in step.folders()[:1]
+        if has_result(run.files.step(folder))
+    ]
+    by = disturbing(run.files, repeats) or f"{Message('disturbers-unknown')}"
+    return Message("job-disturbed", steps=steps, by=by)
 
 
 def _by_exit_code(code: int | None) -> JobStatus | None:
@@ -160,7 +182,8 @@ def runs_again(run: Run, active: ActiveJob, status: JobStatus, queue: Queue) -> 
     time limit is longer, if it ended before this process queried it, or if an earlier process
     cancelled it.
     """
-    left, early = unfinished(run, active.job), status.state is State.FAIL_FAST
+    left = unfinished(run, active.job)
+    early = status.state in (State.FAIL_FAST, State.DISTURBED)
     cut = status.state in (State.TIME_LIMIT, State.PREEMPTED)
     unseen = active.resumed or active.submission.stopping
     longest = longest_step_s(active.job.steps, queue)

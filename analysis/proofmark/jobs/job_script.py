@@ -11,7 +11,7 @@ from proofmark.jobs.job_request import BatchQueue, request_of
 from proofmark.jobs.step_script import GRACE_S, shell_parts
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import Job, Step
-from proofmark.runs.disturbed_steps import EXECUTIONS
+from proofmark.runs.disturbed_steps import EXECUTIONS, LOST_S, LOST_STEPS
 from proofmark.runs.run_files import RunFiles
 
 
@@ -72,6 +72,7 @@ def job_texts(
         f"FAIL_FAST={'yes' if manner is Manner.FAIL_FAST else ''}",
         f"STAY={'yes' if len(job.nodes) > 1 and not chosen.starts_when_stopped else ''}",
         f"EXECUTIONS={EXECUTIONS} # of a disturbed step, at most",
+        f"LOST_STEPS={LOST_STEPS} LOST_S={LOST_S} # after so many disturbed steps the job ends",
         f"WITHOUT={shlex.quote(','.join(_absent(job))) if manner is not Manner.AGAIN else ''}",
         *(chosen.fan_out(request) if len(job.nodes) > 1 else ()),
         "COUNTED='",

@@ -17,25 +17,12 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import disturbed_records
 from proofmark.records.columns import Records
-from proofmark.runs.noise_file import HYPERVISOR, Shares, mean_shares
+from proofmark.runs.noise_file import Shares, disturbers, mean_shares
 
 MOST = 0.5
 """A node is named if a larger share of its executions is disturbed."""
-SHOWN = 3
-"""The largest number of processes that a message names."""
 LEAST = 3
 """The least number of disturbed executions, and of other nodes with which a node is compared."""
-
-
-def disturbers(shares: Shares) -> tuple[Message, ...]:
-    """Return what took CPU time, each with its share of a CPU; the largest `SHOWN` of them."""
-    named = [
-        Message("disturber-hypervisor", percent=f"{100 * share:.0f}")
-        if name == HYPERVISOR
-        else Message("disturber", name=name, percent=f"{100 * share:.0f}")
-        for name, share in shares[:SHOWN]
-    ]
-    return tuple(named) or (Message("disturbers-unknown"),)
 
 
 @dataclass(frozen=True)

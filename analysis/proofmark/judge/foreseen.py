@@ -13,6 +13,7 @@ from typing import Any, Literal
 from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks, Required
 from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES
+from proofmark.common.call_settings import setting
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.references.typical import UNKNOWN_BUILD, Setting, TypicalValue, value_of_rule
@@ -87,7 +88,7 @@ def refusing(found: Sequence[Unjudged]) -> list[Unjudged]:
 
 def refusals(found: Sequence[Unjudged], site: Site) -> list[InputError]:
     """Return a mistake of the site for each figure that refuses a run."""
-    accepted = f"a fact or an item that enables it, another suite, or -e {ACCEPT}=true"
+    accepted = f"a fact or an item that enables it, another suite, or {setting(ACCEPT)}"
     mistakes = []
     for each in refusing(found):
         of_contract = each.key == ITEMS

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 
+from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, OutsideError
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
@@ -245,7 +246,8 @@ def _window(plan: Plan, firmware: Firmware | None, end: datetime | None) -> Find
     needed_s = plan.totals.wall_s + resets_s(nodes_to_reset(plan), firmware)
     text = f"the plan takes about {duration(needed_s)}, resets included"
     if end is None:
-        return Finding("maintenance window", "NOT_GIVEN", f"{text}; --window-ends sets the end")
+        sets = setting("window_ends", "TIME")
+        return Finding("maintenance window", "NOT_GIVEN", f"{text}; {sets} sets the end")
     left_s = (end - datetime.now(UTC)).total_seconds()
     outcome = "OK" if needed_s <= left_s else "TOO_SHORT"
     return Finding("maintenance window", outcome, f"{text}; {duration(max(0, left_s))} are left")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proofmark.common.call_settings import setting
 from proofmark.common.text import duration
 from proofmark.plan.plan import Plan
 from proofmark.plan.resets import nodes_to_reset, resets_s
@@ -21,7 +22,9 @@ def mode_lines(plan: Plan, partition: Partition) -> list[str]:
     lines, before = [], plan.current_mode
     for group, count in zip(others, nodes, strict=True):
         steps = len([*group.steps()])
-        need = f"resets of {count} nodes, else {steps} steps are NOT RUN (-e confirm_reboot=true)"
+        need = (
+            f"resets of {count} nodes, else {steps} steps are NOT RUN ({setting('confirm_reboot')})"
+        )
         if firmware is None:
             need = f"{steps} steps are NOT RUN: partition.firmware is missing"
         lines.append(f"mode {group.mode}: {_changes(partition, before, group.mode)}; {need}")

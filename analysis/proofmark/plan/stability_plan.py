@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import count
 
+from proofmark.common.call_settings import setting
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_STEPS
 from proofmark.plan.expansion import content_digest
@@ -39,7 +40,7 @@ def stability_plan(plan: Plan, hosts: Sequence[str], terms: StabilityTerms) -> P
         BadInput: the days are not stated, or no step fits into the load.
     """
     if terms.days is None:
-        accepted = "-e stability_days=14, or stability.days in contract.yml"
+        accepted = f"{setting('stability_days', '14')}, or stability.days in contract.yml"
         raise bad_input("stability_days", "", "nothing", accepted)
     counted = counted_step(plan)
     assert counted is not None

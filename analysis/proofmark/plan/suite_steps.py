@@ -9,13 +9,14 @@ from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.suite_use import Scope, SuiteUse
 from proofmark.cases.vocabulary import Parameters
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.full_scale import fits_a_job, intended_nodes, most_nodes, of_a_job
 from proofmark.plan.layout import Layouts
 from proofmark.plan.load import beside
+from proofmark.plan.placement import PlacementError
 from proofmark.plan.step import Step, labelled, step_of
 from proofmark.plan.storage_facts import rate_symbols, storage_symbols
 from proofmark.plan.sweep import Sweep
@@ -82,9 +83,11 @@ class SuiteSteps:
         for reason, times in sweep.left_out.items():
             self._leave_out(f"{name}: {reason} (mode {mode}, {times} points)")
         if not points:
-            reasons = "; ".join(sweep.left_out)
+            accepted = "at least one point"
+            if reasons := "; ".join(sweep.left_out):
+                raise PlacementError(InputError(f"{sweep.file}", "where", reasons, accepted))
             found = f"a condition that no point of the sweep of {self._suite} satisfies"
-            raise bad_input(sweep.file, "where", reasons or found, "at least one point")
+            raise bad_input(sweep.file, "where", found, accepted)
         steps = labelled(name, points, [step_of(name, sweep, point) for point in points])
         drafts = list(zip(points, steps, strict=True))
         if use.load:

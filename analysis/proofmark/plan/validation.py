@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.common.auto_repeats import AutoRepeats
 from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
 from proofmark.common.expressions import names_in, render
@@ -26,6 +27,7 @@ from proofmark.plan.lacking import (
 )
 from proofmark.plan.limits_of_suites import by_suite
 from proofmark.plan.members import members_at
+from proofmark.plan.placement import PlacementError
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Inventory, Site, read_sites
 from proofmark.site.machine import Machine
@@ -227,7 +229,8 @@ def _plans(
 ) -> tuple[list[Plan], list[InputError], list[InputError]]:
     """Return the plans of `suites`, the mistakes in facts that only a plan finds, and idle suites.
 
-    An idle suite has no step that the partition can run. This is a mistake if it is the only suite.
+    An idle suite has no step that the partition can run, or one whose ranks its nodes do not hold.
+    This is a mistake if it is the only suite, and for ranks also if it is the default suite.
     Without `machines`, the machine in each mode, there are no plans.
     """
     mistakes: list[InputError] = []
@@ -245,6 +248,12 @@ def _plans(
                 plans.append(made)
         except NothingToRun as error:
             (idle if len(suites) > 1 else mistakes).extend(error.mistakes)
+        except PlacementError as error:
+            # Other nodes hold its ranks. It is no mistake of the site, and the others are planned.
+            if len(suites) == 1 or suite == DEFAULT_SUITE:
+                mistakes += error.mistakes
+            else:
+                idle += (InputError(each.file, suite, "", f"{each}") for each in error.mistakes)
         except BadInput as error:
             mistakes += error.mistakes
     return plans, [*mistakes, *idle_limits(benchmarks, site, machines.__getitem__)], idle

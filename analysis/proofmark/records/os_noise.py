@@ -19,7 +19,7 @@ from proofmark.records.binding import binding_error
 from proofmark.records.hosts import HostNames
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.binding_file import UNREADABLE, damage, read_binding
-from proofmark.runs.noise_file import NodeNoise
+from proofmark.runs.noise_file import NodeNoise, disturbers
 from proofmark.site.execution import HostCpuMap
 
 EXPLAINS = 0.5
@@ -52,11 +52,9 @@ def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> Message:
 
 
 def _disturbance(node: NodeNoise, causes: Iterable[Message]) -> tuple[Message, ...]:
-    names = ", ".join(
-        f"{name} ({_percent(seconds, node.seconds)} of a CPU)"
-        for name, seconds in node.others[:_NAMED]
-    )
-    others = [Message("other-processes", names=names)] if names else []
+    time = node.seconds
+    shares = tuple((each.name, each.seconds / time if time else 1.0) for each in node.others)
+    others = [Message("other-processes", names=disturbers(shares))] if shares else []
     return Message("ranks-got", share=_percent(node.share)), *causes, *others
 
 

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
+from proofmark.common.call_settings import setting
 from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.nodesets import folded
@@ -69,7 +70,7 @@ def _warning(nodes: Mapping[str, Sequence[BusyProcess]]) -> str:
     return (
         f"warning: other processes run on {'; '.join(groups)}{more}. A step that they disturb is "
         "repeated, and its figures are INVALID if it stays disturbed. Stop these processes first. "
-        "With -e fail_fast=true the run stops at the first such step"
+        f"With {setting('fail_fast')} the run stops at the first such step"
     )
 
 

@@ -9,20 +9,22 @@ of a job repeats a step of which all executions were disturbed. It writes a line
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.common.files import exists, text_or_empty
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.plan.step import Step
-from proofmark.runs.attempts import has_result, results
+from proofmark.runs.attempts import has_result, results, running_execution
 from proofmark.runs.binding_file import UNREADABLE
-from proofmark.runs.noise_file import NodeNoise, read_noise, shares_of
+from proofmark.runs.noise_file import NodeNoise, Other, read_noise, read_samples, shares_of
 from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.run_files import RunFiles, StepFiles
 
 EXECUTIONS = 3
 """The largest number of executions of a step by a job: the first one and two repeats of it."""
+LOST_STEPS, LOST_S = 5, 120
+"""A job ends when at least so many steps in a row, over so many seconds, were disturbed."""
 WAITING, RUNNING, LEFT = "waits", "runs", "left"
 """A disturbed step will be repeated; is being repeated; was disturbed in all executions."""
 _STATES = {"wait": WAITING, "start": RUNNING, "left": LEFT}
@@ -104,21 +106,51 @@ def repeat_seconds(
     )
 
 
-def disturbers(files: RunFiles, repeats: Iterable[Repeat]) -> str:
-    """Return what disturbed the newest executions of the first `repeats`, as text.
+def disturbing(files: RunFiles, repeats: Sequence[Repeat], running: Iterable[Step] = ()) -> str:
+    """Return what disturbs the steps that run now, else what disturbed the newest of `repeats`.
 
-    The processes with the largest shares of CPU time are named.
+    Of the processes with the largest shares of CPU time the busiest is named: its user, number and
+    command.
+
+    Args:
+        files: the files of the run.
+        repeats: the disturbed steps, of which the first and the last are read.
+        running: the steps that run.
     """
     nodes: list[NodeNoise] = []
-    for each in [*repeats][:_NAMED]:
-        nodes += _newest_noise(files.step(each.folder))
-    shares = shares_of(nodes)[:_NAMED]
-    return ", ".join(f"{name} ({100 * share:.0f} % of a CPU)" for name, share in shares)
+    for step in running:
+        for folder in step.folders()[:_NAMED]:
+            if execution := running_execution(files.step(folder)):
+                nodes += read_samples(execution)
+    if not shares_of(nodes):
+        nodes = []
+        read = dict.fromkeys((*repeats[:_NAMED], *repeats[-_NAMED:]))
+        samples = [_newest(files.step(each.folder)) for each in read]
+        for _, found in sorted(samples, key=lambda timed: timed[0])[-_NAMED:]:
+            nodes += found
+    busiest: dict[str, tuple[Other, str]] = {}
+    for node in nodes:
+        for other in node.others:
+            if other.name not in busiest or other.seconds > busiest[other.name][0].seconds:
+                busiest[other.name] = other, node.host
+    several = len({node.host for node in nodes}) > 1
+    parts = []
+    for name, share in shares_of(nodes)[:_NAMED]:
+        about = f"{100 * share:.0f} % of a CPU"
+        other, host = busiest.get(name, (Other(name, 0.0), ""))
+        if other.pid:
+            place = f" on {host}" if several else ""
+            about += f", pid {other.pid}{place} of {other.user or 'an unknown user'}"
+            about += f": {other.command}" if other.command else ""
+        parts.append(f"{name} ({about})")
+    return ", ".join(parts)
 
 
-def _newest_noise(step: StepFiles) -> Iterator[NodeNoise]:
+def _newest(step: StepFiles) -> tuple[float, list[NodeNoise]]:
+    """Return the time and the samples of the newest execution of a step; none if it has none."""
     try:
-        for newest in results(step)[-1:]:
-            yield from read_noise(ReadOnce(f"{newest.folder}"))
-    except (OSError, *UNREADABLE):
-        return  # the reader of the records reports the damage
+        newest = results(step)[-1]
+        moment = newest.noise.stat().st_mtime
+        return moment, read_noise(ReadOnce(f"{newest.folder}"))
+    except (OSError, IndexError, *UNREADABLE):
+        return 0.0, []  # the reader of the records reports the damage

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
@@ -158,6 +159,11 @@ class JobFolder:
     def stopped_early(self, submission: JobSubmission) -> str:
         """Return why the job script of `submission` started no further step; or "" if it did."""
         return one_line(self._note(submission, "fail-fast"))
+
+    def lost_steps(self, submission: JobSubmission) -> int:
+        """Return by how many disturbed steps in a row the job script ended early; or 0."""
+        text = self._note(submission, "lost").strip()
+        return int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
 
     def _note(self, submission: JobSubmission, name: str) -> str:
         """Return a file of the newest attempt, if that belongs to `submission`; else ""."""

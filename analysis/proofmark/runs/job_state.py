@@ -35,6 +35,7 @@ class State(Enum):
     PREEMPTED = "preempted"
     REQUEUED = "requeued too often"
     FAIL_FAST = "stopped by fail_fast"
+    DISTURBED = "ended early"
 
     @property
     def stuck(self) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
+from proofmark.common.files import names_in, text_or_empty
 from proofmark.common.input_limits import MAX_CPUS, MAX_NODES, MAX_NOISE_BYTES
 from proofmark.common.json_text import parse_json
+from proofmark.common.message import Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.read_once import ReadOnce
@@ -16,6 +19,24 @@ from proofmark.runs.run_files import StepFiles
 
 MOST_NAMES = 5
 """The largest number of other processes of a node."""
+
+
+class Other(NamedTuple):
+    """Other processes with one name, on one node.
+
+    Attributes:
+        name: of the program.
+        seconds: their CPU time.
+        pid: the busiest of them; 0 if the node did not record it.
+        user: its user; empty if the node did not record it.
+        command: its program, and the first word after it that is no option; empty as `user`.
+    """
+
+    name: str
+    seconds: float
+    pid: int = 0
+    user: str = ""
+    command: str = ""
 
 
 class NodeNoise(NamedTuple):
@@ -33,7 +54,8 @@ class NodeNoise(NamedTuple):
         worst_delay_s: the run-queue delay of the thread that waited most.
         burst: the largest share of a window of one second that a thread waited for a CPU.
         burst_others: CPU time of other processes in this window, as a number of CPUs.
-        others: the names of the busiest other processes, each with its CPU time.
+        others: the busiest other processes, by name. CPU time that belongs to none of the processes
+            that the node saw is that of `ENDED`, or of `OUTSIDE`.
     """
 
     host: str
@@ -47,7 +69,7 @@ class NodeNoise(NamedTuple):
     worst_delay_s: float
     burst: float
     burst_others: float
-    others: tuple[tuple[str, float], ...]
+    others: tuple[Other, ...]
 
     @property
     def share(self) -> float:
@@ -59,6 +81,30 @@ class NodeNoise(NamedTuple):
 Shares = tuple[tuple[str, float], ...]
 """What took CPU time from the ranks, each with its share of one CPU."""
 HYPERVISOR = "a hypervisor"
+ENDED = "processes that ended before they were seen"
+OUTSIDE = "processes that the kit does not see, outside of its namespace"
+"""In a container, or where /proc hides the processes of others."""
+_CODES = {
+    HYPERVISOR: "disturber-hypervisor",
+    ENDED: "disturber-ended",
+    OUTSIDE: "disturber-outside",
+}
+SHOWN = 3
+"""The largest number of processes that a message names."""
+
+
+def disturbers(shares: Shares) -> tuple[Message, ...]:
+    """Return what took CPU time, each with its share of a CPU; the largest `SHOWN` of them."""
+    named = []
+    for name, share in shares[:SHOWN]:
+        percent = f"{100 * share:.0f}"
+        code = _CODES.get(name)
+        named.append(
+            Message(code, percent=percent)
+            if code
+            else Message("disturber", name=name, percent=percent)
+        )
+    return tuple(named) or (Message("disturbers-unknown"),)
 
 
 def shares_of(nodes: Iterable[NodeNoise]) -> Shares:
@@ -70,8 +116,8 @@ def shares_of(nodes: Iterable[NodeNoise]) -> Shares:
     elapsed = 0.0
     for node in nodes:
         elapsed += node.seconds
-        for name, took in (*node.others, (HYPERVISOR, node.worst_steal_s)):
-            used[name] = used.get(name, 0.0) + took
+        for other in (*node.others, Other(HYPERVISOR, node.worst_steal_s)):
+            used[other.name] = used.get(other.name, 0.0) + other.seconds
     shares = ((name, took / elapsed) for name, took in used.items() if elapsed)
     return _largest(shares)
 
@@ -91,6 +137,7 @@ def _largest(shares: Iterable[tuple[str, float]]) -> Shares:
 
 
 _LEAST_SHARE = 0.01
+_MOST_LIVE = 8
 _SECONDS = tuple(name for name in NodeNoise._fields if name not in ("host", "cpus", "others"))
 
 
@@ -111,17 +158,37 @@ def read_noise(contents: ReadOnce) -> list[NodeNoise]:
     return [_node(entry) for entry in entries]
 
 
+def read_samples(execution: StepFiles) -> list[NodeNoise]:
+    """Return the newest samples of the nodes of a running execution, at most `_MOST_LIVE`.
+
+    A node that has none yet, or that is writing them, is left out.
+    """
+    nodes = []
+    for host in sorted(names_in(execution.samples))[:_MOST_LIVE]:
+        text = text_or_empty(execution.samples / host / "sums", MAX_NOISE_BYTES)
+        with suppress(ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            nodes.append(_node(parse_json(text.encode())))
+    return nodes
+
+
 def _node(entry: Mapping[str, Any]) -> NodeNoise:
     values = {name: _amount(entry[name]) for name in _SECONDS}
     cpus = int(entry["cpus"])
     if not 0 < cpus <= MAX_CPUS:
         raise ValueError(f"{cpus} CPUs")
-    others = tuple(
-        (one_line(str(each["name"]))[:64], _amount(each["seconds"])) for each in entry["others"]
-    )
-    return NodeNoise(
-        host=check_name(str(entry["host"])), cpus=cpus, others=others[:MOST_NAMES], **values
-    )
+    others = [_other(each) for each in entry["others"]][:MOST_NAMES]
+    unnamed = _amount(entry.get("unnamed_s", 0))  # not in runs of earlier versions
+    if unnamed > _LEAST_SHARE * values["seconds"]:
+        others.append(Other(OUTSIDE if entry.get("outside") else ENDED, unnamed))
+    others.sort(key=lambda other: -other.seconds)
+    return NodeNoise(host=check_name(str(entry["host"])), cpus=cpus, others=tuple(others), **values)
+
+
+def _other(entry: Mapping[str, Any]) -> Other:
+    """Return one entry of the list of other processes."""
+    words = (one_line(str(entry.get(key, "")))[:80] for key in ("user", "command"))
+    name = one_line(str(entry["name"]))[:64]
+    return Other(name, _amount(entry["seconds"]), int(entry.get("pid", 0)), *words)
 
 
 def _amount(value: Any) -> float:

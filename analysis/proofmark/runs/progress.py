@@ -13,7 +13,7 @@ from proofmark.runs.disturbed_steps import (
     RUNNING,
     WAITING,
     Repeat,
-    disturbers,
+    disturbing,
     needs_execution,
     pending,
     repeat_seconds,
@@ -36,7 +36,8 @@ class Progress:
         steps_per_hour: the rate of the done steps, if `Plan.at_once` jobs run at the same time; 0
             before the first step is done.
         repeats: the disturbed steps of which no execution counts.
-        disturbed_by: what disturbed them; empty if no sample names it.
+        disturbed_by: what disturbs the running steps, else what disturbed them; empty if no sample
+            names it.
     """
 
     steps: Sequence[StepState]
@@ -162,7 +163,9 @@ def progress(
         most_s=left.most_s + most,
     )
     first = pending(repeats) or repeats
-    return Progress(states, active, left, rate, tuple(repeats), disturbers(run.files, first))
+    running = [state.step for state in states if state.state == "running"] if repeats else []
+    by = disturbing(run.files, first, running)
+    return Progress(states, active, left, rate, tuple(repeats), by)
 
 
 def _repeats(run: Run, states: Sequence[StepState]) -> list[Repeat]:

@@ -85,6 +85,8 @@ class StepFiles(Files):
     """The CPUs and hosts that ranks and threads reported, as JSON."""
     noise = RunFile("noise.json")
     """The samples of the nodes while the program ran, as JSON."""
+    samples = RunFile("noise")
+    """The newest samples of each node of a running execution, in ``<node>/sums``."""
     disturbed = RunFile("disturbed")
     """The disturbed nodes of an execution; missing if there are none.
 
@@ -116,7 +118,7 @@ class StepFiles(Files):
 class JobFiles(Files):
     """``jobs/<id>/``."""
 
-    REWRITTEN: ClassVar = frozenset({"busy", "busy.new", "fail-fast", "repeats"})
+    REWRITTEN: ClassVar = frozenset({"busy", "busy.new", "fail-fast", "lost", "repeats"})
     """The notes of an attempt that its job script changes while it runs."""
 
     script = RunFile("job.sh")

@@ -11,6 +11,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,12 +229,22 @@ def apply_limit(manager: Any, limit: str) -> None:
         try:
             named = named_hosts(pattern, groups, hosts)
         except BadInput as error:
-            mistakes += error.mistakes
+            about = _about_site(manager)
+            mistakes += (replace(each, accepted=each.accepted + about) for each in error.mistakes)
             continue
         matches.append((part, names(pattern) if named is None else named))
     if mistakes:
         raise BadInput(*mistakes)
     manager.subset(",".join(selected(matches, names("all"))) or NO_HOST)
+
+
+def _about_site(manager: Any) -> str:
+    """Return the name of the site and its partitions, for a mistake in a limit."""
+    compute = manager.groups.get(COMPUTE)
+    partitions = ", ".join(sorted(each.name for each in compute.child_groups)) if compute else ""
+    source = Path(manager._sources[0]).resolve()
+    folder = source if source.is_dir() else source.parent
+    return f"; the site is {folder.name}, with the partitions {partitions}" if partitions else ""
 
 
 def resolved_groups(

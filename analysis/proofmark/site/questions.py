@@ -16,6 +16,8 @@ from proofmark.common.input_limits import MAX_YAML_BYTES
 
 MARK = "QUESTION:"
 _COMMENT = re.compile(rf"^\s*#\s*{MARK}\s*(.+)$")
+_KEY = re.compile(r"^(\s*)([\w.-]+):(.*)$")
+_VALUE = re.compile(rf"^\s*(?:!unsafe\s+)?(['\"]?){MARK}\s*(.+?)\1\s*$")
 
 
 def unanswered(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, str]]:
@@ -29,6 +31,25 @@ def unanswered(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[
     elif isinstance(value, list):
         for number, inner in enumerate(value):
             yield from unanswered(inner, (*place, number))
+
+
+def required(inventory: Path) -> Iterator[tuple[str, str]]:
+    """Yield ``file:line`` and the text of each question that is a value: no run starts before it.
+
+    The text begins with the key below ``partition``.
+    """
+    for file in sorted(inventory.rglob("*.yml")):
+        above: list[tuple[int, str]] = []
+        lines = text_or_empty(file, MAX_YAML_BYTES).splitlines()
+        for number, line in enumerate(lines, start=1):
+            if not (found := _KEY.match(line)):
+                continue
+            depth = len(found[1])
+            above = [*(each for each in above if each[0] < depth), (depth, found[2])]
+            if question := _VALUE.match(found[3]):
+                key = ".".join(name for _, name in above).removeprefix("partition.")
+                text = question[2].replace("''", "'") if question[1] == "'" else question[2]
+                yield f"{file}:{number}", f"{key}: {text}"
 
 
 def comments(inventory: Path) -> Iterator[tuple[str, str]]:

@@ -61,3 +61,33 @@ def test_init_chooses_a_new_site_of_the_checkout_if_none_is_chosen(
         "the chosen site: new; make site SITE=new chooses this one",
         "the chosen site: new; make site SITE=second chooses this one",
     ]
+
+
+@pytest.mark.parametrize("command", ["status", "verdict", "report", "export --format csv -o NEW"])
+def test_without_a_run_a_command_takes_the_newest_of_the_chosen_site(
+    checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (checkout / "galaxy.yml").touch()
+    runs, words = checkout / "runs", command.replace("NEW", f"{tmp_path / 'new'}").split()
+    adopted(checkout, "first")
+    (runs / "latest-tachyon").symlink_to("first")
+    assert main(words) == 3
+    said = capsys.readouterr().err
+    assert "RUN: found nothing, and no site is chosen; accepted: latest-tachyon, or " in said
+    assert main(["site", f"{checkout}/inventory/nurion"]) == 0
+    assert main(words) == 3
+    said = capsys.readouterr().err
+    assert "RUN: found nothing, and no run of the chosen site nurion; accepted: latest-t" in said
+    (runs / "latest-nurion").symlink_to("first")
+    assert main(words) == (4 if command == "verdict" else 0)  # nothing judges its figures
+    assert f"{runs / 'latest-nurion'} is {runs / 'first'}" in capsys.readouterr().err
+
+
+def adopted(checkout: Path, name: str) -> None:
+    """Make a run of one output of another program."""
+    (sample, *_) = sorted((checkout / "benchmarks/samples").glob("stream*.txt"))
+    outputs = checkout / "outputs"
+    outputs.mkdir()
+    (outputs / "out.log").write_bytes(sample.read_bytes())
+    words = ["adopt", f"{outputs}", "--case", "stream=*", "--nodes", "n1", "--run-id", name]
+    assert main([*words, "--runs", f"{checkout / 'runs'}"]) == 0

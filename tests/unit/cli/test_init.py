@@ -456,12 +456,18 @@ def test_a_node_that_is_not_reached_leaves_questions_that_validate_prints(
     reads(unreachable)
     code, printed, _ = called("init", inventory, "--from-node", NODE, "--scheduler", "slurm")
     assert code == 0
-    assert "; grep -rn QUESTION: " in printed
+    asked = [line for line in printed.splitlines() if line.startswith("question: ")]
+    needed = {line.split(": ")[2] for line in asked if line.endswith(" (needs an answer)")}
+    keys = ("node.cpu_model", "node.architecture", "node.topology")
+    assert needed == {*keys, "environment", "provision_from", "scratch.path"}
+    counts = f"questions: {len(asked)}, of which 6 need an answer; grep -rn QUESTION: "
+    assert counts in printed
+    marked = re.findall(r"QUESTION: ", "".join(map(Path.read_text, inventory.rglob("*.yml"))))
+    assert len(asked) == len(marked)
     code, printed, said = called("check", "-i", inventory)
     assert (code, printed) == (3, "")
     file = f"{inventory}/group_vars/normal/partition.yml"
-    keys = ("node.cpu_model", "node.architecture", "node.topology")
-    for key in (*keys, "environment", "provision_from", "scratch.path"):
+    for key in needed:
         assert re.search(
             rf"^proofmark: {file}:\d+: partition\.{key}: found the question: .+; accepted: the",
             said,

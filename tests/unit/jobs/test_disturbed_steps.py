@@ -21,7 +21,7 @@ from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_script import Manner
 from proofmark.judge.judging import judge_run
-from proofmark.runs.disturbed_steps import LEFT, RUNNING, Repeat, disturbers, repeats_of_job
+from proofmark.runs.disturbed_steps import LEFT, RUNNING, Repeat, disturbing, repeats_of_job
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
@@ -152,6 +152,39 @@ def test_a_stop_during_a_repetition_is_no_end(kit: Kit, capsys: pytest.CaptureFi
     assert again.folder == run.folder, "a run with a verdict is continued if a step waits"
 
 
+@pytest.mark.fault("all-disturbed")
+def test_a_job_ends_when_each_step_in_a_row_is_disturbed(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what to stop. Then the same command runs the steps that are left."""
+    monkeypatch.setattr("proofmark.jobs.job_script.LOST_S", 0)
+    run = staged(kit, sweep={"size": [*range(1, 8)]})
+    lines = executed(run)
+    ran = [len(list(step.glob("execution-*"))) for step in steps_of(run)]
+    assert ran == [1, 1, 1, 1, 1, 0, 0]
+    why = "each of the last 5 steps was disturbed, by backup (45 % of a CPU). Stop what disturbs."
+    assert any(why in line for line in lines), lines
+    (stopped,) = judge_run(run).coverage.stopped
+    assert why in stopped
+    kit.program(OUTPUT)
+    executed(run)
+    assert now(run).done == 7
+
+
+@pytest.mark.parametrize("seconds", [120, 0])
+def test_a_job_goes_on_if_the_disturbance_is_short_or_has_gaps(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """Control: six steps in a few seconds, or each second step."""
+    monkeypatch.setattr("proofmark.jobs.job_script.LOST_S", seconds)
+    even = "case $1 in *[02468]) false ;; esac" if seconds == 0 else "true"
+    kit.program(f"if {even}; then {DISTURB} fi\n{OUTPUT.replace('size 1', 'size $1')}")
+    kit.case(launch="threads", sweep={"size": [*range(1, 10)]})
+    run = kit.run()
+    executed(run)
+    assert now(run).done == 9
+
+
 @pytest.mark.fault("fail-fast-disturbed")
 def test_fail_fast_stops_after_the_first_step_that_stays_disturbed(kit: Kit) -> None:
     run = staged(kit, sweep={"size": [1, 2, 3]})
@@ -210,7 +243,31 @@ def test_the_processes_with_the_largest_shares_are_named(tmp_path: Path) -> None
     for name, others in {"a": {"x": 1.0, "y": 6.0}, "b": {"x": 8.0, "z": 0.05}}.items():
         _sampled(files.step(name).folder, others)
     repeats = [Repeat(name, 2, RUNNING, name) for name in ("a", "b")]
-    assert disturbers(files, repeats) == "x (45 % of a CPU), y (30 % of a CPU)"
+    assert disturbing(files, repeats) == "x (45 % of a CPU), y (30 % of a CPU)"
+
+
+def test_the_process_that_disturbs_now_is_named_with_user_number_and_command(
+    tmp_path: Path, kit: Kit
+) -> None:
+    """The step of an earlier execution had another one."""
+    kit.case(sweep={"size": 1})
+    run = kit.run()
+    (step,) = run.plan.steps()
+    folder = run.files.step(step.id).folder
+    _sampled(folder, {"gone": 6.0})
+    repeats = [Repeat(step.id, 2, RUNNING, step.id)]
+    assert disturbing(run.files, repeats, [step]) == "gone (60 % of a CPU)"
+    samples = json.loads((folder / "execution-1/noise.json").read_text())[0]
+    about = {"pid": 4711, "user": "alice", "command": "python train.py"}
+    samples["others"] = [{"name": "python", "seconds": 14.5, **about}]
+    live = folder / "unfinished-2/noise/n1"
+    live.mkdir(parents=True)
+    (live / "sums").write_text(json.dumps(samples)[:-9])  # it is being written
+    assert disturbing(run.files, repeats, [step]) == "gone (60 % of a CPU)"
+    (live / "sums").write_text(json.dumps(samples))
+    assert disturbing(run.files, repeats, [step]) == (
+        "python (145 % of a CPU, pid 4711 of alice: python train.py)"
+    )
 
 
 def _sampled(step: Path, others: Mapping[str, float]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import time
@@ -26,7 +27,7 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.step_script import THRESHOLDS
 from proofmark.judge.results import Result
 from proofmark.records.os_noise import noise_reason
-from proofmark.runs.noise_file import NodeNoise, read_noise
+from proofmark.runs.noise_file import NodeNoise, Other, read_noise
 from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.run import Run
 
@@ -141,6 +142,43 @@ class TestHogs:
         (result,) = judged(run).results
         assert result.verdict == "INVALID"
         assert " % of a second, more than 50 %" in result.reason
+
+    @pytest.mark.root
+    @pytest.mark.fault("noise-outside")
+    def test_a_process_outside_of_the_namespace_is_not_named_after_one_inside(
+        self, kit: Kit
+    ) -> None:
+        """In a container only the processes in it have names."""
+        run = staged(kit, BUSY)
+        (step,) = steps_of(run)
+        inside = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        with hogs():
+            subprocess.run([*inside, "sh", str(step / "run.sh")], check=True)
+        (result,) = judged(run).results
+        assert result.verdict == "INVALID"
+        assert "; other processes: processes that the kit does not see, " in result.reason
+
+    @pytest.mark.fault("noise-of-starter")
+    def test_the_process_that_started_the_step_does_not_disturb_it(self, kit: Kit) -> None:
+        """It is the controller of the kit, which a repeat would meet again."""
+        (step,) = steps_of(run := staged(kit, BUSY, stability={"max_delay": 1, "max_burst": 1}))
+        starter = 'sh "$0" & while kill -0 "$!" 2>/dev/null; do :; done'
+        bound = ["taskset", "--cpu-list", "0", "sh", "-c", starter, str(step / "run.sh")]
+        subprocess.run(bound, check=True)
+        (node, *_) = read_noise(ReadOnce(str(execution(step))))
+        assert node.share < 0.75
+        assert node.others_s < 0.1 * node.seconds
+        (result,) = judged(run).results
+        assert "others used" not in result.reason
+
+    def test_the_busiest_other_process_is_known_by_user_number_and_command(self, kit: Kit) -> None:
+        run = staged(kit, BUSY)
+        with hogs():
+            _, node = once(run)
+        (found,) = (each for each in node.others if each.name == "sh")
+        assert found.pid > 1
+        assert found.user == pwd.getpwuid(os.geteuid()).pw_name
+        assert found.command == "sh"  # what follows -c may be a secret
 
     @pytest.mark.skipif(not shutil.which("mpirun.openmpi"), reason="needs Open MPI")
     @pytest.mark.fault("noise-preempted-rank")
@@ -334,7 +372,7 @@ class TestFile:
 def node(**changes: Any) -> NodeNoise:
     entry = {**QUIET, **changes}
     fields = {name: entry[name] for name in NodeNoise._fields if name != "others"}
-    others = tuple((each["name"], each["seconds"]) for each in entry["others"])
+    others = tuple(Other(each["name"], each["seconds"]) for each in entry["others"])
     return NodeNoise(**fields, others=others)
 
 
@@ -490,7 +528,7 @@ class TestThresholds:
         [
             ({"worst_steal_s": 1.0}, "a hypervisor withheld 100 % of a CPU, more than 5 %"),
             (
-                {"others_s": 1.0, "others": (("a", 1.0),)},
+                {"others_s": 1.0, "others": (Other("a", 1.0),)},
                 "others used 100 % of these CPUs, more than 10 %; "
                 "other processes: a (100 % of a CPU)",
             ),
@@ -530,9 +568,9 @@ class TestThresholds:
 
 class TestWords:
     def test_the_three_busiest_other_processes_are_named(self) -> None:
-        others = (("a", 16.0), ("b", 8.0), ("c", 4.0), ("d", 2.0))
+        others = (Other("a", 16.0), Other("b", 8.0), Other("c", 4.0), Other("d", 2.0))
         assert reason(noise(others_s=17.0, others=others)) == (
-            f"{GOT}{OTHERS}; other processes: a (100 % of a CPU), b (50 % of a CPU), "
+            f"{GOT}{OTHERS}; other processes: a (100 % of a CPU); b (50 % of a CPU); "
             "c (25 % of a CPU)"
         )
 

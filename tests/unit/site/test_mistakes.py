@@ -225,6 +225,33 @@ def test_the_list_of_suites_shows_what_each_one_lacks(
     assert lacks() == spack
 
 
+TOPOLOGY = r"topology: >-\n.*"
+SMALL = "topology: 'pack:1 [numa(memory=8GiB)] l3:1(size=8MiB) core:{cores} pu:1'"
+
+
+def listed(capsys: pytest.CaptureFixture[str], inventory: Path) -> tuple[set[str], str]:
+    """Return the suites in the table of `check`, and all that it printed."""
+    assert main(["check", "-i", str(inventory)]) == 0
+    printed = capsys.readouterr().out
+    rows = [line.split() for line in printed.splitlines()]
+    return {row[1] for row in rows if row[:1] == ["cluster"]}, printed
+
+
+@pytest.mark.fault("suite-does-not-fit")
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_a_suite_that_does_not_fit_the_nodes_does_not_end_the_list(
+    inventory: Path, capsys: pytest.CaptureFixture[str], cores: int
+) -> None:
+    """P3 needs two cores of one socket; each suite of an acceptance runs on any node."""
+    every, _ = listed(capsys, inventory)
+    edit(inventory, {TOPOLOGY: SMALL.format(cores=cores)})
+    suites, printed = listed(capsys, inventory)
+    assert suites == every >= {"quick", "full", "io"}
+    assert ("not here: cluster: p3: " in printed) == (cores == 1)
+    alone = mistakes(capsys, inventory, "--suite", "p3")
+    assert any("two cores of one socket" in line for line in alone) == (cores == 1)
+
+
 @pytest.mark.fault("packages-of-a-suite-missing")
 def test_a_provider_without_the_packages_of_any_suite(
     inventory: Path, capsys: pytest.CaptureFixture[str]
@@ -304,3 +331,17 @@ def test_a_checkout_that_only_this_machine_sees(
     hosts.write_text(text + "  vars: {ansible_connection: local}\n", encoding="utf-8")
     assert main(["check", *site]) == 0  # the control: no other machine
     assert "no run from here" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("site", "limit"), [("SMALL", "cluster"), ("example-epyc", "epyc")])
+def test_a_stability_run_of_short_jobs_gets_a_note(
+    inventory: Path, capsys: pytest.CaptureFixture[str], site: str, limit: str
+) -> None:
+    """On small nodes its jobs take seconds, and two weeks have hundreds of thousands of them."""
+    edit(inventory, {TOPOLOGY: SMALL.format(cores=2)})
+    place = inventory if site == "SMALL" else ROOT / "inventory" / site
+    words = ["plan", "-i", f"{place}", "-l", limit, "--suite", "stability"]
+    assert main([*words, "--stability-days", "14"]) == 0
+    printed = capsys.readouterr().out
+    noted = re.search(r"note: stability: each of its [\d,]+ jobs takes \d+ s at most: ", printed)
+    assert bool(noted) == (site == "SMALL")

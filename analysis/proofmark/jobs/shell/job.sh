@@ -224,6 +224,30 @@ end_if_bad() { # end_if_bad ENTRY CODE: with FAIL_FAST; a disturbed step is repe
 	fi
 }
 
+all_nodes_disturbed() { # all_nodes_disturbed ENTRY: the step, on each of its nodes
+	if [ "$1" = "${1%%:*}" ]; then set -- "steps/$1"; else set -- "steps/${1%%:*}"/*/; fi
+	for place in "$@"; do
+		is_disturbed "$place" || return 1
+		for marks in "$place"/execution-*/disturbed; do
+			[ "$(grep -c . <"$marks")" = "$(grep -c '"host"' <"${marks%disturbed}noise.json")" ] || return 1
+		done
+	done
+}
+
+LOST=0
+end_if_hopeless() { # end_if_hopeless ENTRY: what disturbs each step does not end by itself
+	read -r now _ </proc/uptime
+	if all_nodes_disturbed "$1"; then
+		[ "$LOST" != 0 ] || LOST_SINCE=$STEP_BEGAN
+		LOST=$((LOST + 1))
+		[ "$LOST" -ge "$LOST_STEPS" ] && [ $((${now%.*} - LOST_SINCE)) -ge "$LOST_S" ] || return 0
+		ENOUGH=yes
+		echo "$LOST" >"$NOTES/lost"
+	else
+		LOST=$((LOST / 2)) # a step can be too short to be disturbed
+	fi
+}
+
 # In a job of several nodes, a node without a probe does not keep the others from measuring.
 everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe facts "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74
 awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 ||
@@ -240,6 +264,8 @@ for entry in $STEPS; do
 	[ -n "$AGAIN" ] || ! has_result "$step" || continue
 	count_networks "$step" before
 	[ -z "$STOPPED" ] || break
+	read -r STEP_BEGAN _ </proc/uptime
+	STEP_BEGAN=${STEP_BEGAN%.*}
 	if [ "$entry" = "$step" ]; then
 		run sh "steps/$step/run.sh" --job
 	else
@@ -253,6 +279,7 @@ for entry in $STEPS; do
 		exit 74
 	}
 	[ -z "$FAIL_FAST" ] || end_if_bad "$entry" "$code"
+	[ -n "$STOPPED$ENOUGH$AGAIN" ] || end_if_hopeless "$entry"
 done
 # What disturbed a step may have ended meanwhile: it is repeated after all other steps.
 round=2

@@ -49,6 +49,32 @@ function find(    command, at) { # looks for new processes of the step
 	}
 	close(command)
 }
+function kin(pid) { # the processes above the step: they started it, as the controller of the kit
+	while (process(pid) && field[2] > 1) {
+		pid = field[2]
+		ours[pid] = 1
+	}
+}
+function sight(    command, line) { # sets outside: processes of this node may not be in /proc
+	command = "readlink /proc/self/ns/pid 2>/dev/null"
+	command | getline line
+	close(command)
+	# The number of the first namespace is fixed (PROC_PID_INIT_INO of Linux).
+	outside = (line != "" && line !~ /4026531836/) || !process(1)
+}
+function ask(pids,    command, line, part, word) { # sets owner and call of each of pids
+	command = "for pid in" pids "; do set -- $(ls -ld /proc/$pid) && echo \"$pid $3 " \
+		"$(tr \"\\000\" \" \" </proc/$pid/cmdline | cut -c 1-500)\"; done 2>/dev/null"
+	while ((command | getline line) > 0) {
+		gsub(/[^A-Za-z0-9_.:+\/ -]/, "?", line)
+		split(line, part, " ")
+		owner[part[1]] = part[2]
+		# What follows an option may be a secret.
+		word = part[4] == "-m" ? "-m " part[5] : part[4] ~ /^-/ ? "" : part[4]
+		call[part[1]] = substr(part[3] (word == "" ? "" : " ") word, 1, 80)
+	}
+	close(command)
+}
 function tick(    command, line, pids, i, n) { # waits for a tick, and adopts the ranks in it
 	command = "read -r tick && echo \"$tick\""
 	if ((command | getline line) <= 0) { close(command); return 0 }
@@ -86,7 +112,7 @@ function mhz(    line, at, cpu, part, sum, n, among) { # the mean clock of the C
 	}
 	if (!n) return
 	if (!least || sum / n < least) least = sum / n
-	if (sum / n > most) most = sum / n
+	if (sum / n > most_mhz) most_mhz = sum / n
 }
 function pressure(kind,    line, part, at) { # seconds during which some task waited
 	at = "/proc/pressure/" kind
@@ -173,20 +199,34 @@ function window(    task, longest, lost) { # the window in which a thread waited
 	}
 	reopen()
 }
-function report(    task, sum, longest, key, by, best, i, text) {
+function report(    task, sum, longest, key, by, best, i, text, top, most, named_s, pids, part) {
 	if (!last) return
 	for (task in delay) {
 		sum += delay[task] - delay0[task]
 		if (delay[task] - delay0[task] > longest) longest = delay[task] - delay0[task]
 	}
-	for (key in other) if (other[key] > 0) by[named[key]] += other[key]
+	for (key in other) if (other[key] > 0) {
+		by[named[key]] += other[key]
+		named_s += other[key]
+		if (other[key] > most[named[key]]) {
+			most[named[key]] = other[key]
+			top[named[key]] = key
+		}
+	}
+	for (name in top) if (by[name] > 1) {
+		split(top[name], part, " ")
+		if (!(part[1] in owner)) pids = pids " " part[1]
+	}
+	if (pids != "") ask(pids)
 	for (i = 0; i < 5; i++) {
 		best = ""
 		for (name in by) if (by[name] > 1 && (best == "" || by[name] > by[best])) best = name
 		if (best == "") break
 		name = best
+		split(top[best], part, " ")
 		gsub(/[^A-Za-z0-9_.:+\/ -]/, "?", name)
-		text = text sprintf("%s{\"name\": \"%s\", \"seconds\": %.2f}", i ? ", " : "", name, by[best] / 100)
+		text = text sprintf("%s{\"name\": \"%s\", \"seconds\": %.2f, \"pid\": %d, \"user\": \"%s\", " \
+			"\"command\": \"%s\"}", i ? ", " : "", name, by[best] / 100, part[1], owner[part[1]], call[part[1]])
 		delete by[best]
 	}
 	began = born > start0 ? born : start0
@@ -195,10 +235,12 @@ function report(    task, sum, longest, key, by, best, i, text) {
 		"\"samples\": %d, \"ranks_s\": %.2f, \"others_s\": %.2f, \"steal_s\": %.2f, " \
 		"\"worst_steal_s\": %.2f, \"delay_s\": %.4f, \"worst_delay_s\": %.4f, \"burst\": %.4f, " \
 		"\"burst_others\": %.4f, \"cpu_pressure_s\": %.2f, \"io_pressure_s\": %.2f, " \
-		"\"mhz_least\": %.0f, \"mhz_most\": %.0f, \"others\": [%s]}\n", host, last - start0, \
+		"\"mhz_least\": %.0f, \"mhz_most\": %.0f, \"unnamed_s\": %.2f, \"outside\": %s, " \
+		"\"others\": [%s]}\n", host, last - start0, \
 		last - began, count_of, most_threads, samples, ranks / 100, others / 100, steal / 100, \
 		worst_steal / 100, sum / 1e9, longest / 1e9, burst, burst_others, cpu_psi, io_psi, \
-		least, most, text >file
+		least, most_mhz, (others > named_s ? others - named_s : 0) / 100, \
+		outside ? "true" : "false", text >file
 	close(file)
 	count_of = 0
 }
@@ -215,6 +257,8 @@ BEGIN {
 	cpu_psi0 = pressure("cpu")
 	io_psi0 = pressure("io")
 	start0 = number("/proc/uptime") + 0
+	kin(starter)
+	sight()
 	scan()
 	sample()
 	first = 0

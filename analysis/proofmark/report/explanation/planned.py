@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 
+from proofmark.common.call_settings import setting
 from proofmark.common.files import is_regular
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
@@ -208,7 +209,8 @@ def need_rows(context: Context) -> list[ExplainedRow]:
     if reason := plan.not_needed.get(step.id):
         rows.append(ExplainedRow("not run", reason, "the run does not need it"))
     if context.mode not in {group.mode for group in plan.to_run()}:
-        rows.append(ExplainedRow("not run", f"needs mode {context.mode}", "-e confirm_reboot=true"))
+        confirm = setting("confirm_reboot")
+        rows.append(ExplainedRow("not run", f"needs mode {context.mode}", confirm))
     return rows or [ExplainedRow("other steps", "none", "it can run in any order")]
 
 

@@ -32,8 +32,8 @@ REQUIRED = frozenset(
 """Keys that a partition must have. Their questions are values, so that `check` prints them."""
 FOUND = "proofmark_found"
 """The variable with the facts of a node that no key of ``partition`` has."""
-LOCAL_TMP = "{{ lookup('ansible.builtin.config', 'DEFAULT_LOCAL_TMP') }}"
-"""A folder that exists on this machine, as Ansible names it."""
+LOCAL_TMP = "{{ lookup('ansible.builtin.env', 'ANSIBLE_LOCAL_TEMP', default='/var/tmp') }}"
+"""A folder that exists. A lookup of Ansible's ``DEFAULT_LOCAL_TMP`` makes a new one each time."""
 
 
 def inventory_files(survey: Survey, environments: Mapping[str, Environment]) -> dict[str, str]:
