@@ -9,6 +9,7 @@ from heapq import nlargest
 from itertools import islice
 from pathlib import Path
 
+from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import (
     LIMIT,
     NAME,
@@ -22,6 +23,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.invalid_cause import Again, InvalidCause
+from proofmark.judge.like_nodes import named_steps, of_like_nodes
 from proofmark.judge.next_steps import NextStep, invalid_steps, measured_again_first, open_advice
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
@@ -174,7 +176,8 @@ def _worst(verdict: Verdict) -> Iterator[str]:
     The FAIL figure furthest from its limit comes first.
     """
     yield from (_short(str(fault)) for fault in verdict.conditions.stage_faults)
-    yield from (_short(localized(fault.message)) for fault in verdict.faults)
+    faults = of_like_nodes((fault.node, fault.reason) for fault in verdict.faults)
+    yield from (_short(f"{folded(nodes)}: {localized(why)}") for why, nodes in faults.items())
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
         yield _described(result, several=several)
@@ -202,9 +205,9 @@ def _worst(verdict: Verdict) -> Iterator[str]:
             figure=_described(verdict.results[found.figure], several=several),
         )
     yield from map(localized, verdict.conditions.replaced)
-    for each in verdict.executions.added:
+    if added := verdict.executions.added:
         yield _("{step}: {added} executions were added to the plan").format(
-            step=each.step, added=each.added
+            step=named_steps(each.step for each in added), added=sum(each.added for each in added)
         )
     for result, noise in verdict.results.too_noisy():
         yield _described(replace(result, reason=noise), several=several)

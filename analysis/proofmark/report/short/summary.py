@@ -107,7 +107,7 @@ def headline(verdict: Verdict) -> str:
     if verdict.faults:
         parts.append(
             _("{nodes} with a fault that no figure has").format(
-                nodes=count(len(verdict.faults), "node")
+                nodes=count(len(verdict.faulty_hosts), "node")
             )
         )
     if verdict.unmet:
