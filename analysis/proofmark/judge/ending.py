@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from proofmark.common.nodesets import folded
@@ -32,6 +32,8 @@ UNKNOWN = PrintedCommand()
 """Stands for a command that is not known."""
 MOST = 3
 """The number of figures that the second line names."""
+MOST_FAILED = 5
+"""The number of FAIL figures that stand before the other reasons."""
 LONGEST = 160
 """Characters of a reason that are printed; the report has the whole reason."""
 
@@ -59,7 +61,10 @@ def ending(
     steps = _("{measured} of {expected} steps measured").format(
         measured=coverage.measured, expected=coverage.expected
     )
-    worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
+    several = len(verdict.measured()) > 1
+    figures = (_described(each, several=several) for each in worst_results(verdict))
+    every = chain(faults(verdict), figures, open_points(verdict))
+    worst = " | ".join(islice(every, MOST)) or _nothing_worse(verdict)
     labels = [each.label for each in (verdict.rolling, verdict.degraded) if each]
     lacking = "".join(f", {localized(label)}" for label in labels)
     if verdict.conditions.imported:
@@ -170,23 +175,30 @@ def _inventory(command: PrintedCommand) -> Part:
     return of_person(known, "INVENTORY")
 
 
-def _worst(verdict: Verdict) -> Iterator[str]:
-    """Yield the faults of nodes, the FAIL and the INVALID figures, what is missing or too noisy.
+def worst_results(verdict: Verdict) -> Iterator[Result]:
+    """Yield FAIL figures, the one furthest from its limit first, then INVALID ones.
 
-    The FAIL figure furthest from its limit comes first.
+    At most `MOST_FAILED` figures are FAIL. All INVALID figures of a case with one reason are one.
     """
-    yield from (_short(str(fault)) for fault in verdict.conditions.stage_faults)
-    faults = of_like_nodes((fault.node, fault.reason) for fault in verdict.faults)
-    yield from (_short(f"{folded(nodes)}: {localized(why)}") for why, nodes in faults.items())
-    several = len(verdict.measured()) > 1
-    for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
-        yield _described(result, several=several)
+    yield from nlargest(MOST_FAILED, verdict.of("FAIL"), key=_miss)
     seen: set[tuple[str, str]] = set()
     for result in verdict.of("INVALID"):  # all the figures of a step have one reason
         key = (result.record.case, result.reason)
         if key not in seen:
-            yield _described(result, several=several)
+            yield result
         seen.add(key)
+
+
+def faults(verdict: Verdict) -> Iterator[str]:
+    """Yield the faults of stages and of nodes that no figure has; like nodes have one."""
+    yield from (_short(str(fault)) for fault in verdict.conditions.stage_faults)
+    found = of_like_nodes((fault.node, fault.reason) for fault in verdict.faults)
+    yield from (_short(f"{folded(nodes)}: {localized(why)}") for why, nodes in found.items())
+
+
+def open_points(verdict: Verdict) -> Iterator[str]:
+    """Yield what is missing, not judged, excused, replaced, added or too noisy."""
+    several = len(verdict.measured()) > 1
     coverage = verdict.coverage
     for line in coverage.stopped or [each.message for each in coverage.missing]:
         yield _("not measured: {step}").format(step=_short(localized(line)))
