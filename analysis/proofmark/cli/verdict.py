@@ -81,15 +81,13 @@ def verdict(options: Namespace) -> int:
 
 
 def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> None:
-    """Print the word, what judged, the worst five, and the next command."""
+    """Print the worst five, and last the word, what judged, and the next command."""
     first, coverage = answer.headline(strict=strict), answer.coverage
-    print_line(f"{translated(first.word)}: {localized(first.text)}")
-    _print_counts(answer)
     worst, reasons = [*worst_results(answer)], [*faults(answer), *open_points(answer)]
-    for line in reasons[:WORST]:
-        print_line(line)
     if worst:
         _print_figures(worst[:WORST], files_of_executions(run))
+    for line in reasons[:WORST]:
+        print_line(line)
     if (left := len(worst) + len(reasons) - len(worst[:WORST]) - len(reasons[:WORST])) > 0:
         print_line(_("and {count} more").format(count=left))
     if answer.expected is not None:
@@ -110,6 +108,8 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
         command = every
     elif left > 0 or answer.counts["PASS"]:
         print_line(_("every judged figure: {command}").format(command=every))
+    print_line(f"{translated(first.word)}: {localized(first.text)}")
+    _print_counts(answer)
     print_line(_("next: {command}").format(command=command))
 
 

@@ -59,11 +59,11 @@ def view(run_data: RunData) -> View:
     sections = (
         *outputs_of_others.sections(run_data),
         *chain.from_iterable(each.sections() for each in run_data.additions),
+        *contract_items.sections(run_data),
         main_figures.section(run_data),
         *nodes_by_rack.sections(run_data),
         *stability_counts.sections(run_data),
         *next_steps.sections(run_data),
-        *contract_items.sections(run_data),
         issues.section(run_data),
         figure_tables.judged_section(run_data),
         *of_baseline,
