@@ -25,6 +25,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims_of_runs import answers_of
+from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.ending import (
     counts_line,
     faults,
@@ -83,7 +84,8 @@ def verdict(options: Namespace) -> int:
 def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> None:
     """Print the worst five, and last the word, what judged, and the next command."""
     first, coverage = answer.headline(strict=strict), answer.coverage
-    worst, reasons = [*worst_results(answer)], [*faults(answer), *open_points(answer)]
+    worst = [*worst_results(answer)]
+    reasons = [*faults(answer), *open_points(answer, _disagreement(answer))]
     if worst:
         _print_figures(worst[:WORST], files_of_executions(run))
     for line in reasons[:WORST]:
@@ -111,6 +113,17 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
     print_line(f"{translated(first.word)}: {localized(first.text)}")
     _print_counts(answer)
     print_line(_("next: {command}").format(command=command))
+
+
+def _disagreement(answer: Verdict) -> Callable[[Disagreement], str]:
+    """Return the function that returns a disagreement of repeats as a sentence with its node."""
+
+    def text(found: Disagreement) -> str:
+        from proofmark.report.sections.disagreements import sentence
+
+        return f"{answer.results[found.figure].record.node}: {sentence(found, answer)}"
+
+    return text
 
 
 def _print_counts(answer: Verdict) -> None:
@@ -164,11 +177,8 @@ def _print_all(answer: Verdict, file: Callable[[str, int], str]) -> None:
     ]
     for line in notes:
         print_line(line)
-    if answer.executions.disagreements:
-        from proofmark.report.sections.disagreements import sentence
-
-        for each in answer.executions.disagreements:
-            print_line(f"{answer.results[each.figure].record.node}: {sentence(each, answer)}")
+    for line in map(_disagreement(answer), answer.executions.disagreements):
+        print_line(line)
 
 
 def _print_expected(answer: Verdict, expected: FigurePredictions) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
 from itertools import chain, islice
@@ -22,6 +22,7 @@ from proofmark.common.printed_command import (
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
+from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.invalid_cause import Again, InvalidCause
 from proofmark.judge.like_nodes import named_steps, of_like_nodes
 from proofmark.judge.next_steps import NextStep, invalid_steps, measured_again_first, open_advice
@@ -196,8 +197,15 @@ def faults(verdict: Verdict) -> Iterator[str]:
     yield from (_short(f"{folded(nodes)}: {localized(why)}") for why, nodes in found.items())
 
 
-def open_points(verdict: Verdict) -> Iterator[str]:
-    """Yield what is missing, not judged, excused, replaced, added or too noisy."""
+def open_points(
+    verdict: Verdict, whole: Callable[[Disagreement], str] | None = None
+) -> Iterator[str]:
+    """Yield what is missing, not judged, excused, replaced, added or too noisy.
+
+    Args:
+        verdict: the verdict.
+        whole: returns a disagreement as a sentence; None: each line is cut at `LONGEST`.
+    """
     several = len(verdict.measured()) > 1
     coverage = verdict.coverage
     for line in coverage.stopped or [each.message for each in coverage.missing]:
@@ -206,8 +214,12 @@ def open_points(verdict: Verdict) -> Iterator[str]:
         yield _("duplicate figures of one step: {count}").format(count=coverage.duplicate)
     for line in verdict.unmet:
         yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
-    yield from (_short(localized(line)) for line in verdict.excused)
+    for line in verdict.excused:
+        yield localized(line) if whole else _short(localized(line))
     for found in verdict.executions.disagreements:
+        if whole:
+            yield whole(found)
+            continue
         dates, repeats = (
             _("dates differ by {percent} %: {figure}"),
             _("repeats differ by {percent} %: {figure}"),
