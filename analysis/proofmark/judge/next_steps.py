@@ -1,4 +1,4 @@
-"""What to do after a run: the one list that the terminal, the page and the summary print."""
+"""What to do after a run: the one list that the terminal and the page print."""
 
 from __future__ import annotations
 
