@@ -89,6 +89,21 @@ def test_a_verdict_prints_the_worst_five_and_the_next_command(
     assert sum(line.startswith("FAIL  ") for line in every) == 9
 
 
+@pytest.mark.parametrize(("executions", "again"), [(1, True), (3, False)])
+def test_a_node_that_is_not_accused_yet_is_said_to_be(
+    tmp_path: Path, executions: int, again: bool
+) -> None:
+    """The list for the vendor has only nodes that two executions confirm."""
+    rates = {node: values[:executions] for node, values in RATES.items()}
+    rates["n03"] = (500.0, 501.0, 502.0)[:executions]
+    run = fleet_run(tmp_path, rates, more=executions - 1)
+    _verdict, page = reported(run)
+    assert "n03 (1 of 24, the worst first)" in page
+    assert ("1 to be measured again before they are accused" in page) is again
+    listed_nodes = run.files.vendor_list.read_text(encoding="utf-8")
+    assert ("n03" in listed_nodes) is not again
+
+
 def test_two_runs_show_the_changes_that_matter(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
