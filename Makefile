@@ -49,7 +49,7 @@ help:
 
 acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
 	$(if $(filter-out spack,$(PROGRAMS)),$(error PROGRAMS: found '$(PROGRAMS)'; accepted: spack, or nothing))
-	ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) $(ARGS)
+	ANSIBLE_STDOUT_CALLBACK=proofmark.kit.progress ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) $(ARGS)
 
 # The lock of this machine, with its MPI and BLAS. It stays until somebody removes it. MPI=mpich chooses
 # one of several.

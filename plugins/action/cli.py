@@ -87,6 +87,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "argv": {"type": "list", "elements": "str", "required": True},
                 "options": {"type": "dict", "default": {}},
                 "json": {"type": "bool", "default": False},
+                "shown": {"type": "bool", "default": False},
                 "writes": {"type": "list", "elements": "str", "default": []},
                 "ok_codes": {"type": "list", "elements": "int", "default": [0]},
                 "user": {"type": "str", "default": ""},
@@ -121,6 +122,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             child = _Child(words, options["user"], stdout, options["stdin"], handed)
             code, errors = child.wait(self._show)
             text, nodes = _text(stdout), _text(failures)
+        for line in text.splitlines() if options["shown"] else ():
+            self._show(line)
         # Without the key `failed`, Ansible treats any rc except 0 as a failure.
         failed = code not in options["ok_codes"]
         result |= {

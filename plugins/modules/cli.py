@@ -29,6 +29,10 @@ options:
       - The task reports a change if RV(json) has the key C(changed) with a value that is not empty.
     type: bool
     default: false
+  shown:
+    description: Show the lines of stdout as they are. Ansible breaks the lines of a message.
+    type: bool
+    default: false
   writes:
     description:
       - The files that the command may write, as absolute patterns.

@@ -16,7 +16,7 @@ from proofmark.runs.run import Run, open_run
 
 def report(run: Run) -> None:
     """Judge a run and write all of its products."""
-    code, text = called("report", f"{run.folder}", "--summary")
+    code, text = called("report", f"{run.folder}")
     assert code == 0, text
 
 

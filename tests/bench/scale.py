@@ -31,7 +31,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.report.run_data import gather
-from proofmark.report.write import write_page, write_summary
+from proofmark.report.write import write_page
 from proofmark.runs.evidence import open_newest
 from proofmark.runs.run import site_of
 from proofmark.runs.start import RunInputs, start_or_continue
@@ -226,8 +226,6 @@ def measure(folder: Path) -> None:
     run_data = gather(run, verdict)
     write_page(run_data)
     laps.lap("report.html")
-    write_summary(run_data)
-    laps.lap("summary.html, summary.pdf")
     print(f"  {len(verdict.results)} results {verdict.counts}, {len(verdict.bad.nodes)} bad nodes")
     if mistake := _mistake(verdict, sorted(site_of(run).hosts)):
         raise SystemExit(f"{folder}: {mistake}")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from plugins.lookup.nodes_to_mark import patterns
 from plugins.lookup.result_folder import LookupModule
 from plugins.modules import cli as documentation
 from tests.folders import ROOT
+from tests.forks import tool
 
 
 def test_documented_options_are_those_of_the_action() -> None:
@@ -124,3 +128,42 @@ def test_the_hosts_of_the_play_that_marks_nodes(
     failed: list[str], selected: int, hosts: list[str]
 ) -> None:
     assert patterns(failed, "n1", selected, 3) == hosts
+
+
+PLAY = """
+- {name: Nobody, hosts: nobody, gather_facts: false, tasks: [{ansible.builtin.debug: {msg: no}}]}
+- name: Stage
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - {name: Left out, ansible.builtin.debug: {msg: left}, when: false}
+    - {name: Said, ansible.builtin.debug: {msg: "TEXT"}}
+    - {name: Known, ansible.builtin.set_fact: {fact: 1}}
+    - {name: Wrong, ansible.builtin.assert: {that: not wrong | bool, fail_msg: it is wrong}}
+"""
+TEXT = "a line that is longer than eighty characters, which the format of a message would break"
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_an_acceptance_prints_stages_messages_and_failures(tmp_path: Path, wrong: bool) -> None:
+    (tmp_path / "play.yml").write_text(PLAY.replace("TEXT", TEXT))
+    settings = {
+        "ANSIBLE_CALLBACK_PLUGINS": f"{ROOT / 'plugins' / 'callback'}",
+        "ANSIBLE_STDOUT_CALLBACK": "progress",
+    }
+    command = [tool("ansible-playbook"), "-i", "localhost,", "-c", "local", "play.yml"]
+    command += ["-e", f"wrong={wrong}".lower()]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **settings},
+    )
+    lines = [line for line in done.stdout.splitlines() if line]
+    assert lines[:2] == ["Stage", f"    {TEXT}"], done.stdout + done.stderr
+    assert "skipping" not in done.stdout and "Nobody" not in done.stdout
+    assert bool(done.returncode) is wrong
+    assert ("it is wrong" in done.stdout + done.stderr and "PLAY RECAP" in done.stdout) is wrong
+    assert wrong or len(lines) == 2

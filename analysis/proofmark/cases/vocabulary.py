@@ -75,6 +75,19 @@ Parameters = dict[str, Scalar]
 """Values by the name of an axis or of another parameter."""
 
 KeyFigure = Literal[
-    "hpl", "dgemm", "triad", "latency", "bandwidth", "message_rate", "write", "read", "metadata"
+    "hpl",
+    "dgemm",
+    "triad",
+    "latency",
+    "bandwidth",
+    "message_rate",
+    "write",
+    "read",
+    "cached_write",
+    "cached_read",
+    "metadata",
 ]
-"""The figures with which a report begins. Of a sweep it is the best point, on the worst node."""
+"""The figures with which a report begins. Of a sweep it is the best point, on the worst node.
+
+The cached ones are of files that the memory of a node holds.
+"""

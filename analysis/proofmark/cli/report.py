@@ -15,7 +15,7 @@ from proofmark.cli.command import (
     run_argument,
 )
 from proofmark.cli.evidence import evidence_of, run_to_show
-from proofmark.cli.output import print_json, print_line, print_text
+from proofmark.cli.output import print_json, print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.printed_command import PrintedCommand
@@ -41,28 +41,23 @@ def _report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="with --json: exit_code is 4 if anything is UNJUDGED"
     )
-    parser.add_argument(
-        "--summary",
-        action="store_true",
-        help="also write summary.html and summary.pdf: two pages to sign",
-    )
     note = "the inventory that the next command names (default: inventory/ and the site's name)"
     complete(parser.add_argument("-i", "--inventory", default="", help=note), Words.SITE)
     language_argument(parser)
 
 
 def report(options: Namespace) -> int:
-    """Write records, verdict and report of a run, or a summary; exit code 0 for every verdict."""
+    """Write records, verdict and report of a run; exit code 0 for every verdict."""
     with in_language(options.language):
         return _report(options)
 
 
 def _report(options: Namespace) -> int:
     run = evidence_of(options.folder)
-    written = write_products(run, summary=options.summary)
-    answer, path = written.verdict, written.pages[0]
+    written = write_products(run)
+    answer, path = written.verdict, written.page
     if not options.json:
-        print_text("\n".join(f"{page}" for page in written.pages))
+        print_line(f"{path}")
         return 0
     code = answer.exit_code(strict=options.strict)
     if code:
@@ -129,7 +124,7 @@ USES = (ArgumentUse(("--strict", "--inventory"), beside=("--json",)),)
 COMMANDS = {
     "report": Command(
         report,
-        "report runs/latest-local --summary",
+        "report runs/latest-local",
         _report_arguments,
         rights=Rights.OF_ROOT,
         uses=USES,

@@ -42,6 +42,10 @@ MANY = 64
 PROGRESS_S = 2.0
 """Seconds between two lines about the progress."""
 PAGE = "trend.html"
+MOST_CHANGES = 20
+"""The largest number of changes that are printed without ``--all``."""
+WIDTH = 100
+"""The length of the lines of the table, without ``--all``."""
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -53,6 +57,8 @@ def _arguments(parser: ArgumentParser) -> None:
     complete(runs, Words.RUN)
     note = "of two or more runs: compare each node with itself"
     parser.add_argument("--nodes", action="store_true", help=note)
+    note = "of two or more runs: print every figure, not only the changes that matter"
+    parser.add_argument("--all", action="store_true", help=note)
     note = f"the page, also of two or more runs (default: {PAGE} in the first folder of RUNS)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
     language_argument(parser)
@@ -68,10 +74,11 @@ def trend(options: Namespace) -> int:
         if options.language != ENGLISH:
             found = f"{options.language}, and no -o"
             raise bad_input("--language", "", found, "the language of a page: -o FILE")
-        return _compare(options.folders, nodes=options.nodes)
-    if options.nodes:
-        found = "a page" if only_runs else ", ".join(map(str, options.folders))
-        raise bad_input("--nodes", "", found, "two or more runs to compare, without -o")
+        return _compare(options.folders, nodes=options.nodes, every=options.all)
+    for name, given in (("--nodes", options.nodes), ("--all", options.all)):
+        if given:
+            found = "a page" if only_runs else ", ".join(map(str, options.folders))
+            raise bad_input(name, "", found, "two or more runs to compare, without -o")
     with in_language(options.language):
         return _write_page(options)
 
@@ -133,7 +140,7 @@ def _metrics(runs: list[PastRun]) -> Callable[[PastFigure], Metric | None]:
     return lambda figure: metrics.get((figure.case, figure.metric))
 
 
-def _compare(folders: Sequence[Path], *, nodes: bool) -> int:
+def _compare(folders: Sequence[Path], *, nodes: bool, every: bool) -> int:
     """Compare later runs with the first one."""
     runs = [run_to_show(folder) for folder in folders]
     if len({run.folder for run in runs}) < len(runs):
@@ -144,12 +151,15 @@ def _compare(folders: Sequence[Path], *, nodes: bool) -> int:
     for comparison in compare_runs(results, nodes=nodes, benchmarks=benchmarks_of(runs[0])):
         for line in _changed_programs(runs[0], by_name[comparison.later]):
             print_line(line)
-        _print_comparison(comparison)
+        _print_comparison(comparison, every=every)
     return 0
 
 
-def _print_comparison(comparison: RunComparison) -> None:
-    """Print the changes between two runs, and the figures that only one of them has."""
+def _print_comparison(comparison: RunComparison, *, every: bool) -> None:
+    """Print the changes between two runs, the largest first, and what only one run has.
+
+    Without `every`, those that are no noise and large enough to matter, and numbers of the others.
+    """
     named = f"{comparison.later} and {comparison.first}"
     if not comparison.differences:
         alone = (f"{len(keys)} only in {name}" for name, keys in comparison.alone.items())
@@ -158,12 +168,32 @@ def _print_comparison(comparison: RunComparison) -> None:
     note = "* an interval with 95 % confidence excludes 0 %"
     print_line(f"{comparison.later} compared with {comparison.first} ({note})")
     headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
-    rows = [_row(each) for each in comparison.differences]
-    print_table((*headers, "visible change", "note"), rows)
+    found = sorted(comparison.differences, key=lambda each: -abs(each.change or 0.0))
+    if every:
+        print_table((*headers, "visible change", "note"), [_row(each) for each in found])
+        for name, keys in comparison.alone.items():
+            print_line(f"{len(keys)} metrics only in {name}")
+            for key in keys:
+                print_line(" ".join(filter(None, key)))
+        return
+    material = [each for each in found if each.material]
+    none = "no figure changed by more than its noise and by an amount that matters"
+    rows = [_row(each)[:7] for each in material[:MOST_CHANGES]]
+    print_table(headers, rows, none, WIDTH)
+    if (more := len(material) - MOST_CHANGES) > 0:
+        print_line(f"and {more} more that changed")
+    noisy = sum(bool(each.noise) for each in found)
+    unknown = sum(each.interval is None for each in found)
+    left = len(found) - len(material) - noisy - unknown
+    counts = {
+        "without a change that matters": left,
+        "too noisy for one": noisy,
+        "of single values, whose noise is not known": unknown,
+    }
+    others = ", ".join(f"{amount} {text}" for text, amount in counts.items() if amount)
+    print_line(f"other figures: {others or 'none'}; all: --all")
     for name, keys in comparison.alone.items():
         print_line(f"{len(keys)} metrics only in {name}")
-        for key in keys:
-            print_line(" ".join(filter(None, key)))
 
 
 def _row(each: Difference) -> tuple[str, ...]:

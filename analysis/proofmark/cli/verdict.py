@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +20,29 @@ from proofmark.cli.command import (
 from proofmark.cli.evidence import run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.ending import counts_line
+from proofmark.judge.diagnosis.disagreeing import Disagreement
+from proofmark.judge.ending import (
+    counts_line,
+    faults,
+    next_command,
+    open_points,
+    worst_results,
+)
 from proofmark.judge.judging import judge_run
 from proofmark.judge.predictions import FigurePredictions
-from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.judge.verdict import WORDS, Result, Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.runs.adopted import files_of_executions
+from proofmark.runs.asked import acceptance_command
+from proofmark.runs.run import Run, site_of
+
+WORST = 5
+"""The number of figures and faults that are printed without ``--all``."""
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
@@ -41,6 +54,8 @@ def _verdict_arguments(parser: ArgumentParser) -> None:
     note = "with --claims: further runs"
     more = parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
     complete(more, Words.RUN)
+    note = "print every figure that is FAIL, INVALID or PASS, with its reason and file"
+    parser.add_argument("--all", action="store_true", help=note)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
     language_argument(parser)
@@ -59,13 +74,73 @@ def verdict(options: Namespace) -> int:
         if options.json:
             write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
         else:
-            _print_verdict(answer, files_of_executions(run))
+            if options.all:
+                _print_all(answer, files_of_executions(run))
+            else:
+                _print_short(answer, run, options.folder, strict=options.strict)
     return answer.exit_code(strict=options.strict)
 
 
-def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
+def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> None:
+    """Print the worst five, and last the word, what judged, and the next command."""
+    first, coverage = answer.headline(strict=strict), answer.coverage
+    worst = [*worst_results(answer)]
+    reasons = [*faults(answer), *open_points(answer, _disagreement(answer))]
+    if worst:
+        _print_figures(worst[:WORST], files_of_executions(run))
+    for line in reasons[:WORST]:
+        print_line(line)
+    if (left := len(worst) + len(reasons) - len(worst[:WORST]) - len(reasons[:WORST])) > 0:
+        print_line(_("and {count} more").format(count=left))
+    if answer.expected is not None:
+        _print_expected(answer, answer.expected)
+    for steps, text in (
+        (coverage.not_run, _("steps of another mode: {count}")),
+        (coverage.not_needed, _("steps that are not needed: {count}")),
+    ):
+        if steps:
+            print_line(text.format(count=len(steps)))
+    named = of_person(f"{folder}", "RUN")
+    every = PrintedCommand("proofmark", "verdict", named, "--all")
+    again = PrintedCommand()
+    if not run.plan.imported:
+        again = acceptance_command(run, site_of(run))
+    command = next_command(answer, answer.exit_code(strict=strict), f"{folder}", again)
+    if command == PrintedCommand("proofmark", "verdict", named):
+        command = every
+    elif left > 0 or answer.counts["PASS"]:
+        print_line(_("every judged figure: {command}").format(command=every))
+    print_line(f"{translated(first.word)}: {localized(first.text)}")
+    _print_counts(answer)
+    print_line(_("next: {command}").format(command=command))
+
+
+def _disagreement(answer: Verdict) -> Callable[[Disagreement], str]:
+    """Return the function that returns a disagreement of repeats as a sentence with its node."""
+
+    def text(found: Disagreement) -> str:
+        from proofmark.report.sections.disagreements import sentence
+
+        return f"{answer.results[found.figure].record.node}: {sentence(found, answer)}"
+
+    return text
+
+
+def _print_counts(answer: Verdict) -> None:
+    """Print the number of figures of each verdict, and the number of measured steps."""
+    print_line(counts_line({word: answer.counts[word] for word in WORDS}))
+    coverage = answer.coverage
+    print_line(
+        _("{measured} of {expected} steps measured, {twice} results twice").format(
+            measured=coverage.measured, expected=coverage.expected, twice=coverage.duplicate
+        )
+    )
+
+
+def _print_figures(results: Iterable[Result], file: Callable[[str, int], str]) -> None:
+    """Print a row for each of `results`, with its reason and its file."""
     rows = []
-    for result in answer.of("FAIL", "INVALID", "PASS"):
+    for result in results:
         record = result.record
         parameters = " ".join(f"{key}={value}" for key, value in record.parameters.items())
         metric = " ".join(filter(None, (record.benchmark, record.metric, parameters)))
@@ -80,15 +155,15 @@ def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
         _("file"),
     )
     print_table(headers, rows, _("no figure is PASS, FAIL or INVALID"))
+
+
+def _print_all(answer: Verdict, file: Callable[[str, int], str]) -> None:
+    """Print every judged and every INVALID figure, and what else the verdict states."""
+    _print_figures(answer.of("FAIL", "INVALID", "PASS"), file)
     if answer.expected is not None:
         _print_expected(answer, answer.expected)
-    print_line(counts_line({word: answer.counts[word] for word in WORDS}))
+    _print_counts(answer)
     coverage = answer.coverage
-    print_line(
-        _("{measured} of {expected} steps measured, {twice} results twice").format(
-            measured=coverage.measured, expected=coverage.expected, twice=coverage.duplicate
-        )
-    )
     notes = [
         *map(str, answer.conditions.stage_faults),
         *(
@@ -102,11 +177,8 @@ def _print_verdict(answer: Verdict, file: Callable[[str, int], str]) -> None:
     ]
     for line in notes:
         print_line(line)
-    if answer.executions.disagreements:
-        from proofmark.report.sections.disagreements import sentence
-
-        for each in answer.executions.disagreements:
-            print_line(f"{answer.results[each.figure].record.node}: {sentence(each, answer)}")
+    for line in map(_disagreement(answer), answer.executions.disagreements):
+        print_line(line)
 
 
 def _print_expected(answer: Verdict, expected: FigurePredictions) -> None:
@@ -138,7 +210,10 @@ def _claims(folders: Sequence[Path], *, as_json: bool) -> int:
     return 0
 
 
-USES = (ArgumentUse(("--strict", "--language"), without=("--claims",)),)
+USES = (
+    ArgumentUse(("--strict", "--language", "--all"), without=("--claims",)),
+    ArgumentUse(("--all",), without=("--json",)),
+)
 """The options that would be ignored beside others."""
 
 COMMANDS = {"verdict": Command(verdict, "verdict runs/latest-local", _verdict_arguments, uses=USES)}

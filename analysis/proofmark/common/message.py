@@ -106,6 +106,11 @@ class Message(str):
         )
 
     @property
+    def begins_with_value(self) -> bool:
+        """Whether the text begins with a value, for example with the name of a node."""
+        return MESSAGES.get(self.main_code, "").startswith("{")
+
+    @property
     def main_code(self) -> str:
         """The code of the first of the `parts`."""
         return next(self.parts).code

@@ -1,4 +1,4 @@
-"""The language of texts for people: the report, the summary and the words of a verdict.
+"""The language of texts for people: the report and the words of a verdict.
 
 English texts are the keys of the catalogues (GNU gettext). Files for programs (``verdict.json``)
 stay English. ``tests/catalogues.py`` extracts the texts from calls of `_`, `N_` and `ngettext`.

@@ -36,6 +36,7 @@ class Difference:
             interval excludes 0. NaN without an interval.
         noise: why a material change would not be seen; `NOTHING` if it would be, or if it is not
             known.
+        least: the least change that matters, as a part of the value; NaN without an interval.
     """
 
     key: Key
@@ -47,6 +48,12 @@ class Difference:
     counts: tuple[int, int]
     visible: float = math.nan
     noise: Message = NOTHING
+    least: float = math.nan
+
+    @property
+    def material(self) -> bool:
+        """Whether the change is no noise, and at least the least one that matters."""
+        return self.clear and self.change is not None and abs(self.change) >= self.least
 
     @property
     def clear(self) -> bool:
@@ -160,7 +167,7 @@ def _difference(key: Key, before: _Figure, after: _Figure) -> Difference:
         return found
     visible, repeats = change_seen(before.values, after.values, before.material)
     noise = NOTHING if found.clear else too_noisy(visible, before.material, repeats)
-    return replace(found, visible=visible, noise=noise)
+    return replace(found, visible=visible, noise=noise, least=before.material)
 
 
 def _interval(before: _Figure, after: _Figure) -> Interval | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
+from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import (
     LIMIT,
     NAME,
@@ -21,7 +22,9 @@ from proofmark.common.printed_command import (
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
+from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.invalid_cause import Again, InvalidCause
+from proofmark.judge.like_nodes import named_steps, of_like_nodes
 from proofmark.judge.next_steps import NextStep, invalid_steps, measured_again_first, open_advice
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
@@ -30,6 +33,8 @@ UNKNOWN = PrintedCommand()
 """Stands for a command that is not known."""
 MOST = 3
 """The number of figures that the second line names."""
+MOST_FAILED = 5
+"""The number of FAIL figures that stand before the other reasons."""
 LONGEST = 160
 """Characters of a reason that are printed; the report has the whole reason."""
 
@@ -57,7 +62,10 @@ def ending(
     steps = _("{measured} of {expected} steps measured").format(
         measured=coverage.measured, expected=coverage.expected
     )
-    worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
+    several = len(verdict.measured()) > 1
+    figures = (_described(each, several=several) for each in worst_results(verdict))
+    every = chain(faults(verdict), figures, open_points(verdict))
+    worst = " | ".join(islice(every, MOST)) or _nothing_worse(verdict)
     labels = [each.label for each in (verdict.rolling, verdict.degraded) if each]
     lacking = "".join(f", {localized(label)}" for label in labels)
     if verdict.conditions.imported:
@@ -168,22 +176,37 @@ def _inventory(command: PrintedCommand) -> Part:
     return of_person(known, "INVENTORY")
 
 
-def _worst(verdict: Verdict) -> Iterator[str]:
-    """Yield the faults of nodes, the FAIL and the INVALID figures, what is missing or too noisy.
+def worst_results(verdict: Verdict) -> Iterator[Result]:
+    """Yield FAIL figures, the one furthest from its limit first, then INVALID ones.
 
-    The FAIL figure furthest from its limit comes first.
+    At most `MOST_FAILED` figures are FAIL. All INVALID figures of a case with one reason are one.
     """
-    yield from (_short(str(fault)) for fault in verdict.conditions.stage_faults)
-    yield from (_short(localized(fault.message)) for fault in verdict.faults)
-    several = len(verdict.measured()) > 1
-    for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
-        yield _described(result, several=several)
+    yield from nlargest(MOST_FAILED, verdict.of("FAIL"), key=_miss)
     seen: set[tuple[str, str]] = set()
     for result in verdict.of("INVALID"):  # all the figures of a step have one reason
         key = (result.record.case, result.reason)
         if key not in seen:
-            yield _described(result, several=several)
+            yield result
         seen.add(key)
+
+
+def faults(verdict: Verdict) -> Iterator[str]:
+    """Yield the faults of stages and of nodes that no figure has; like nodes have one."""
+    yield from (_short(str(fault)) for fault in verdict.conditions.stage_faults)
+    found = of_like_nodes((fault.node, fault.reason) for fault in verdict.faults)
+    yield from (_short(f"{folded(nodes)}: {localized(why)}") for why, nodes in found.items())
+
+
+def open_points(
+    verdict: Verdict, whole: Callable[[Disagreement], str] | None = None
+) -> Iterator[str]:
+    """Yield what is missing, not judged, excused, replaced, added or too noisy.
+
+    Args:
+        verdict: the verdict.
+        whole: returns a disagreement as a sentence; None: each line is cut at `LONGEST`.
+    """
+    several = len(verdict.measured()) > 1
     coverage = verdict.coverage
     for line in coverage.stopped or [each.message for each in coverage.missing]:
         yield _("not measured: {step}").format(step=_short(localized(line)))
@@ -191,8 +214,12 @@ def _worst(verdict: Verdict) -> Iterator[str]:
         yield _("duplicate figures of one step: {count}").format(count=coverage.duplicate)
     for line in verdict.unmet:
         yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
-    yield from (_short(localized(line)) for line in verdict.excused)
+    for line in verdict.excused:
+        yield localized(line) if whole else _short(localized(line))
     for found in verdict.executions.disagreements:
+        if whole:
+            yield whole(found)
+            continue
         dates, repeats = (
             _("dates differ by {percent} %: {figure}"),
             _("repeats differ by {percent} %: {figure}"),
@@ -202,9 +229,9 @@ def _worst(verdict: Verdict) -> Iterator[str]:
             figure=_described(verdict.results[found.figure], several=several),
         )
     yield from map(localized, verdict.conditions.replaced)
-    for each in verdict.executions.added:
+    if added := verdict.executions.added:
         yield _("{step}: {added} executions were added to the plan").format(
-            step=each.step, added=each.added
+            step=named_steps(each.step for each in added), added=sum(each.added for each in added)
         )
     for result, noise in verdict.results.too_noisy():
         yield _described(replace(result, reason=noise), several=several)

@@ -111,7 +111,7 @@ ADVICE: Mapping[InvalidCause, Advice] = {
         N_("Read stdout and stderr of the step. Remove the cause. Then measure again"), Again.RERUN
     ),
 }
-"""The one advice for each cause. The terminal, the page and the summary print it."""
+"""The one advice for each cause. The terminal and the page print it."""
 
 NOT_BY_RERUN = frozenset(
     cause for cause, advice in ADVICE.items() if advice.again not in (Again.RERUN, Again.CONTINUE)

@@ -1,4 +1,4 @@
-"""What to do after a run: the one list that the terminal, the page and the summary print."""
+"""What to do after a run: the one list that the terminal and the page print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import get_args
 
-from proofmark.common.message import joined
+from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
@@ -134,7 +134,7 @@ def node_advice(node: BadNode) -> tuple[str, str]:
     missing = [fault for fault in node.known if fault.code in MISSING]
     if missing:
         return (
-            _capital(localized(joined(missing))),
+            _capital(joined(missing)),
             _("Replace the parts that are missing. Measure again after that"),
         )
     if node.loss:
@@ -151,7 +151,7 @@ def node_advice(node: BadNode) -> tuple[str, str]:
     if meanings:
         return _("Error counters rose: {meanings}").format(meanings=meanings), repair
     if node.known:
-        return _capital(localized(joined(node.known))), repair
+        return _capital(joined(node.known)), repair
     if node.digits:
         return (
             _("It computes other digits than its peers, without an error message"),
@@ -169,8 +169,10 @@ def node_advice(node: BadNode) -> tuple[str, str]:
     return slow, repair
 
 
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+def _capital(message: Message) -> str:
+    """Return a message with a capital letter; the name of a node with which it begins is kept."""
+    text = localized(message)
+    return text if message.begins_with_value else f"{text[:1].upper()}{text[1:]}"
 
 
 def _again(reasons: Iterable[str]) -> str:
@@ -349,7 +351,7 @@ def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
             count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
         )
     elif verdict.exit_code() == NOTHING_JUDGED:
-        problem = _capital(localized(verdict.headline().text))
+        problem = _capital(verdict.headline().text)
     else:
         return
     action, again = open_advice(verdict)

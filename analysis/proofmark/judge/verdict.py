@@ -133,6 +133,11 @@ class Verdict:
         return tuple(faults)
 
     @property
+    def faulty_hosts(self) -> frozenset[str]:
+        """The hosts of `faults`; a host can have several."""
+        return frozenset(hosts_of_nodes(each.node for each in self.faults))
+
+    @property
     def baseline(self) -> BaselineComparison | None:
         """The comparison with the accepted runs; None if there are none."""
         return self.results.baseline

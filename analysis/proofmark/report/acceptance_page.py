@@ -13,6 +13,7 @@ from proofmark.judge.acceptance_gaps import Gap
 from proofmark.report.accepted import accepted_text, item_text
 from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
 from proofmark.report.render import page
+from proofmark.report.sections.signatures import signature_table
 from proofmark.report.words import number, pairs, visible
 from proofmark.runs.waivers import digest_of
 from proofmark.site.contract_document import Contract
@@ -104,7 +105,7 @@ def _view(
         ("items", _("Items of the contract"), [_items(found)]),
         ("faults", _("Nodes with a fault"), [_faults(found)] if found.faults else []),
         ("missing", _("Still missing"), [_missing(missing)] if missing else []),
-        ("signatures", _("Signatures"), [_signatures(contract)]),
+        ("signatures", _("Signatures"), [signature_table(contract)]),
         ("runs", _("Runs"), [*_runs(found)]),
     ]
     return AcceptanceView(
@@ -193,15 +194,6 @@ def _missing(missing: Sequence[Gap]) -> Table:
     ]
     columns = (_("Items"), _("Partition"), _("Suite"), _("Expected time"), _("Command"))
     return titled(_("Still missing"), columns, rows)
-
-
-def _signatures(contract: Contract) -> Table:
-    rows = [
-        (Cell(visible(name), "strong", details=(visible(role),)), "", "", "")
-        for role, name in contract.parties.items()
-    ]
-    columns = (_("Party"), _("Name"), _("Place, date"), _("Signature"))
-    return titled(_("Signatures"), columns, rows)
 
 
 def _runs(found: Acceptance) -> Iterator[Table]:

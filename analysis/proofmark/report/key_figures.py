@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -31,13 +31,31 @@ TITLES: Mapping[str, str] = {
     "hpl": N_("HPL"),
     "dgemm": N_("DGEMM of one core"),
     "triad": N_("Triad"),
-    "latency": N_("Latency"),
-    "bandwidth": N_("Bandwidth of two ranks"),
+    "latency": N_("Latency between ranks"),
+    "bandwidth": N_("Bandwidth between ranks"),
     "message_rate": N_("Message rate"),
     "write": N_("Write"),
     "read": N_("Read"),
+    "cached_write": N_("Write into the page cache"),
+    "cached_read": N_("Read from the page cache"),
     "metadata": N_("Files created"),
 }
+BETWEEN_NODES: Mapping[str, str] = {
+    "latency": N_("Latency between nodes"),
+    "bandwidth": N_("Bandwidth between nodes"),
+}
+"""The titles of figures whose ranks are on several nodes."""
+OPTIONAL = ("cached_write", "cached_read", "dgemm")
+"""Figures that a run without them does not lack."""
+UNITS: Mapping[str, str] = {
+    **dict.fromkeys(("hpl", "dgemm"), "GFlop/s"),
+    **dict.fromkeys(("triad", "bandwidth", "write", "read"), "GB/s"),
+    **dict.fromkeys(("cached_write", "cached_read"), "GB/s"),
+    "latency": "µs",
+    "message_rate": "M/s",
+    "metadata": "files/s",
+}
+"""The units of key figures; a program prints others."""
 PEAKS: Mapping[str, HardwareRule] = {
     "hpl": "rpeak_nominal",
     "triad": "memory_bandwidth",
@@ -80,7 +98,8 @@ class KeyTexts:
         title: of the figure.
         case: its case, mode and placement.
         point: of the sweep.
-        value: of the worst node.
+        value: of the worst node, in the unit of `UNITS`.
+        own: the value in the unit of the program; empty if that is the same.
         node: the worst node; empty for the only one.
         middle: the median of several nodes, else empty.
         share: of the hardware limit; empty if it is not known.
@@ -93,6 +112,7 @@ class KeyTexts:
     case: str
     point: str
     value: str
+    own: str
     node: str
     middle: str
     share: str
@@ -107,22 +127,49 @@ def key_texts(row: KeyRow) -> KeyTexts:
     mode = _("mode {mode}").format(mode=record.mode) if record.mode != CURRENT else ""
     several = row.nodes > 1 and row.middle is not None
     seen = judgement.visible if judgement else None
+    unit, times = unit_of(row.key, record.unit)
+    own = "" if row.middle is None or times == 1 else f"{number(record.value)} {record.unit}"
     return KeyTexts(
-        title=translated(TITLES[row.key]),
+        title=title(row.key, record),
         case=", ".join(filter(None, (record.case, mode, record.placement))),
         point=pairs(record.parameters),
-        value="–" if row.middle is None else f"{number(record.value)} {record.unit}",
+        value="–"
+        if row.middle is None or record.value is None
+        else f"{number(record.value * times)} {unit}",
+        own=own,
         node=record.node if row.nodes > 1 else "",
-        middle=f"{number(row.middle)} {record.unit}" if several else "",
+        middle=f"{number((row.middle or 0.0) * times)} {unit}" if several else "",
         share="" if row.share is None else f"{percent(row.share)} %",
-        limit=_accepted(judgement, record.unit) if judgement else "",
+        limit=_accepted(judgement, times, unit) if judgement else "",
         kind=translated(judgement.kind) if judgement else "",
         visible="" if seen is None or not math.isfinite(seen) else f"{percent(seen)} %",
     )
 
 
-def _accepted(judgement: Judgement, unit: str) -> str:
-    values = judgement.bounds.times(judgement.value or 0.0)
+def title(key: str, record: Record) -> str:
+    """Return the title of a key figure: of messages it says whether they left the node."""
+    between = BETWEEN_NODES.get(key, "")
+    return translated(between if between and len(_hosts(record.node)) > 1 else TITLES[key])
+
+
+def unit_of(key: str, unit: str) -> tuple[str, float]:
+    """Return the unit in which a key figure is shown, and its value in it of one `unit`.
+
+    A unit of a case of a site that measures something else stays.
+    """
+    if key == "metadata" and unit in ("ops/s", "op/s"):
+        return UNITS[key], 1.0
+    wanted = _NAMES.get(UNITS[key], UNITS[key])
+    times = factor(unit, wanted)
+    return (unit, 1.0) if times is None else (UNITS[key], 1.0 if unit == UNITS[key] else times)
+
+
+_NAMES = {"µs": "us", "M/s": "MMessages/s"}
+"""The names of units of `UNITS` in `proofmark.common.units`."""
+
+
+def _accepted(judgement: Judgement, times: float, unit: str) -> str:
+    values = judgement.bounds.times((judgement.value or 0.0) * times)
     return accepted_text(values, unit=unit) or _("none")
 
 
@@ -145,7 +192,8 @@ def key_rows(run_data: RunData) -> list[KeyRow]:
 def not_measured(rows: list[KeyRow]) -> list[str]:
     """Return the titles of the key figures that the run did not measure."""
     found = {row.key for row in rows}
-    return [translated(TITLES[key]) for key in get_args(KeyFigure) if key not in found]
+    wanted = (key for key in get_args(KeyFigure) if key not in OPTIONAL)
+    return [translated(TITLES[key]) for key in wanted if key not in found]
 
 
 def _group(key: str, about: Record) -> tuple[str, ...]:
@@ -170,17 +218,21 @@ def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
     chosen = (min if lower else max)(medians, key=medians.__getitem__)
     places = np.flatnonzero(figures.measurand == chosen)
     valid = places[figures.valid[places]]
-    values = figures.median[valid]
-    worst = run_data.verdict.results[int(valid[(np.argmax if lower else np.argmin)(values)])]
     words = {WORDS[each] for each in run_data.verdict.results.verdict[places].tolist()}
+    word = next(word for word in _WORST if word in words)
+    # The row shows the node that decides, and its limit: another one would not explain the word.
+    deciding = valid[run_data.verdict.results.verdict[valid] == WORDS.index(word)]
+    shown = deciding if len(deciding) else valid
+    at = (np.argmax if lower else np.argmin)(figures.median[shown])
+    worst = run_data.verdict.results[int(shown[at])]
     return KeyRow(
         key,
         worst,
         medians[chosen],
         len(places),
         _share(key, worst.record, nominal(run_data)),
-        next(_judgements(worst), None),
-        next(word for word in _WORST if word in words),
+        _deciding(worst) if len(deciding) else None,
+        word,
     )
 
 
@@ -235,12 +287,16 @@ def nominal(run_data: RunData) -> Nominal:
     return of
 
 
-def _judgements(result: Result) -> Iterator[Judgement]:
-    """Yield the judgements that compared a figure, those of the first kinds first."""
-    for kind in _KINDS:
-        for answer in result.references:
-            if answer.kind == kind and answer.evaluated:
-                yield answer
+def _deciding(result: Result) -> Judgement | None:
+    """Return the judgement that gives a figure its verdict; of several that of the first kind.
+
+    A figure that several limits fail has the one of the first kind too. An UNJUDGED figure has the
+    first one that compared it.
+    """
+    answers = [each for each in result.references if each.evaluated]
+    same = [each for each in answers if each.outcome == result.verdict] or answers
+    order = {kind: place for place, kind in enumerate(_KINDS)}
+    return min(same, key=lambda each: order.get(each.kind, len(order)), default=None)
 
 
 def _hosts(node: str) -> tuple[str, ...]:

@@ -12,10 +12,13 @@ from itertools import islice
 from urllib.parse import quote
 
 from proofmark.common.translation import _
-from proofmark.report.words import count
+from proofmark.report.words import count, grouped
 
 TITLED = "titled"
 """Kind of a table whose caption repeats the title above it: only screen readers get it."""
+
+LONGEST_LIST = 20
+"""The largest number of items that a list shows before a click."""
 
 LONGEST_TABLE = 1000
 """The largest number of rows of a table; a note below counts the rows that are left out."""
@@ -195,9 +198,16 @@ def numeric(title: str) -> Column:
     return Column(title, "number")
 
 
-def listed(title: str, items: Iterable[str]) -> Block:
-    """Return a block with a title and a list."""
-    return Block(titles=(title,), items=tuple(items))
+def listed(title: str, items: Iterable[str], *why: str) -> Block:
+    """Return a block with a title, the paragraphs `why`, and a list.
+
+    Of more than `LONGEST_LIST` items the first are shown, and all others open at a click.
+    """
+    every = tuple(items)
+    rest = every[LONGEST_LIST:]
+    more = _("Show {count} more").format(count=grouped(len(rest)))
+    folds = (Fold(more, Block(items=rest)),) if rest else ()
+    return Block(titles=(title,), paragraphs=why, items=every[:LONGEST_LIST], folds=folds)
 
 
 def facts(caption: str, rows: Iterable[tuple[str, str]], *, kind: str = "") -> Table:

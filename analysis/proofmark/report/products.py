@@ -18,7 +18,7 @@ from proofmark.common.translation import in_language, language
 from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.judge.verdict import Verdict
 from proofmark.report.run_data import RunData, gather
-from proofmark.report.write import Made, versions, write_page, write_summary
+from proofmark.report.write import Made, versions, write_page
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 
@@ -29,11 +29,11 @@ class Written:
 
     Attributes:
         run_data: what the report was written from.
-        pages: the report, and the summary if it was written.
+        page: the report.
     """
 
     run_data: RunData
-    pages: tuple[Path, ...]
+    page: Path
 
     @property
     def verdict(self) -> Verdict:
@@ -41,22 +41,17 @@ class Written:
         return self.run_data.verdict
 
 
-def write_products(run: Run, *, summary: bool) -> Written:
+def write_products(run: Run) -> Written:
     """Write all products of `run` into its acceptance folder, in the current language.
 
-    An old summary is replaced too: it would state another verdict than the new report. A rolling
-    run is reported many times: its report keeps its time until the verdict differs.
-
-    Args:
-        run: the run.
-        summary: whether a summary is written if there is none.
+    A rolling run is reported many times: its report keeps its time until the verdict differs.
 
     Raises:
         BadInput: a file of the run is damaged, or a product cannot be written.
     """
     files = run.products
     old = sha256_of(files.verdict) if run.plan.rolling and files.verdict.is_file() else ""
-    return _write(run, files, summary=summary or _has_summary(files), old=old)
+    return _write(run, files, old=old)
 
 
 def write_again(run: Run, made: Made, target: RunFiles) -> Written:
@@ -65,7 +60,7 @@ def write_again(run: Run, made: Made, target: RunFiles) -> Written:
     if is_regular(copied) and target.folder != copied.parent:
         copy_whole(copied, target.waivers)
     with in_language(made.language):
-        return _write(run, target, made.written, summary=_has_summary(run.products))
+        return _write(run, target, made.written)
 
 
 def made_of(files: RunFiles) -> Made:
@@ -118,17 +113,10 @@ def _same_time(files: RunFiles, old: str) -> datetime | None:
     return made.written if same else None
 
 
-def _has_summary(files: RunFiles) -> bool:
-    return files.summary.exists() or files.printed_summary.exists()
-
-
 def _write(
-    run: Run, target: RunFiles, written: datetime | None = None, *, summary: bool, old: str = ""
+    run: Run, target: RunFiles, written: datetime | None = None, *, old: str = ""
 ) -> Written:
     records, verdict = read_and_judge(run)
     write_results(run, records, verdict, target)
     run_data = gather(run, verdict, written or _same_time(target, old))
-    pages: tuple[Path, ...] = (write_page(run_data, target),)
-    if summary:
-        pages += write_summary(run_data, target)
-    return Written(run_data, pages)
+    return Written(run_data, write_page(run_data, target))

@@ -1,4 +1,4 @@
-"""Renders the report and the summary as HTML."""
+"""Renders the report as HTML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from jinja2.filters import do_mark_safe
 
 from proofmark.common.message import English
 from proofmark.common.translation import language, translated
-from proofmark.report.short.sheet import Sheet
 from proofmark.report.unbroken import unbroken
 from proofmark.report.view import View
 from proofmark.report.words import visible
@@ -20,11 +19,6 @@ from proofmark.report.words import visible
 def render(content: View) -> str:
     """Return the report as HTML; every text is escaped, invisible characters included."""
     return page("report.html", content, "style.css")
-
-
-def render_summary(content: Sheet) -> str:
-    """Return the summary as HTML; every text is escaped, invisible characters included."""
-    return page("summary.html", content, "summary.css")
 
 
 def page(template: str, content: object, *styles: str) -> str:

@@ -13,6 +13,7 @@ from proofmark.report.sections import (
     change_in_run,
     congestion,
     contract_items,
+    exceptions,
     fabric_elements,
     faulty_nodes,
     figure_tables,
@@ -27,10 +28,12 @@ from proofmark.report.sections import (
     peak,
     plots_section,
     predicted_figures,
+    signatures,
     stability_counts,
     storage_targets,
 )
 from proofmark.report.short.summary import Summary, summary, title
+from proofmark.runs.run_files import RunFiles
 
 
 @dataclass(frozen=True)
@@ -38,17 +41,25 @@ class View:
     """The contents of the page, and the plot files that it links to.
 
     Attributes:
+        digest: the SHA-256 of the newest archive of the evidence, on each sheet of paper; may be
+            empty.
         plot_files: contents of the files in the folder of the plots, by name.
     """
 
     title: str
+    digest: str
     summary: Summary
     sections: tuple[Section, ...]
     plot_files: Mapping[str, bytes]
 
 
-def view(run_data: RunData) -> View:
-    """Return the page of a run: verdicts, plots, bad nodes, provenance, then the commands."""
+def view(run_data: RunData, products: RunFiles | None = None) -> View:
+    """Return the page of a run: what is signed, then verdicts, plots, bad nodes and provenance.
+
+    Args:
+        run_data: the run.
+        products: the files that were made from it, of which the page has digests; None: its own.
+    """
     plots, files = plots_section.section(run_data)
     of_time, curves = change_in_run.sections(run_data)
     under_load, distribution = congestion.sections(run_data)
@@ -59,11 +70,13 @@ def view(run_data: RunData) -> View:
     sections = (
         *outputs_of_others.sections(run_data),
         *chain.from_iterable(each.sections() for each in run_data.additions),
+        *contract_items.sections(run_data),
         main_figures.section(run_data),
         *nodes_by_rack.sections(run_data),
         *stability_counts.sections(run_data),
         *next_steps.sections(run_data),
-        *contract_items.sections(run_data),
+        *exceptions.sections(run_data),
+        *signatures.sections(run_data, products or run_data.run.products),
         issues.section(run_data),
         figure_tables.judged_section(run_data),
         *of_baseline,
@@ -83,6 +96,7 @@ def view(run_data: RunData) -> View:
     )
     return View(
         title(run_data),
+        run_data.run.seal.digest if run_data.run.seal else "",
         summary(run_data),
         sections,
         files,

@@ -238,10 +238,10 @@ class RunFiles(Files):
     """The report."""
     made = RunFile("report.json", SealRule.UNSEALED)
     """How the products were written: time, language, versions."""
-    summary = RunFile("summary.html", SealRule.UNSEALED)
-    """The summary of two pages."""
-    printed_summary = RunFile("summary.pdf", SealRule.UNSEALED)
-    """The same two pages as PDF."""
+    former_summary = RunFile("summary.html", SealRule.UNSEALED)
+    """The summary that earlier versions wrote."""
+    former_printed_summary = RunFile("summary.pdf", SealRule.UNSEALED)
+    """The same as PDF."""
     plots = RunFile("figures", SealRule.UNSEALED)
     """The plots and their data."""
 

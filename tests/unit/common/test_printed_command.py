@@ -74,8 +74,8 @@ def test_a_text_of_a_run_without_its_form_is_in_no_command(
 )
 def test_a_text_with_its_form_is_a_word(text: str, form: re.Pattern[str]) -> None:
     """Control: no fault is injected."""
-    command = PrintedCommand("proofmark", "report", of_run(text, form, "RUN"), "--summary")
-    assert shlex.split(command) == ["proofmark", "report", text, "--summary"]
+    command = PrintedCommand("proofmark", "report", of_run(text, form, "RUN"), "--json")
+    assert shlex.split(command) == ["proofmark", "report", text, "--json"]
     assert command.left_out == ()
 
 

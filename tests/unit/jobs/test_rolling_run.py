@@ -169,7 +169,7 @@ def test_peers_judge_from_the_time_of_the_fourth_node(fleet: Fleet) -> None:
     (peers,) = judge_run(run).rolling.peers  # type: ignore[union-attr]
     assert (peers.figure, peers.nodes, peers.needed) == ("fake rate nodes=1 size=1", 6, 4)
     assert start - 1 <= peers.since <= time.time()
-    page = write_products(seal(run.folder).run(), summary=False).pages[0].read_text()
+    page = write_products(seal(run.folder).run()).page.read_text()
     for words in ("Rolling acceptance", "rack-002", "Comparison with like nodes", peers.time):
         assert words in page
 

@@ -102,7 +102,7 @@ def judged_of(
 
 def report_on(run: Run) -> None:
     """Seal a run, and write its verdict and its report."""
-    write_products(seal(run.folder).run(), summary=False)
+    write_products(seal(run.folder).run())
 
 
 @pytest.fixture(scope="module")

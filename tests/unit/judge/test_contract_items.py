@@ -32,9 +32,7 @@ from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record
 from proofmark.report.run_data import gather
 from proofmark.report.sections import issues
-from proofmark.report.short.sheet import ALLOWANCES
-from proofmark.report.short.sheet_exceptions import exceptions_part
-from proofmark.report.short.sheet_limits import limit_rows, limits_part
+from proofmark.report.sections.exceptions import exceptions
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.waivers import Waiver, add_waiver, digest_of, read_waivers, signed
@@ -240,11 +238,9 @@ def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[s
     assert excused in capsys.readouterr().out
     assert "Missed, but excused" in page and "misses item 4.19" in page
     data = gather(run, answer)
-    (row,) = [each for each in exceptions_part(data, ALLOWANCES[0]).rows if each[0] == "EXCUSED"]
+    (row,) = [each for each in exceptions(data) if each[0] == "EXCUSED"]
     assert "misses item 4.19" in row[1]
-    part = limits_part(data, ALLOWANCES[0])
-    assert [row.outcome for row in limit_rows(data)][:5] == ["FAIL"] * 4 + ["UNJUDGED"]
-    assert any("waived by ida" in cell for row in part.rows for cell in row)
+    assert "waived by ida" in page
 
 
 def test_a_waiver_needs_the_signature_of_a_signer(run: Run, tmp_path: Path) -> None:

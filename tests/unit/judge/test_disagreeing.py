@@ -15,8 +15,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.report.run_data import gather
 from proofmark.report.sections import disagreements, issues
-from proofmark.report.short.sheet import ALLOWANCES
-from proofmark.report.short.sheet_exceptions import exceptions_part
+from proofmark.report.sections.exceptions import exceptions
 from proofmark.runs.adoption import adopt_folder
 from proofmark.runs.adoption_request import AdoptionRequest
 from proofmark.runs.run import Run, open_run
@@ -155,8 +154,8 @@ def test_the_summary_and_the_text_of_the_verdict_have_the_issue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, verdict = judged(tmp_path, {DATES[0]: 1.6})
-    part = exceptions_part(gather(run, verdict), ALLOWANCES[0])
-    assert any("the repeats differ by" in cell for row in part.rows for cell in row)
+    rows = exceptions(gather(run, verdict))
+    assert any("the repeats differ by" in cell for row in rows for cell in row)
     assert main(["verdict", str(run.folder)]) == verdict.exit_code()
     printed = capsys.readouterr().out
     assert f"in sweep_{DATES[0]}" in printed

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pypdf import PdfReader
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.past_runs import Value, run_id, write_past_run
@@ -38,7 +37,6 @@ from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short import fonts
-from proofmark.report.write import write_summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import Capacity
@@ -180,18 +178,6 @@ def test_each_verdict_has_its_korean_and_its_english_word(korean: dict[str, str]
         assert f'class="word {word}"' in korean["report.html"]
 
 
-def test_the_summary_has_no_english_text(run: tuple[Run, Verdict]) -> None:
-    with in_language("ko"):
-        page, printed = write_summary(gather(*run))
-    text = page.read_text(encoding="utf-8")
-    assert Texts(text).language == "ko"
-    assert english(text, data_of(*run)) == []
-    assert '<p class="verdict INVALID"><strong>무효 (INVALID)</strong>' in text
-    assert '<td class="word FAIL">불합격 (FAIL)</td>' in text
-    pages = PdfReader(printed).pages
-    assert "무효 (INVALID)" in "".join(each.extract_text() for each in pages)
-
-
 def test_a_bad_node_has_its_next_step_in_korean(tmp_path: Path) -> None:
     rates = {f"n{number:02d}": 100.0 + number % 3 for number in range(1, 13)}
     made = fleet_run(tmp_path, {**rates, "n07": [60.0, 60.5]})
@@ -199,10 +185,8 @@ def test_a_bad_node_has_its_next_step_in_korean(tmp_path: Path) -> None:
     (step,) = next_steps(data)
     with in_language("ko"):
         (in_korean,) = next_steps(data)
-        page, _ = write_summary(data)
     assert (step.word, step.nodes, step.command) == ("FAIL", "n07", in_korean.command)
     assert in_korean.action == "rma.csv를 공급사에 보내고, 수리 후 다시 측정하십시오."
-    assert english(page.read_text(encoding="utf-8"), data_of(data.run, data.verdict)) == []
 
 
 def test_the_page_of_trends_has_no_english_text(tmp_path: Path) -> None:

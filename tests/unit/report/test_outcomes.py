@@ -1,4 +1,4 @@
-"""What the page, the summary and the terminal say for each outcome of a run of eight nodes."""
+"""What the page and the terminal say for each outcome of a run of eight nodes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from tests.fixtures.report_run import reported
 
 from proofmark.judge.ending import ending
 from proofmark.judge.verdict import WORDS, Verdict
-from proofmark.report.run_data import gather
-from proofmark.report.short.sheet import ALLOWANCES, Sheet
-from proofmark.report.short.sheet_facts import sheet
 from proofmark.runs.run import Run
 
 SLOW, CUT = (50.0, 50.1, 50.2), "size 1\nrate 100\n"
@@ -226,24 +223,17 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return outcome, run, *reported(run)
 
 
-def summary_of(run: Run, verdict: Verdict) -> Sheet:
-    return sheet(gather(run, verdict), run.products, ALLOWANCES[0])
-
-
 def test_each_form_has_the_same_word_and_the_same_counts(said: Said) -> None:
-    outcome, run, verdict, page = said
+    outcome, _, verdict, page = said
     assert verdict.exit_code() == outcome.code
     assert tuple(verdict.counts[word] for word in WORDS) == outcome.counts
     head = plain(page).partition("</header>")[0]
-    short = summary_of(run, verdict)
     lines = ending(verdict, "report.html", "runs/r")
-    assert f">{outcome.word}<" in head and short.word == outcome.word
+    assert f">{outcome.word}<" in head
     assert lines[0].startswith(f"{outcome.word}: ")
     assert outcome.sentence in head
-    assert short.sentence.startswith(outcome.sentence)
     counts = [f"{count} {word}" for word, count in zip(WORDS, outcome.counts, strict=True)]
     assert ", ".join(counts) in lines[0]
-    assert [f"{each.count} {each.word}" for each in short.tallies] == counts
 
 
 def test_each_failure_has_its_next_step(said: Said) -> None:
@@ -259,7 +249,7 @@ def test_each_failure_has_its_next_step(said: Said) -> None:
 
 
 def test_each_item_of_the_contract_has_its_outcome(said: Said) -> None:
-    outcome, run, verdict, page = said
+    outcome, _, _, page = said
     rows = Tables(page).of("Items of the contract")
     assert ('id="contract"' in page) is bool(outcome.items)
     assert [row[0].split()[0] for row in rows] == [number for number, _, _ in outcome.items]
@@ -268,9 +258,6 @@ def test_each_item_of_the_contract_has_its_outcome(said: Said) -> None:
         assert row[4] == word
         # The nodes of INVALID figures would be left out of the number.
         assert ("nodes meet it" in row[3]) is (word in ("PASS", "FAIL"))
-    limits = [part for part in summary_of(run, verdict).parts if "limit" in part.title.lower()]
-    shown = [row[-1] for part in limits for row in part.rows]
-    assert sorted(shown) == sorted(word for _, _, word in outcome.items)
 
 
 def test_each_limit_has_its_bounds_and_its_counts(said: Said) -> None:
@@ -302,11 +289,9 @@ def test_each_figure_of_the_page_has_its_verdict(said: Said) -> None:
 
 
 def test_the_nodes_that_were_compared_are_counted(said: Said) -> None:
-    outcome, run, verdict, page = said
+    outcome, _, _, page = said
     invalid = outcome.counts[WORDS.index("INVALID")]
     compared = 8 - invalid
     if not outcome.vendor:
         assert f"None of {compared} nodes deviates" in page
     assert ("Measured and not compared: 1 node." in page) is bool(invalid and not outcome.vendor)
-    notes = [note for part in summary_of(run, verdict).parts for note in part.notes]
-    assert f"{len(outcome.vendor)} of {compared} nodes are bad." in notes

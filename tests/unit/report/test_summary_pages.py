@@ -1,156 +1,123 @@
-"""The summary of two pages: it fits, has the verdict and the limits, and has the same bytes."""
+"""The sheets that are signed: the first ones of the printed page, with digest and signatures."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
-from datetime import UTC, datetime
-from io import BytesIO
+import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 from pypdf import PdfReader
-from tests.fixtures.finished import written_verdict
+from tests.fixtures.finished import seal, written_verdict
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import item
 from tests.fixtures.pages import plain
-from tests.fixtures.report_run import made_run, troubled_run
+from tests.fixtures.report_run import made_run, reported, troubled_run
 
 from proofmark.cli.main import main
+from proofmark.report.exports import pdf
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
-from proofmark.report.short.sheet import (
-    ALLOWANCES,
-    Allowance,
-    Party,
-    Sheet,
-    SheetColumn,
-    SheetCount,
-    SheetPart,
-    clipped,
-)
-from proofmark.report.short.summary_pdf import column_widths, pdf
-from proofmark.report.write import fitted
 from proofmark.runs.run import Run
 
-WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)
-LONG = "n" * 400
-
-
-def text_of(document: bytes) -> str:
-    return "\n".join(page.extract_text() for page in PdfReader(BytesIO(document)).pages)
-
-
-def largest(allowance: Allowance, name: str) -> Sheet:
-    """Return a summary whose parts have all rows of `allowance`, with long texts."""
-    word = clipped(name, allowance.characters)
-    half = clipped(name, allowance.characters // 2)
-
-    def part(title: str, shares: tuple[int, ...], row: tuple[str, ...], rows: int) -> SheetPart:
-        columns = tuple(SheetColumn("title", share) for share in shares)
-        return SheetPart(title, title, columns, (row,) * rows, (word,), (f"300 more {title}",))
-
-    return Sheet(
-        "Summary",
-        clipped(name, 70),
-        "FAIL",
-        clipped(name, 320),
-        tuple(SheetCount(each, "300") for each in ("PASS", "FAIL", "INVALID", "UNJUDGED")),
-        tuple((f"fact {number}", clipped(name, 110)) for number in range(12)),
-        (
-            part("limits", (31, 19, 25, 14, 11), (word, *(half,) * 3, "FAIL"), allowance.limits),
-            part("exceptions", (12, 66, 22), ("NOTE", word, half), allowance.exceptions),
-            part("nodes", (16, 11, 38, 35), (half, "−9.9 %", word, word), allowance.nodes),
-            part("digests", (24, 76), ("file", "0" * 64), 8),
-        ),
-        "Signatures",
-        clipped(name, 200),
-        (Party("customer", ("Name",) * 4), Party("supplier", ("Name",) * 4)),
-        "foot",
-    )
-
-
-def test_no_short_word_is_broken_on_paper() -> None:
-    """A column that is too narrow for the name of a node gets the room of the others."""
-    names = ("rknl0007", "0003-imb-pingpong", "runs/a/b", "knl[0001-0042,0077]")
-    columns = tuple(
-        SheetColumn("title", share, kind) for share, kind in ((4, ""), (5, "code"), (91, ""))
-    )
-    rows = tuple((name, name, "a sentence of many words " * 8) for name in names)
-    content = largest(ALLOWANCES[-1], "a long text")
-    content = replace(content, parts=(SheetPart("nodes", "nodes", columns, rows),))
-    words = text_of(pdf(content, WRITTEN)[0]).split()
-    assert [words.count(name) for name in names] == [2, 2, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("shares", "least", "widths"),
-    [
-        ((50, 50), (10, 10), (50, 50)),
-        ((10, 90), (30, 0), (30, 70)),
-        ((10, 45, 45), (30, 35, 0), (30, 41.363636, 28.636364)),
-        ((50, 50), (80, 80), (50, 50)),
-        ((50, 50), (50, 50), (50, 50)),
-    ],
-)
-def test_widths_of_columns(
-    shares: tuple[float, ...], least: tuple[float, ...], widths: tuple[float, ...]
-) -> None:
-    assert column_widths(shares, least, 100) == pytest.approx(widths)
-
-
-@pytest.mark.parametrize("name", [LONG, "a long text " * 40], ids=["one word", "words"])
-def test_a_summary_of_long_texts_fits_on_two_pages(name: str) -> None:
-    pages: list[int] = []
-
-    def made(allowance: Allowance) -> tuple[Sheet, bytes, int]:
-        content = largest(allowance, name)
-        document, number = pdf(content, WRITTEN)
-        pages.append(number)
-        return content, document, number
-
-    _, document = fitted(made)
-    assert len(PdfReader(BytesIO(document)).pages) <= 2
-    assert pages[0] > 2  # the first allowance is too large: rows were left out
-
-
-def test_a_summary_that_cannot_fit_is_an_error() -> None:
-    content = largest(ALLOWANCES[-1], "x")
-    with pytest.raises(AssertionError):
-        fitted(lambda allowance: (content, b"", 3))
+RATES = {f"n{number}": (100.0, 100.5, 101.0) for number in range(1, 9)}
+BROWSER = """#!/bin/sh
+for word; do
+    case $word in --print-to-pdf=*) printf '%s\\n' "$@" >"${word#*=}" ;; esac
+done
+"""
+LIMIT = item(case="fake", metric="rate", value=90, unit="MB/s", at_least=1, text="the rate")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Return a run with one fault of each kind, and its summary."""
+    """Return a run with one fault of each kind, and its page."""
     made = troubled_run(tmp_path_factory.mktemp("troubled"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-        assert main(["report", str(made.folder), "--summary"]) == 0
+        assert main(["report", str(made.folder)]) == 0
     return made
 
 
-def test_the_pdf_has_the_verdict_and_the_limit(run: Run) -> None:
-    page, printed = run.files.summary, run.files.printed_summary
-    reader = PdfReader(printed)
-    assert 1 <= len(reader.pages) <= 2
-    text = text_of(printed.read_bytes())
-    for wanted in (
-        "INVALID",
-        "imb-pingpong bandwidth",
-        "9000 Mbytes/sec",
-        "FAIL",
-        "Signature",
-        run.id,
-    ):
-        assert wanted in text
-        assert wanted in plain(page.read_text(encoding="utf-8"))
-    assert "/FontFile2" in printed.read_bytes().decode("latin-1")
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return a run with a contract, sealed, and its page."""
+    made = fleet_run(tmp_path_factory.mktemp("accepted"), RATES, more=2, items=(LIMIT,))
+    seal(made.folder)
+    assert main(["report", str(made.folder)]) == 0
+    return made
 
 
-def test_the_first_digest_is_that_of_the_newest_archive(run: Run) -> None:
-    newest = max((run.folder / "evidence").glob("*.tar"))
+def test_what_is_signed_stands_before_the_details(accepted: Run) -> None:
+    text = accepted.files.report.read_text(encoding="utf-8")
+    parts = ("contract", "key-figures", "signatures", "attention", "all")
+    places = [text.index(f'id="{part}"') for part in parts]
+    assert places == sorted(places)
+    signed = text[places[2] : places[3]]
+    assert signed.count("<tr") > 3 and "Place, date" in signed
+    assert len(re.findall("[0-9a-f]{64}", signed)) >= 5
+    assert "#attention { break-before: page; }" in text
+
+
+def test_each_sheet_has_its_number_and_the_digest_of_the_evidence(accepted: Run) -> None:
+    text = accepted.files.report.read_text(encoding="utf-8")
+    newest = max((accepted.folder / "evidence").glob("*.tar"))
     digest = hashlib.sha256(newest.read_bytes()).hexdigest()
-    assert digest in run.files.summary.read_text(encoding="utf-8")
+    assert f'@page {{ @bottom-left {{ content: "{digest}"; }} }}' in text
+    assert 'content: counter(page) " / " counter(pages)' in text
+
+
+def test_without_a_contract_there_is_nothing_to_sign(tmp_path: Path) -> None:
+    _verdict, page = reported(fleet_run(tmp_path, RATES, more=2))
+    assert 'id="signatures"' not in page and 'id="exceptions"' not in page
+
+
+def test_the_page_is_printed_by_the_browser_of_the_machine(
+    accepted: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A program with the name of a browser gets its options, and must write the file."""
+    monkeypatch.setattr(pdf, "BROWSERS", ("a-browser-of-the-test",))
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    command = ["export", f"{accepted.folder}", "--format", "pdf", "-o", f"{tmp_path / 'out'}"]
+    monkeypatch.setattr(pdf, "find_spec", lambda name: None)
+    assert main(command) == 3
+    assert "pdf: no browser and no library" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    browser = tmp_path / "a-browser-of-the-test"
+    browser.write_text(BROWSER)
+    browser.chmod(0o755)
+    assert main(command) == 0
+    printed = (tmp_path / "out" / "report.pdf").read_text().splitlines()
+    assert "--headless" in printed and printed[-1].endswith("/report.html")
+    browser.write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "out" / "report.pdf").unlink()
+    assert main(command) == 3
+
+
+@pytest.mark.soak
+def test_a_browser_prints_the_signed_sheets_first(accepted: Run, tmp_path: Path) -> None:
+    if not any(map(shutil.which, pdf.BROWSERS)):
+        pytest.skip("no browser")
+    folder = tmp_path / "out"
+    assert main(["export", f"{accepted.folder}", "--format", "pdf", "-o", f"{folder}"]) == 0
+    sheets = [page.extract_text() for page in PdfReader(folder / "report.pdf").pages]
+    last = next(number for number, text in enumerate(sheets) if "Signature" in text)
+    assert last < 2
+    newest = max((accepted.folder / "evidence").glob("*.tar"))
+    digest = hashlib.sha256(newest.read_bytes()).hexdigest()
+    for number, text in enumerate(sheets, start=1):
+        assert digest in text and f"{number} / {len(sheets)}" in text
+
+
+def test_the_page_has_the_verdict_and_the_limit(run: Run) -> None:
+    text = plain(run.files.report.read_text(encoding="utf-8"))
+    for wanted in ("INVALID", "imb-pingpong", "9000 Mbytes/sec", "FAIL", run.id):
+        assert wanted in text
 
 
 def test_each_fail_and_invalid_has_a_next_step(run: Run) -> None:

@@ -24,7 +24,7 @@ from proofmark.runs import acceptance
 
 NOBODY = 65534
 PRODUCTS = (
-    *("report.html", "summary.html", "summary.pdf", "junit.xml", "records.parquet", "rma.csv"),
+    *("report.html", "junit.xml", "records.parquet", "rma.csv"),
     *("verdict.json", "claims.json", "figures/*.csv", "figures/*.svg", "figures/*.png"),
     "report.json",
 )
@@ -98,8 +98,8 @@ def original(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def original_of_all(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    """Return such a folder with each product; plots and PDF take most of the time of a report."""
-    return signed_run(tmp_path_factory.mktemp("original"), keys, "--summary", **PLOTTED)
+    """Return such a folder with each product; plots take most of the time of a report."""
+    return signed_run(tmp_path_factory.mktemp("original"), keys, **PLOTTED)
 
 
 @pytest.fixture(autouse=True)

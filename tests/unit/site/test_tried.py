@@ -17,8 +17,7 @@ from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.report.run_data import gather
-from proofmark.report.short.sheet import ALLOWANCES
-from proofmark.report.short.sheet_exceptions import exceptions_part
+from proofmark.report.sections.exceptions import exceptions
 from proofmark.site.file_systems import kinds
 from proofmark.site.firmware import Firmware
 from proofmark.site.storage import Mount, Scratch
@@ -87,5 +86,5 @@ def test_the_report_says_so(kit: Kit, scheduler: str) -> None:
     text = "never ran with the real thing: scheduler: lsf"
     said = scheduler == "lsf"
     assert (text in plain(page_of(run, verdict))) == said
-    rows = exceptions_part(gather(run, verdict), ALLOWANCES[0]).rows
+    rows = exceptions(gather(run, verdict))
     assert any(text in f"{cell}" for row in rows for cell in row) == said

@@ -386,7 +386,7 @@ class TestNeverTogether:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         run = twin_run(site, measured=rates(1))
-        write_products(seal(run.folder).run(), summary=False)
+        write_products(seal(run.folder).run())
         assert accept(run, keys, "--reason", "a model") == 3
         message = capsys.readouterr().err
         assert "origin: found predicted; accepted: measured figures" in message

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions
+from proofmark.judge.like_nodes import named_steps, of_like_nodes
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.adoption_rules import dates_in
 from proofmark.report.page import Block, Cell, listed, numeric, table
@@ -57,7 +59,8 @@ def executions(run_data: RunData) -> Iterator[Block]:
     """Yield the nodes that something disturbs mostly, and the executions that a site added."""
     verdict = run_data.verdict
     if verdict.executions.disturbed:
-        nodes = (f"{each.node}: {localized(each.message)}" for each in verdict.executions.disturbed)
+        found = of_like_nodes((each.node, each.message) for each in verdict.executions.disturbed)
+        nodes = (f"{folded(hosts)}: {localized(why)}" for why, hosts in found.items())
         yield listed(_("Nodes that are disturbed mostly"), nodes)
     if verdict.conditions.replaced:
         caption = _("Values of the inventory that options replaced")
@@ -67,22 +70,21 @@ def executions(run_data: RunData) -> Iterator[Block]:
             "These steps were run again although they had a sound execution. All executions count, "
             "and a figure fails if the planned ones alone fail."
         )
-        steps = (
-            ": ".join(
-                filter(
-                    None,
-                    (
-                        _("{step}: {planned} planned, {added} added").format(
-                            step=each.step, planned=each.planned, added=each.added
-                        ),
-                        localized(each.refused) if each.refused else "",
-                    ),
-                )
-            )
-            for each in verdict.executions.added
-        )
         caption = _("Executions that were added to the plan")
-        yield Block(titles=(caption,), paragraphs=(why,), items=tuple(steps))
+        yield listed(caption, _added(verdict), why)
+
+
+def _added(verdict: Verdict) -> Iterator[str]:
+    """Yield a line for all steps of which as many executions were planned and added."""
+    groups: dict[tuple[int, int, str], list[str]] = {}
+    for each in verdict.executions.added:
+        why = localized(each.refused) if each.refused else ""
+        groups.setdefault((each.planned, each.added, why), []).append(each.step)
+    for (planned, added, why), steps in groups.items():
+        text = _("{step}: {planned} planned, {added} added").format(
+            step=named_steps(steps), planned=planned, added=added
+        )
+        yield f"{text}: {why}" if why else text
 
 
 def sentence(found: Disagreement, verdict: Verdict) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.common.message import Message
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
+from proofmark.judge.like_nodes import named_steps, of_like_nodes
 from proofmark.judge.results import CONFIRMING, Result
-from proofmark.records.columns import EMULATED
-from proofmark.report.page import Block, Cell, Section, listed, numeric, titled
+from proofmark.records.columns import EMULATED, Execution
+from proofmark.report.page import LONGEST_LIST, Block, Cell, Section, listed, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import blas_kernels, disagreements, fleet_findings
 from proofmark.report.sections import fabric_elements as links
@@ -83,24 +84,17 @@ def never_ran(partition: Partition) -> str:
 
 def _failures(run_data: RunData) -> Iterator[Block]:
     """Yield FAIL and INVALID results; results of one step with the same reason share a row."""
-    groups: dict[tuple[str, str, str], list[Result]] = {}
+    groups: dict[tuple[str, str, Message], list[Result]] = {}
     for verdict in ("FAIL", "INVALID"):
         for result in run_data.verdict.of(verdict):
-            key = (verdict, result.record.step, result.reason)
-            groups.setdefault(key, []).append(result)
+            node = result.record.node
+            reason = result.reason.without_nodes({node, *hosts_of(node)})
+            # Figures with values of their own have reasons of their own, and so a row each.
+            step = result.record.step.partition("/")[0]
+            groups.setdefault((verdict, step, reason), []).append(result)
     if not groups:
         return
-    rows = [
-        (
-            verdict_cell(verdict),
-            _figures(run_data, results),
-            results[0].record.node,
-            median_text(results[0]) if len(results) == 1 else "–",
-            Cell(localized(reason), "reason"),
-            Cell(step, "code", links=output_links(run_data, results[0].record)),
-        )
-        for (verdict, step, reason), results in groups.items()
-    ]
+    rows = [_failure(run_data, verdict, results) for (verdict, *_rest), results in groups.items()]
     columns = (
         _("Verdict"),
         _("Figure"),
@@ -116,6 +110,24 @@ def _failures(run_data: RunData) -> Iterator[Block]:
     )
 
 
+def _failure(run_data: RunData, verdict: str, results: Sequence[Result]) -> tuple[Cell | str, ...]:
+    """Return the row of results of one step with the same reason, on all nodes that have it."""
+    first = results[0]
+    nodes = dict.fromkeys(result.record.node for result in results)
+    several = len(nodes) > 1
+    hosts = dict.fromkeys(hosts_of_nodes(nodes))
+    reason = first.reason.without_nodes({*nodes, *hosts}) if several else first.reason
+    steps = named_steps(dict.fromkeys(result.record.step for result in results))
+    return (
+        verdict_cell(verdict),
+        _figures(run_data, results),
+        folded(hosts) if several else first.record.node,
+        median_text(first) if len(results) == 1 else "–",
+        Cell(localized(reason), "reason"),
+        Cell(steps, "code", links=output_links(run_data, first.record)),
+    )
+
+
 def _slow_links(run_data: RunData) -> Iterator[Block]:
     """Yield the slow elements of the fabric."""
     fit = run_data.verdict.links
@@ -128,10 +140,15 @@ def _crashes(run_data: RunData) -> Iterator[Block]:
     if found := run_data.verdict.executions.crashes:
         caption = _("Executions that crashed beside a sound one")
         columns = (_("Node"), _("Crashes"), _("Set aside, because"))
-        rows = [
-            (each.node, Cell(localized(each.message), "reason"), one_line(each.set_aside) or "–")
-            for each in found
-        ]
+        groups: dict[str, list[tuple[str, Message]]] = {}
+        for each in found:
+            groups.setdefault(each.set_aside, []).append((each.node, each.message))
+        rows = []
+        for why, crashes in groups.items():
+            rows += [
+                (folded(hosts), Cell(localized(message), "reason"), one_line(why) or "–")
+                for message, hosts in of_like_nodes(crashes).items()
+            ]
         shown = titled(caption, columns, rows, rest=translated(REST))
         yield Block(titles=(caption,), tables=(shown,))
 
@@ -162,11 +179,7 @@ def _unmet(run_data: RunData) -> Iterator[Block]:
             "must be judged on each class of nodes. These were not judged, so the run is not "
             "accepted."
         )
-        yield Block(
-            titles=(_("Required, but not judged"),),
-            paragraphs=(why,),
-            items=tuple(map(localized, unmet)),
-        )
+        yield listed(_("Required, but not judged"), map(localized, unmet), why)
 
 
 def _excused(run_data: RunData) -> Iterator[Block]:
@@ -210,8 +223,15 @@ def _other_modes(run_data: RunData) -> Iterator[Block]:
     if not_run := run_data.verdict.coverage.not_run:
         caption = _("Steps for other firmware modes")
         why = _("These steps need a mode that is entered only if a reboot is confirmed.")
-        items = tuple(localized(each.message) for each in not_run)
-        yield Block(titles=(caption,), paragraphs=(why,), items=items)
+        modes: dict[str, list[str]] = {}
+        for each in not_run:
+            modes.setdefault(each.mode, []).append(each.step)
+        text = _("mode {mode}: {count}, {steps}")
+        items = (
+            text.format(mode=mode, count=count(len(steps), "step"), steps=named_steps(steps))
+            for mode, steps in modes.items()
+        )
+        yield listed(caption, items, why)
 
 
 def _not_run(run_data: RunData) -> Iterator[Block]:
@@ -219,10 +239,18 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
     states = [state for state in run_data.states if state.step.id in missing]
     if not states:
         return
-    rows = [
-        (_step(state), folded(state.step.nodes), translated(NOT_RUN[state.state]))
-        for state in states
-    ]
+    groups: dict[tuple[str, str], list[StepState]] = {}
+    many = len(states) > LONGEST_LIST
+    for state in states:
+        name = state.step.case if many else state.step.id.partition("/")[0]
+        groups.setdefault((name, state.state), []).append(state)
+    rows = []
+    for (_name, why), members in groups.items():
+        hosts: dict[str, None] = {}
+        for state in members:
+            hosts |= dict.fromkeys(state.step.nodes)
+        steps = named_steps(state.step.id for state in members)
+        rows.append((Cell(steps, "code"), folded(hosts), translated(NOT_RUN[why])))
     caption = _("Steps that were not run")
     again = _("To run them, repeat the command that started the run.")
     block = titled(
@@ -238,10 +266,6 @@ def _stopped(run_data: RunData) -> Iterator[Block]:
     if stopped := run_data.verdict.coverage.stopped:
         caption = _("Jobs that ended before all of their steps, or ran without a node")
         yield listed(caption, map(localized, stopped))
-
-
-def _step(state: StepState) -> Cell:
-    return Cell(state.step.id, "code")
 
 
 def _findings(run_data: RunData) -> Iterator[Block]:
@@ -294,16 +318,13 @@ def _counters(run_data: RunData, *, invalid: bool) -> Iterator[Block]:
 def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
     """Yield all executions that were disturbed, also those that do not count."""
     executions = run_data.verdict.results.aggregates.records.executions
-    items = tuple(
-        _("{step}, execution {execution}: {reason}").format(
-            step=each.step,
-            execution=each.attempt,
-            reason=localized(each.disturbed or each.unsteady),
-        )
-        for each in executions
-        if each.disturbed or each.unsteady
-    )
-    if not items:
+    cases = {state.step.id: state.step.case for state in run_data.states}
+    groups: dict[tuple[str, ...], list[Execution]] = {}
+    for each in executions:
+        if reason := each.disturbed or each.unsteady:
+            case = cases.get(each.step, each.step.partition("/")[0])
+            groups.setdefault((case, *reason.codes()), []).append(each)
+    if not groups:
         return
     emulated = run_data.site.partition.origin == EMULATED
     effect = (
@@ -311,12 +332,20 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
         if emulated
         else _("These executions do not count if another execution of the step was undisturbed.")
     )
-    more = (
-        (_("{count} more in records.parquet.").format(count=len(items) - 200),)
-        if len(items) > 200
-        else ()
-    )
-    yield Block(titles=(_("Disturbed executions"),), paragraphs=(effect, *more), items=items[:200])
+    lines = map(_of_one_cause, groups.values())
+    yield listed(_("Disturbed executions"), lines, effect)
+
+
+def _of_one_cause(found: Sequence[Execution]) -> str:
+    """Return the executions of a case that one cause disturbed: one by its number, else all."""
+    first, text = found[0], _("{step}, execution {execution}: {reason}")
+    reason = localized(first.disturbed or first.unsteady)
+    if len(found) == 1:
+        return text.format(step=first.step, execution=first.attempt, reason=reason)
+    several = _("{executions} of {steps}; the first: {reason}")
+    steps = named_steps(dict.fromkeys(each.step for each in found))
+    amount = count(len(found), "disturbed execution")
+    return several.format(executions=amount, steps=steps, reason=reason)
 
 
 def _rounds(run_data: RunData) -> Iterator[Block]:
@@ -328,8 +357,7 @@ def _rounds(run_data: RunData) -> Iterator[Block]:
     items = tuple(texts)
     if items:
         effect = _("A pair that measured without the others had the links for itself.")
-        titles = (_("Pairs of a round that did not measure together"),)
-        yield Block(titles=titles, paragraphs=(effect,), items=items[:200])
+        yield listed(_("Pairs of a round that did not measure together"), items, effect)
 
 
 def _disturbances(run_data: RunData) -> Iterator[Block]:
@@ -339,7 +367,7 @@ def _disturbances(run_data: RunData) -> Iterator[Block]:
             every += job.provenance.disturbances
     disturbances = tuple(dict.fromkeys(every))
     if disturbances:
-        yield listed(_("Nodes that were not idle"), map(localized, disturbances[:200]))
+        yield listed(_("Nodes that were not idle"), map(localized, disturbances))
 
 
 def _no_provenance(run_data: RunData) -> Iterator[Block]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
+from proofmark.judge.headline import CONTRACT
 from proofmark.report.key_figures import KeyRow, key_rows, key_texts, not_measured
 from proofmark.report.page import Block, Cell, Section, listed, numeric, titled
 from proofmark.report.run_data import RunData
@@ -17,7 +18,9 @@ NUMBER = "number"
 
 def section(run_data: RunData) -> Section:
     """Return the key figures with their limits, then what the run does not cover."""
-    rows = key_rows(run_data)
+    measured = key_rows(run_data)
+    # A limit of the contract is an item, which is shown above.
+    rows = [row for row in measured if row.judgement is None or row.judgement.kind != CONTRACT]
     caption = _("Key figures")
     columns = (
         _("Figure"),
@@ -34,9 +37,18 @@ def section(run_data: RunData) -> Section:
         "kind. With 95 % confidence the true level is beyond the limit by the visible change at "
         "most."
     )
-    figures = Block(paragraphs=(note,), tables=(shown,)) if rows else Block()
-    scope = listed(_("Not covered"), not_covered(run_data, rows))
+    plain = () if run_data.verdict.contract else (_sanity(),)
+    figures = Block(paragraphs=(*plain, note), tables=(shown,)) if rows else Block(paragraphs=plain)
+    scope = listed(_("Not covered"), not_covered(run_data, measured))
     return Section("key-figures", caption, (figures, scope) if scope.items else (figures,))
+
+
+def _sanity() -> str:
+    """Return what a run without a contract is, and the one next step."""
+    return _(
+        "A sanity check: nothing here accepts this machine. To accept one, begin with the tutorial "
+        "(docs/tutorial.md), or with your own site: proofmark init inventory/mysite."
+    )
 
 
 def _cells(row: KeyRow) -> tuple[Cell, ...]:
@@ -44,7 +56,7 @@ def _cells(row: KeyRow) -> tuple[Cell, ...]:
     middle = _("median {value}").format(value=texts.middle) if texts.middle else ""
     return (
         Cell(texts.title, "strong", tuple(filter(None, (texts.case, texts.point)))),
-        Cell(texts.value, NUMBER, tuple(filter(None, (texts.node, middle)))),
+        Cell(texts.value, NUMBER, tuple(filter(None, (texts.node, middle, texts.own)))),
         Cell(texts.share or "–", NUMBER),
         Cell(texts.limit or "–", NUMBER, tuple(filter(None, (texts.kind,)))),
         Cell(texts.visible or "–", NUMBER),
@@ -57,10 +69,6 @@ def not_covered(run_data: RunData, rows: list[KeyRow]) -> Iterator[str]:
     verdict = run_data.verdict
     if missing := not_measured(rows):
         yield _("Not measured: {figures}.").format(figures=", ".join(missing))
-    if open_ := [key_texts(row).title for row in rows if row.word == "UNJUDGED"]:
-        yield _("Measured, and not judged good enough: {figures}.").format(
-            figures=", ".join(dict.fromkeys(open_))
-        )
     if left := len(verdict.coverage.not_run):
         yield _("Other modes: {steps} not run.").format(steps=count(left, "step"))
     if verdict.degraded:

@@ -75,7 +75,7 @@ def _command(step: NextStep, run_data: RunData) -> str:
         again = run_data.verdict.rerun(step.steps)
         folder = of_run(f"runs/{run.id}", SCRIPT, "RUN")
         words = [of_run(name, STEP, "STEP") for name in again]
-        report = PrintedCommand("proofmark", "report", folder, "--summary")
+        report = PrintedCommand("proofmark", "report", folder)
         return f"{PrintedCommand('proofmark', 'rerun', folder, *words)}\n{report}" if again else ""
     others: Mapping[Again, Callable[[], str]] = {
         Again.NOTHING: str,

@@ -1,1 +1,1 @@
-"""The summary of a run: the two pages that are signed, as HTML and as PDF."""
+"""The head of a page, and the font of its Korean plots."""

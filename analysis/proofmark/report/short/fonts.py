@@ -1,7 +1,6 @@
-"""The fonts of the PDF: files of installed Python packages, so that each system has the same.
+"""The font of Korean plots: files of an installed Python package, which is not imported.
 
-The package of matplotlib has DejaVu Sans. The package koreanize-matplotlib has NanumGothic, which
-has Hangul. No package of them is imported: only its files are used.
+The package koreanize-matplotlib has NanumGothic, which has Hangul. Each system has the same one.
 """
 
 from __future__ import annotations
@@ -11,9 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from proofmark.common.errors import bad_input
-
-_HANGUL = ((0x1100, 0x11FF), (0x3130, 0x318F), (0xA960, 0xA97F), (0xAC00, 0xD7FF))
-"""The blocks of Hangul in Unicode."""
 
 
 @dataclass(frozen=True)
@@ -31,30 +27,10 @@ class Font:
     bold: Path
 
 
-def latin() -> Font:
-    """Return a font with Latin letters and mathematical signs."""
-    return _font("matplotlib", "mpl-data/fonts/ttf", "DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
-
-
-def monospaced() -> Font:
-    """Return a font whose letters have the same width."""
-    files = ("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf")
-    return _font("matplotlib", "mpl-data/fonts/ttf", *files)
-
-
 def korean() -> Font:
     """Return a font with Hangul and Latin letters."""
     files = ("NanumGothic.ttf", "NanumGothicBold.ttf")
     return _font("koreanize_matplotlib", "fonts", *files)
-
-
-def has_hangul(text: str) -> bool:
-    """Return whether `text` has a letter of Hangul."""
-    return any(map(_is_hangul, set(text)))
-
-
-def _is_hangul(letter: str) -> bool:
-    return any(first <= ord(letter) <= last for first, last in _HANGUL)
 
 
 def _font(package: str, folder: str, regular: str, bold: str) -> Font:

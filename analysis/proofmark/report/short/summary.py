@@ -107,7 +107,7 @@ def headline(verdict: Verdict) -> str:
     if verdict.faults:
         parts.append(
             _("{nodes} with a fault that no figure has").format(
-                nodes=count(len(verdict.faults), "node")
+                nodes=count(len(verdict.faulty_hosts), "node")
             )
         )
     if verdict.unmet:
@@ -192,12 +192,13 @@ def _bad(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     more = len(bad.nodes) - MOST_NAMED
     rest = _(" and {count} more").format(count=grouped(more)) if more > 0 else ""
     of = _("{bad} of {all}").format(bad=grouped(len(bad.nodes)), all=compared)
-    return (
-        (
-            _("Bad nodes"),
-            _("{nodes}{rest} ({share}, the worst first)").format(nodes=named, rest=rest, share=of),
-        ),
-    )
+    text = _("{nodes}{rest} ({share}, the worst first)").format(nodes=named, rest=rest, share=of)
+    # A node that is measured again first is not in the list for the vendor.
+    if again := sum(node.retest for node in bad.nodes):
+        text += _("; {count} to be measured again before they are accused").format(
+            count=grouped(again)
+        )
+    return ((_("Bad nodes"), text),)
 
 
 def _nodes(run_data: RunData) -> str:

@@ -1,4 +1,4 @@
-"""The exceptions and the bad nodes in the summary."""
+"""What limits the meaning of a verdict: what was excused, not run, assumed, or not recorded."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
+from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.diagnosis.bad_nodes import BadNode
-from proofmark.judge.next_steps import node_advice, other_next_steps
 from proofmark.records.columns import EMULATED
+from proofmark.report.page import Block, Cell, Section, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import disagreements
 from proofmark.report.sections.issues import never_ran
-from proofmark.report.short.sheet import Allowance, SheetColumn, SheetPart, clipped
-from proofmark.report.words import grouped
+from proofmark.report.words import grouped, visible
 
 Row = tuple[str, str, str]
 """The kind of an exception, what it is, and the nodes."""
@@ -22,32 +21,24 @@ NOTE, DEGRADED, NOT_RUN, EXCUSED = N_("NOTE"), N_("DEGRADED"), N_("NOT RUN"), N_
 """The kinds of exceptions that are no verdict."""
 
 
-def exceptions_part(run_data: RunData, allowance: Allowance) -> SheetPart:
-    """Return what limits the meaning of the verdict, the most serious first."""
-    rows = list(_exceptions(run_data))
-    shown = rows[: allowance.exceptions]
-    left = len(rows) - len(shown)
-    more = _("{count} more exceptions: report.html, parts What to do now and Issues.")
-    return SheetPart(
-        "exceptions",
-        _("Exceptions"),
-        (SheetColumn("", 12, "word"), SheetColumn("", 66), SheetColumn("", 22)),
-        tuple(
-            (kind, clipped(text, allowance.characters), clipped(where, allowance.characters // 2))
-            for kind, text, where in shown
-        ),
-        notes=() if rows else (_("None."),),
-        rest=(more.format(count=left),) if left else (),
-    )
+def sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return what limits the meaning of a verdict that is signed; nothing without a contract."""
+    if not run_data.verdict.contract:
+        return ()
+    rows = [
+        (Cell(translated(kind), "strong"), visible(one_line(text)), visible(where) or "–")
+        for kind, text, where in exceptions(run_data)
+    ]
+    caption = _("What limits this verdict")
+    if not rows:
+        return ()
+    shown = titled(caption, (_("Kind"), _("Exception"), _("Nodes")), rows)
+    return (Section("exceptions", caption, (Block(tables=(shown,)),)),)
 
 
-def _exceptions(run_data: RunData) -> Iterator[Row]:
+def exceptions(run_data: RunData) -> Iterator[Row]:
+    """Yield what limits the meaning of a verdict beside its next steps."""
     verdict = run_data.verdict
-    for step in other_next_steps(verdict):
-        figures = _(" ({count} figures)").format(count=step.figures) if step.figures > 1 else ""
-        yield step.word, f"{step.problem}{figures}", step.nodes
-    for fault in verdict.unmet[1:]:  # the first one is in the step above
-        yield "UNJUDGED", localized(fault), ""
     for excuse in verdict.excused:
         yield EXCUSED, localized(excuse), ""
     if verdict.degraded:
@@ -131,40 +122,3 @@ def _noise(run_data: RunData) -> Iterator[Row]:
     if disturbed := sum(bool(each.disturbed or each.unsteady) for each in executions):
         text = _("{count} executions were disturbed by other work")
         yield NOTE, text.format(count=grouped(disturbed)), ""
-
-
-def nodes_part(run_data: RunData, allowance: Allowance) -> SheetPart:
-    """Return the table of the bad nodes, the worst first."""
-    bad = run_data.verdict.bad
-    shown = bad.nodes[: allowance.nodes]
-    left = len(bad.nodes) - len(shown)
-    more = _("{count} more bad nodes: report.html, part Bad nodes, and rma.csv.")
-    titled = bool(shown)
-    titles = (_("Node"), _("Deviation"), _("Likely cause"), _("Next step"))
-    shares = ((16, ""), (11, "number"), (38, ""), (35, ""))
-    return SheetPart(
-        "bad-nodes",
-        _("Bad nodes"),
-        tuple(
-            SheetColumn(title if titled else "", share, kind)
-            for title, (share, kind) in zip(titles, shares, strict=True)
-        ),
-        tuple(_node(node, allowance.characters) for node in shown),
-        notes=(_nodes_note(run_data),),
-        rest=(more.format(count=grouped(left)),) if left else (),
-    )
-
-
-def _nodes_note(run_data: RunData) -> str:
-    bad = run_data.verdict.bad
-    if bad.measured < 2:
-        return _("One node was measured. It was not compared with other nodes.")
-    of = {"count": grouped(len(bad.nodes)), "all": grouped(run_data.verdict.compared())}
-    return _("{count} of {all} nodes are bad.").format(**of)
-
-
-def _node(node: BadNode, most: int) -> tuple[str, ...]:
-    deviation = f"{100 * node.worst:+.1f} %".replace("-", "−") if node.slow else "–"
-    _problem, action = node_advice(node)
-    texts = (localized(node.likely), f"{action}.")
-    return (clipped(node.host, most // 2), deviation, *(clipped(text, most) for text in texts))
