@@ -94,6 +94,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in COPIED_FOLDERS:
         (kit / name).symlink_to(ROOT / name)
     monkeypatch.setenv("EDITOR", "true")
+    home = tmp_path / "home"  # the tutorial writes a key there
+    home.mkdir()
+    monkeypatch.setenv("HOME", f"{home}")
     monkeypatch.chdir(kit)
     return kit
 
