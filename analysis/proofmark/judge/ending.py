@@ -23,6 +23,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.disagreeing import Disagreement
+from proofmark.judge.headline import SANITY
 from proofmark.judge.invalid_cause import Again, InvalidCause
 from proofmark.judge.like_nodes import named_steps, of_like_nodes
 from proofmark.judge.next_steps import NextStep, invalid_steps, measured_again_first, open_advice
@@ -120,6 +121,9 @@ def next_command(verdict: Verdict, code: int, run: str, known: PrintedCommand = 
     if code == 4:
         action, fresh = open_advice(verdict)
         return f"{action} ({_VARIABLES[fresh]})"
+    if verdict.headline().word == SANITY:
+        # Nothing accepts the machine: there is nothing to sign.
+        return PrintedCommand("proofmark", "init", "inventory/mysite")
     return _sign(run)
 
 

@@ -165,6 +165,14 @@ class TestKinds:
         assert line.startswith(f"{word}: {first}")
         assert found.as_json()["headline"]["word"] == word
 
+    def test_a_sanity_check_is_nothing_to_sign(self, known: tuple[Plan, Benchmarks]) -> None:
+        floors = [of_kind("floor")]
+        found = verdict(known, both(), floors, sanity=True, required=["rate"])
+        assert (found.headline().word, found.exit_code()) == (SANITY, 0)
+        assert ending(found, "report.html", "runs/r")[2].endswith("proofmark init inventory/mysite")
+        agreed = verdict(known, both(), floors, sanity=True, required=["rate"], limits=[LIMIT])
+        assert "proofmark sign runs/r" in ending(agreed, "report.html", "runs/r")[2]
+
     def test_a_contract_makes_the_pass_and_the_floor_stands_beside_it(
         self, known: tuple[Plan, Benchmarks]
     ) -> None:
