@@ -6,20 +6,24 @@ set -eu
 list=$1 kept=$2 watched=$3
 shift 3
 
-each() { # each NAME LINES COMMAND…: run COMMAND for each line, which is $NAME
-    name=$1 lines=$2
-    shift 2
-    printf '%s\n' "$lines" | while read -r "$name"; do eval "$*"; done
-}
+lines() { printf '%s\n' "$1"; }
 
 seen() { # the paths in the watched folders, one on each line
-    each folder "$watched" 'find "$folder" -xdev -mindepth 1' | sort -u
+    lines "$watched" | while read -r folder; do find "$folder" -xdev -mindepth 1; done | sort -u
 }
 
 mount -t tmpfs none /mnt
-each path "$kept" 'mkdir -p "/mnt$path" && mount --rbind "$path" "/mnt$path"'
-each folder "$watched" 'mode=$(stat -c %a "$folder") && mount -t tmpfs -o "mode=$mode" none "$folder"'
-each path "$kept" 'mkdir -p "$path" && mount --rbind "/mnt$path" "$path"'
+lines "$kept" | while read -r path; do
+    mkdir -p "/mnt$path"
+    mount --rbind "$path" "/mnt$path"
+done
+lines "$watched" | while read -r folder; do
+    mount -t tmpfs -o "mode=$(stat -c %a "$folder")" none "$folder"
+done
+lines "$kept" | while read -r path; do
+    mkdir -p "$path"
+    mount --rbind "/mnt$path" "$path"
+done
 seen >"/mnt/before"
 code=0
 "$@" || code=$?
