@@ -9,7 +9,6 @@ from heapq import nlargest
 from itertools import chain, islice
 from pathlib import Path
 
-from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import (
     LIMIT,
     NAME,
@@ -25,7 +24,7 @@ from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.headline import SANITY
 from proofmark.judge.invalid_cause import Again, InvalidCause
-from proofmark.judge.like_nodes import named_steps, of_like_nodes
+from proofmark.judge.like_nodes import named_nodes, named_steps, of_like_nodes
 from proofmark.judge.next_steps import NextStep, invalid_steps, measured_again_first, open_advice
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
@@ -198,7 +197,7 @@ def faults(verdict: Verdict) -> Iterator[str]:
     """Yield the faults of stages and of nodes that no figure has; like nodes have one."""
     yield from (_short(str(fault)) for fault in verdict.conditions.stage_faults)
     found = of_like_nodes((fault.node, fault.reason) for fault in verdict.faults)
-    yield from (_short(f"{folded(nodes)}: {localized(why)}") for why, nodes in found.items())
+    yield from (_short(f"{named_nodes(nodes)}: {localized(why)}") for why, nodes in found.items())
 
 
 def open_points(

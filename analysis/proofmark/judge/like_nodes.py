@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
@@ -10,6 +10,8 @@ from proofmark.common.translation import _
 
 MOST_NAMED = 3
 """The largest number of steps that a line names."""
+MOST_NODES = 8
+"""The largest number of nodes that a line names one by one."""
 
 
 def of_like_nodes(found: Iterable[tuple[str, Message]]) -> dict[Message, tuple[str, ...]]:
@@ -24,6 +26,11 @@ def of_like_nodes(found: Iterable[tuple[str, Message]]) -> dict[Message, tuple[s
         key = message.without_nodes({node, *names})
         groups.setdefault(key, {}).update(dict.fromkeys(names))
     return {message: tuple(hosts) for message, hosts in groups.items()}
+
+
+def named_nodes(hosts: Sequence[str]) -> str:
+    """Return hosts in one text: ``n03, n04``; more than `MOST_NODES` as a node set."""
+    return ", ".join(sorted(hosts)) if len(hosts) <= MOST_NODES else folded(hosts)
 
 
 def named_steps(steps: Iterable[str]) -> str:

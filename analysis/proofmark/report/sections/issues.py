@@ -9,7 +9,7 @@ from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.like_nodes import named_steps, of_like_nodes
+from proofmark.judge.like_nodes import named_nodes, named_steps, of_like_nodes
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.records.columns import EMULATED, Execution
 from proofmark.report.page import LONGEST_LIST, Block, Cell, Section, listed, numeric, titled
@@ -121,7 +121,7 @@ def _failure(run_data: RunData, verdict: str, results: Sequence[Result]) -> tupl
     return (
         verdict_cell(verdict),
         _figures(run_data, results),
-        folded(hosts) if several else first.record.node,
+        named_nodes([*hosts]) if several else first.record.node,
         median_text(first) if len(results) == 1 else "–",
         Cell(localized(reason), "reason"),
         Cell(steps, "code", links=output_links(run_data, first.record)),
@@ -146,7 +146,7 @@ def _crashes(run_data: RunData) -> Iterator[Block]:
         rows = []
         for why, crashes in groups.items():
             rows += [
-                (folded(hosts), Cell(localized(message), "reason"), one_line(why) or "–")
+                (named_nodes(hosts), Cell(localized(message), "reason"), one_line(why) or "–")
                 for message, hosts in of_like_nodes(crashes).items()
             ]
         shown = titled(caption, columns, rows, rest=translated(REST))
