@@ -294,15 +294,18 @@ def test_every_text_has_enough_contrast(
 
 
 def test_prints_on_paper(browser: Browser, pages: dict[str, Path]) -> None:
+    """The reader chooses the paper: A4 or Letter, in inches."""
     browser.show(pages["good"], width=1280)
-    printed = browser.call("Page.printToPDF", preferCSSPageSize=True)
-    pdf = base64.b64decode(printed["data"])
-    assert pdf.startswith(b"%PDF")
-    sheets = [page.extract_text() for page in PdfReader(BytesIO(pdf)).pages]
-    # Details are not printed: only their titles.
-    assert 3 <= len(sheets) <= 9
-    assert all(len(text) > 400 for text in sheets[:-1])
-    assert b"/MediaBox [0 0 594.95" in pdf
+    for width, height in ((8.27, 11.69), (8.5, 11)):
+        paper = {"paperWidth": width, "paperHeight": height}
+        printed = browser.call("Page.printToPDF", preferCSSPageSize=True, **paper)
+        pdf = base64.b64decode(printed["data"])
+        assert pdf.startswith(b"%PDF")
+        sheets = PdfReader(BytesIO(pdf)).pages
+        assert float(sheets[0].mediabox.height) == pytest.approx(72 * height, abs=1)
+        # Details are not printed: only their titles.
+        assert 3 <= len(sheets) <= 9
+        assert all(len(sheet.extract_text()) > 400 for sheet in [*sheets][:-1])
 
 
 def test_a_script_is_detected(browser: Browser, tmp_path: Path) -> None:

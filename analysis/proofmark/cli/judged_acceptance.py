@@ -19,6 +19,7 @@ from typing import Any
 
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
 from proofmark.cli.output import print_json, print_line, print_table
+from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_regular, write_whole, write_whole_bytes
 from proofmark.common.kit import kit_folder, result_folder
@@ -184,7 +185,8 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
     """
     for site in asked.sites:
         if why := other_state(None, site.partition.origin):
-            accepted = "a measured partition; else -e suite=SUITE measures one suite"
+            one = setting("suite", "SUITE")
+            accepted = f"a measured partition; else {one} measures one suite"
             raise bad_input(site.facts, "partition.origin", localized(why), accepted)
     found, measured = asked.answer(), set[tuple[str, str]]()
     failed = 0

