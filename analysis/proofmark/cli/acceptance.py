@@ -28,13 +28,12 @@ from proofmark.plan.planned_items import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.report.accepted import item_text
+from proofmark.runs.acceptance_data import PAGE
 from proofmark.runs.run import site_of
 from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
 from proofmark.site.contract_document import CONTRACT, CheckItem, Contract, Item, read_contract
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory
-
-PAGE = "acceptance.html"
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -38,10 +38,10 @@ from proofmark.judge.acceptance import (
     acceptance,
     other_state,
 )
-from proofmark.judge.acceptance_gaps import Gap, gaps, times_of
+from proofmark.judge.acceptance_gaps import Gap, Times, gaps, times_of
 from proofmark.judge.judging import judge_run
 from proofmark.judge.trend.past_run import run_folders
-from proofmark.plan.planned_items import planned_items
+from proofmark.plan.planned_items import PlannedItem, planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.report.acceptance_page import (
@@ -53,7 +53,7 @@ from proofmark.report.acceptance_page import (
     runs_of,
 )
 from proofmark.runs.acceptance import new_signed, sign, signed_before, signed_folders, sums_of
-from proofmark.runs.acceptance_data import PAGE_DATA
+from proofmark.runs.acceptance_data import PAGE, PAGE_DATA
 from proofmark.runs.evidence import acceptance_folder, open_evidence
 from proofmark.runs.owner import as_writer
 from proofmark.runs.run import Run, site_of
@@ -62,7 +62,6 @@ from proofmark.site.contract_document import Contract
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_sites
 
-PAGE = "acceptance.html"
 WIDTH = 100
 """The length of the lines of the table."""
 
@@ -105,6 +104,25 @@ class Question:
         """
         return load_sites(self.inventory, self.limit)
 
+    @cached_property
+    def suites(self) -> tuple[Sequence[PlannedItem], Times]:
+        """The suites that measure each item, and the expected times of those that can run."""
+        from proofmark.jobs.site_check import job_mistakes
+
+        benchmarks = kit_benchmarks()
+        checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
+        checked = check_site(self.inventory, self.limit, benchmarks, checks)
+        for mistake in checked.mistakes:
+            say(f"proofmark: {mistake}")
+        refused = {
+            (partition, refusal.suite)
+            for partition, refusals in checked.refused.items()
+            for refusal in refusals
+        }
+        plans = [plan for plan in checked.plans if benchmarks.suite(plan.suite).measures_all]
+        planned = [*planned_items(self.contract, plans, benchmarks)]
+        return planned, times_of(plans, refused)
+
     def answer(self) -> Acceptance:
         """Return the acceptance by the runs that there are now."""
         sites = self.sites
@@ -127,8 +145,12 @@ def judge_acceptance(options: Namespace, asked: Question) -> int:
         BadInput: a run that is named cannot decide, the inventory is wrong, or the page cannot be
             written.
     """
-    found = asked.answer()
-    missing = [*_gaps(asked, found.open_items)]
+    return _shown(options, asked, asked.answer())
+
+
+def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
+    """Print the items of an acceptance and write its page; return the exit code of its word."""
+    missing = _gaps(asked, found.open_items)
     folder = options.output or asked.folder
     if not options.check:
         with as_writer(folder / PAGE):
@@ -150,7 +172,7 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
         BadInput: the page is not what the runs give, or ssh-keygen refuses.
     """
     found = asked.answer()
-    missing = [*_gaps(asked, found.open_items)]
+    missing = _gaps(asked, found.open_items)
     files = _files(found, asked.contract, missing)
     with as_writer(asked.folder / PAGE):
         written = {name: read_regular(asked.folder / name) for name in files}
@@ -176,8 +198,9 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
 
 
 def measure_acceptance(options: Namespace, asked: Question) -> int:
-    """Run the suites that the contract still needs, then judge; stop at the first that fails.
+    """Run the suites that the contract still needs, then judge.
 
+    It stops after a suite that misses an item. What an earlier run missed is measured again.
     A suite is one call of the playbook, which continues an unfinished run of the same plan.
 
     Raises:
@@ -189,8 +212,8 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
             accepted = f"a measured partition; else {one} measures one suite"
             raise bad_input(site.facts, "partition.origin", localized(why), accepted)
     found, measured = asked.answer(), set[tuple[str, str]]()
-    failed = 0
-    while not (failed or (measured and found.word == "FAIL")):
+    earlier, failed = {run.id for run in found.runs}, 0
+    while not (failed or found.misses({run.id for run in found.runs} - earlier)):
         wanted = [each for each in _to_measure(asked, found) if each.suite]
         left = [each for each in wanted if (each.partition, each.suite) not in measured]
         if not left:
@@ -206,7 +229,7 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
         found = asked.answer()
         # A play that failed without new evidence measured nothing: its own message says why.
         failed = code if before == {run.evidence for run in found.runs} else 0
-    return judge_acceptance(options, asked) or failed
+    return _shown(options, asked, found) or failed
 
 
 def _to_measure(asked: Question, found: Acceptance) -> list[Gap]:
@@ -214,21 +237,20 @@ def _to_measure(asked: Question, found: Acceptance) -> list[Gap]:
     items = (*found.open_items, *found.missed_items)
     if not items and found.word == "FAIL":
         items = found.items  # the nodes with a fault are measured again
-    return [*_gaps(asked, items)]
+    return _gaps(asked, items)
 
 
 def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:
     """Return the command line of the playbook for a suite.
 
     Args:
-        given: the command line without a suite.
+        given: the command line without a suite. Its own number of repeats follows, and so counts.
         suite: the suite.
         repeats: of each step; 0 for those of the suite.
     """
-    more = ["-e", f"suite={suite}"]
-    if repeats and not any(word.startswith("repeats=") for word in given):
-        more += ["-e", f"repeats={repeats}"]
-    return [f"{Path(sys.executable).parent / 'ansible-playbook'}", *given, *more]
+    more = ["-e", f"repeats={repeats}"] if repeats else []
+    play = f"{Path(sys.executable).parent / 'ansible-playbook'}"
+    return [play, *more, *given, "-e", f"suite={suite}"]
 
 
 def _files(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dict[str, str]:
@@ -292,26 +314,9 @@ def _refusal(run: Run, sites: Mapping[str, Site], contract: Contract) -> Message
     return other_state(run.plan, site.partition.origin) or NOTHING
 
 
-def _gaps(asked: Question, items: Sequence[AcceptedItem]) -> Iterator[Gap]:
-    """Yield what measures `items`. Only if there are any, the suites are planned."""
-    from proofmark.jobs.site_check import job_mistakes
-
-    if not items:
-        return
-    benchmarks = kit_benchmarks()
-    checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
-    checked = check_site(asked.inventory, asked.limit, benchmarks, checks)
-    for mistake in checked.mistakes:
-        say(f"proofmark: {mistake}")
-    refused = {
-        (partition, refusal.suite)
-        for partition, refusals in checked.refused.items()
-        for refusal in refusals
-    }
-    suites = {name: suite for name, suite in benchmarks.suites.items() if suite.measures_all}
-    plans = [plan for plan in checked.plans if plan.suite in suites]
-    planned = [*planned_items(asked.contract, plans, benchmarks)]
-    yield from gaps(items, planned, times_of(plans, refused), f"{asked.inventory.source}")
+def _gaps(asked: Question, items: Sequence[AcceptedItem]) -> list[Gap]:
+    """Return what measures `items`. Only if there are any, the suites are planned."""
+    return [*gaps(items, *asked.suites, asked.site)] if items else []
 
 
 def _content(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dict[str, Any]:

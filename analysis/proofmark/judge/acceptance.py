@@ -7,7 +7,7 @@ an earlier run missed stays listed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -21,6 +21,7 @@ from proofmark.judge.item_figures import ItemFigure, item_figures
 from proofmark.judge.power import repeats_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
 
@@ -339,6 +340,16 @@ class Acceptance:
         """The items that bind and are FAIL: after a repair they are measured again."""
         return tuple(each for each in self.items if each.binding and each.outcome == "FAIL")
 
+    def misses(self, runs: Collection[str]) -> bool:
+        """Return whether one of `runs` misses an item that binds, or found a fault that stands."""
+        if any(fault.stands and fault.run in runs for fault in self.faults):
+            return True
+        return any(
+            each.run.id in runs and each.figure.outcome == "FAIL"
+            for item in self.missed_items
+            for each in item.deciding
+        )
+
     @property
     def text(self) -> Message:
         """What the word stands for, in numbers."""
@@ -566,8 +577,10 @@ def _rank(each: Deciding) -> tuple[int, float]:
 
 def _steps(deciding: Sequence[Deciding]) -> tuple[str, ...]:
     """Return the steps of figures, without the names of nodes."""
-    names = (step.partition("/")[0] for each in deciding for step in each.figure.steps)
-    return tuple(dict.fromkeys(names))
+    names: dict[str, None] = {}
+    for each in deciding:
+        names |= dict.fromkeys(StepInstance.parse(step).step for step in each.figure.steps)
+    return tuple(names)
 
 
 def _nodes(figures: Iterator[ItemFigure] | Sequence[ItemFigure]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.translation import _
+from proofmark.plan.step import StepInstance
 
 MOST_NAMED = 3
 """The largest number of steps that a line names."""
@@ -41,8 +42,8 @@ def named_steps(steps: Iterable[str]) -> str:
     """
     groups: dict[str, list[str]] = {}
     for step in steps:
-        name, _slash, node = step.partition("/")
-        groups.setdefault(name, []).extend([node] if node else [])
+        instance = StepInstance.parse(step)
+        groups.setdefault(instance.step, []).extend([instance.name] if instance.name else [])
     texts = [f"{name}/{folded(nodes)}" if nodes else name for name, nodes in groups.items()]
     text = ", ".join(texts[:MOST_NAMED])
     if (more := len(texts) - MOST_NAMED) > 0:

@@ -1,6 +1,6 @@
 """The functional items of a contract: what nodes report about themselves, compared.
 
-A node whose probe does not report what an item compares is UNJUDGED: nobody looked.
+A node whose probe does not report what an item compares is UNJUDGED.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from proofmark.judge.references.bounds import Bounds
 from proofmark.judge.shared_traits import configuration
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName
+from proofmark.site.installed_parts import parts_of
 from proofmark.site.node.facts import NodeFacts
 
 Reading = str | float
@@ -37,19 +38,24 @@ def _traits(*names: str) -> Callable[[NodeFacts], Readings]:
 
 
 def _settings(facts: NodeFacts) -> Readings:
-    """Return what the operating system was told: governor, turbo, SMT, pages, kernel settings."""
-    names = ("governor", "turbo", "SMT", "transparent huge pages", "kernel command line")
+    """Return the settings of the processor and of the kernel."""
+    # The command line of the kernel names the disk of a node: it differs on purpose.
+    names = ("governor", "turbo", "SMT", "transparent huge pages")
     known = configuration(facts)
-    told = {name: value for name, value in known.items() if name.startswith("setting ")}
-    return {**{name: known[name] for name in names if name in known}, **told}
+    return {**{name: known[name] for name in names if name in known}, **facts.settings}
 
 
 def _number(name: str, of: Callable[[NodeFacts], float | None]) -> Callable[[NodeFacts], Readings]:
-    return lambda facts: {name: of(facts)}
+    def readings(facts: NodeFacts) -> Readings:
+        value = of(facts)
+        return {name: None if value is None else float(value)}
+
+    return readings
 
 
 def _modules(facts: NodeFacts) -> float | None:
-    return None if "dimms" in facts.absent else float(len(facts.dimms))
+    """Return the number of memory modules; a virtual node has none of its own."""
+    return parts_of(facts).dimms
 
 
 def _ecc(facts: NodeFacts) -> Readings:
@@ -77,8 +83,8 @@ def _mounts(facts: NodeFacts) -> Readings:
 
 
 def _ports(facts: NodeFacts) -> float | None:
-    active = [port for port in facts.ports if "active" in (port.state or "").lower()]
-    return None if "ports" in facts.absent else float(len(active))
+    active = parts_of(facts).ports
+    return None if active is None or "ports" in facts.absent else len(active)
 
 
 def _drivers(facts: NodeFacts) -> Readings:
@@ -88,8 +94,8 @@ def _drivers(facts: NodeFacts) -> Readings:
 
 CHECKS: Mapping[CheckName, Callable[[NodeFacts], Readings]] = {
     "processor": _traits("processor"),
-    "sockets": _number("sockets", lambda facts: float(facts.sockets)),
-    "cores": _number("cores", lambda facts: float(facts.cores_online)),
+    "sockets": _number("sockets", lambda facts: facts.sockets),
+    "cores": _number("cores", lambda facts: facts.cores_online),
     "memory": _number("memory, GiB", lambda facts: facts.memory_total_bytes / GIB),
     "modules": _number("memory modules", _modules),
     "module-speed": _traits("DIMM speed"),

@@ -10,7 +10,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
 from proofmark.runs.evidence import open_evidence
 
-PAGE_DATA = "acceptance.json"
+PAGE, PAGE_DATA = "acceptance.html", "acceptance.json"
 
 
 class _Run(BaseModel):

@@ -17,7 +17,14 @@ from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.plan.step import Step
 from proofmark.runs.attempts import has_result, results, running_execution
 from proofmark.runs.binding_file import UNREADABLE
-from proofmark.runs.noise_file import NodeNoise, Other, read_noise, read_samples, shares_of
+from proofmark.runs.noise_file import (
+    NodeNoise,
+    Other,
+    disturbers,
+    read_noise,
+    read_samples,
+    shares_of,
+)
 from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.run_files import RunFiles, StepFiles
 
@@ -134,14 +141,16 @@ def disturbing(files: RunFiles, repeats: Sequence[Repeat], running: Iterable[Ste
             if other.name not in busiest or other.seconds > busiest[other.name][0].seconds:
                 busiest[other.name] = other, node.host
     several = len({node.host for node in nodes}) > 1
-    parts = []
+    parts: list[str] = []
     for name, share in shares_of(nodes)[:_NAMED]:
-        about = f"{100 * share:.0f} % of a CPU"
         other, host = busiest.get(name, (Other(name, 0.0), ""))
-        if other.pid:
-            place = f" on {host}" if several else ""
-            about += f", pid {other.pid}{place} of {other.user or 'an unknown user'}"
-            about += f": {other.command}" if other.command else ""
+        if not other.pid:
+            parts += map(str, disturbers(((name, share),)))
+            continue
+        place = f" on {host}" if several else ""
+        about = f"{100 * share:.0f} % of a CPU, pid {other.pid}{place}"
+        about += f" of {other.user or 'an unknown user'}"
+        about += f": {other.command}" if other.command else ""
         parts.append(f"{name} ({about})")
     return ", ".join(parts)
 

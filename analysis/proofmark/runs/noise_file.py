@@ -80,30 +80,22 @@ class NodeNoise(NamedTuple):
 
 Shares = tuple[tuple[str, float], ...]
 """What took CPU time from the ranks, each with its share of one CPU."""
-HYPERVISOR = "a hypervisor"
-ENDED = "processes that ended before they were seen"
-OUTSIDE = "processes that the kit does not see, outside of its namespace"
-"""In a container, or where /proc hides the processes of others."""
-_CODES = {
-    HYPERVISOR: "disturber-hypervisor",
-    ENDED: "disturber-ended",
-    OUTSIDE: "disturber-outside",
-}
+HYPERVISOR, ENDED, OUTSIDE = "disturber-hypervisor", "disturber-ended", "disturber-outside"
+"""The codes of what is no process by name: a hypervisor, processes that ended before they were
+seen, and those that /proc does not show (a container, or a /proc that hides those of others)."""
+NOT_NAMED = (HYPERVISOR, ENDED, OUTSIDE)
 SHOWN = 3
 """The largest number of processes that a message names."""
 
 
 def disturbers(shares: Shares) -> tuple[Message, ...]:
     """Return what took CPU time, each with its share of a CPU; the largest `SHOWN` of them."""
-    named = []
-    for name, share in shares[:SHOWN]:
-        percent = f"{100 * share:.0f}"
-        code = _CODES.get(name)
-        named.append(
-            Message(code, percent=percent)
-            if code
-            else Message("disturber", name=name, percent=percent)
-        )
+    named = [
+        Message(name, percent=f"{100 * share:.0f}")
+        if name in NOT_NAMED
+        else Message("disturber", name=name, percent=f"{100 * share:.0f}")
+        for name, share in shares[:SHOWN]
+    ]
     return tuple(named) or (Message("disturbers-unknown"),)
 
 

@@ -181,11 +181,8 @@ class CheckItem(StrictModel):
 
 
 def _kind(item: object) -> str:
-    return "check" if isinstance(item, CheckItem | Mapping) and "check" in _keys(item) else "figure"
-
-
-def _keys(item: CheckItem | Mapping[str, Any]) -> Mapping[str, Any] | set[str]:
-    return item if isinstance(item, Mapping) else item.model_fields_set
+    known = item if isinstance(item, Mapping) else getattr(item, "model_fields_set", ())
+    return "check" if "check" in known else "figure"
 
 
 Item = ContractItem | CheckItem

@@ -277,3 +277,27 @@ class TestSignature:
         assert "good: other evidence than that of the page" in capsys.readouterr().out
         shutil.rmtree(site.runs / "good")
         assert self.verify(site, signers) == 0, "its digest is in the signed data"
+
+
+class TestMeasure:
+    """The command line of each suite is that of the person, with the suite and the repeats."""
+
+    @pytest.fixture
+    def played(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Return the file with the arguments of each call; a program stands for Ansible."""
+        calls, tools = site.kit.folder / "calls", site.kit.folder / "bin"
+        tools.mkdir()
+        (tools / "ansible-playbook").write_text(f'#!/bin/sh\necho "$*" >>{calls}\nexit 2\n')
+        (tools / "ansible-playbook").chmod(0o755)
+        monkeypatch.setattr("sys.executable", f"{tools / 'python'}")
+        return calls
+
+    def test_the_repeats_of_a_person_follow_and_count(self, site: Site, played: Path) -> None:
+        """Ansible takes the last value of a variable."""
+        written_contract(site.inventory, {"value": 90, "runs": 2})
+        given = ("acceptance.yml", "-e", '{"repeats": 5}')
+        words = [f"--playbook={word}" for word in given]
+        code = main(["acceptance", "measure", "-i", f"{site.inventory}", *words])
+        assert code == 4, "nothing was measured: the items stay UNJUDGED"
+        (call,) = played.read_text(encoding="utf-8").splitlines()
+        assert call == '-e repeats=2 acceptance.yml -e {"repeats": 5} -e suite=quick'

@@ -334,6 +334,23 @@ class TestOtherStates:
         assert accepted([machine.run(1, every(GOOD))], item(value=99)).word == "UNJUDGED"
 
 
+class TestMisses:
+    """What a measurement of the contract stops at: what its own runs missed."""
+
+    def test_only_the_misses_of_these_runs_count(self, machine: Machine) -> None:
+        bad = machine.run(1, every(GOOD, n2=BAD))
+        good = machine.run(2, {"n1": GOOD})
+        found = accepted([bad, good])
+        assert found.word == "FAIL"
+        assert found.misses({"run1"}) and found.misses({"run1", "run2"})
+        assert not found.misses({"run2"}), "an earlier miss is measured again, and does not stop"
+        assert not found.misses(set())
+
+    def test_a_minor_miss_stops_nothing(self, machine: Machine) -> None:
+        minor = item(severity="minor")
+        assert not accepted([machine.run(1, every(BAD), minor)], minor).misses({"run1"})
+
+
 class TestWord:
     def test_a_minor_item_is_stated_and_fails_nothing(self, machine: Machine) -> None:
         items = [item("1"), item("2", value=300, severity="minor")]
