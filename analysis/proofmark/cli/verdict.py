@@ -105,10 +105,9 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
     again = PrintedCommand()
     if not run.plan.imported:
         again = acceptance_command(run, site_of(run))
-    command = next_command(answer, answer.exit_code(strict=strict), f"{folder}", again)
-    if command == PrintedCommand("proofmark", "verdict", named):
-        command = every
-    elif left > 0 or answer.counts["PASS"]:
+    code = answer.exit_code(strict=strict)
+    command = next_command(answer, code, f"{folder}", again, every)
+    if command is not every and (left > 0 or answer.counts["PASS"]):
         print_line(_("every judged figure: {command}").format(command=every))
     print_line(f"{translated(first.word)}: {localized(first.text)}")
     _print_counts(answer)

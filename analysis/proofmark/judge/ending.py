@@ -87,21 +87,33 @@ def counts_line(counts: Mapping[str, int]) -> str:
     )
 
 
-def next_command(verdict: Verdict, code: int, run: str, known: PrintedCommand = UNKNOWN) -> str:
+def next_command(
+    verdict: Verdict,
+    code: int,
+    run: str,
+    known: PrintedCommand = UNKNOWN,
+    figures: PrintedCommand | None = None,
+) -> str:
     """Return the next action after a verdict with this exit code; its command names `run`.
 
-    `known` is the command of the acceptance; empty if it is not known.
+    Args:
+        verdict: the verdict.
+        code: its exit code.
+        run: the folder of the run.
+        known: the command of the acceptance; empty if it is not known.
+        figures: the command that prints the judged figures; None: `proofmark verdict`.
     """
     coverage = verdict.coverage
+    figures = figures or _verdict(run)
     if verdict.conditions.imported:
-        return _sign(run) if code == 0 else _verdict(run)
+        return _sign(run) if code == 0 else figures
     again = known or _("run the same ansible-playbook command again")
     invalid = invalid_steps(verdict) if code == 2 else []
     for step in invalid:
         if step.cause is InvalidCause.DISTURBED:
-            return _advised(step, verdict, run, known)
+            return _advised(step, verdict, run, known, figures)
     if steps := measured_again_first(verdict):
-        return _rerun(run, verdict.rerun(steps))
+        return _rerun(run, verdict.rerun(steps), figures)
     if coverage.measured < coverage.expected:
         if verdict.degraded and (limit := verdict.degraded.limit):
             fewer = _(
@@ -112,9 +124,9 @@ def next_command(verdict: Verdict, code: int, run: str, known: PrintedCommand = 
             )
         return _("{again}: it measures the missing steps").format(again=again)
     if invalid:
-        return _advised(_with_all_steps(invalid), verdict, run, known)
+        return _advised(_with_all_steps(invalid), verdict, run, known, figures)
     if code in (1, 2):
-        return _verdict(run)
+        return figures
     if coverage.not_run:
         return _("{again} -e confirm_reboot=true: it measures the other modes").format(again=again)
     if code == 4:
@@ -140,11 +152,13 @@ def _with_all_steps(invalid: Sequence[NextStep]) -> NextStep:
     return replace(first, steps=tuple(steps))
 
 
-def _advised(step: NextStep, verdict: Verdict, run: str, known: PrintedCommand) -> str:
+def _advised(
+    step: NextStep, verdict: Verdict, run: str, known: PrintedCommand, figures: PrintedCommand
+) -> str:
     """Return the action of a next step and its command, if it has one."""
     command: str = ""
     if step.again is Again.RERUN:
-        command = _rerun(run, verdict.rerun(step.steps))
+        command = _rerun(run, verdict.rerun(step.steps), figures)
     elif step.again is Again.COMPARE:
         command = PrintedCommand("proofmark", "init", _inventory(known), "--diff")
     elif step.again is Again.CONTINUE:
@@ -162,9 +176,10 @@ def _verdict(run: str) -> PrintedCommand:
     return PrintedCommand("proofmark", "verdict", of_person(run, "RUN"))
 
 
-def _rerun(run: str, steps: Collection[str]) -> str:
+def _rerun(run: str, steps: Collection[str], otherwise: PrintedCommand) -> str:
+    """Return the commands that run `steps` again and report; without steps `otherwise`."""
     if not steps:
-        return _verdict(run)
+        return otherwise
     folder, again = of_person(run, "RUN"), (of_run(step, STEP, "STEP") for step in steps)
     return _("{first}, then {second}").format(
         first=PrintedCommand("proofmark", "rerun", folder, *again),

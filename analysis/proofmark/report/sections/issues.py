@@ -11,6 +11,7 @@ from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.like_nodes import named_nodes, named_steps, of_like_nodes
 from proofmark.judge.results import CONFIRMING, Result
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import EMULATED, Execution
 from proofmark.report.page import LONGEST_LIST, Block, Cell, Section, listed, numeric, titled
 from proofmark.report.run_data import RunData
@@ -90,7 +91,7 @@ def _failures(run_data: RunData) -> Iterator[Block]:
             node = result.record.node
             reason = result.reason.without_nodes({node, *hosts_of(node)})
             # Figures with values of their own have reasons of their own, and so a row each.
-            step = result.record.step.partition("/")[0]
+            step = StepInstance.parse(result.record.step).step
             groups.setdefault((verdict, step, reason), []).append(result)
     if not groups:
         return
@@ -242,7 +243,7 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
     groups: dict[tuple[str, str], list[StepState]] = {}
     many = len(states) > LONGEST_LIST
     for state in states:
-        name = state.step.case if many else state.step.id.partition("/")[0]
+        name = state.step.case if many else StepInstance.parse(state.step.id).step
         groups.setdefault((name, state.state), []).append(state)
     rows = []
     for (_name, why), members in groups.items():
@@ -322,7 +323,7 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
     groups: dict[tuple[str, ...], list[Execution]] = {}
     for each in executions:
         if reason := each.disturbed or each.unsteady:
-            case = cases.get(each.step, each.step.partition("/")[0])
+            case = cases.get(each.step, StepInstance.parse(each.step).step)
             groups.setdefault((case, *reason.codes()), []).append(each)
     if not groups:
         return
