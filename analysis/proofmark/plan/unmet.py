@@ -15,6 +15,7 @@ NAMES = {
     "numa": "the number of NUMA domains with cores",
     "domain_cores": "the number of cores of each NUMA domain",
     "domain_threads": "the number of threads of a rank inside a NUMA domain",
+    "l3_threads": "the number of threads of a rank inside a cache of level 3",
     "node_parts": "the list of NUMA domains and sockets of a node with several",
     "rail_count": "the number of rails of a node",
     "threads_per_core": "the number of hardware threads of a core",

@@ -41,7 +41,7 @@ RULES: dict[str, Rule] = {
     "other-socket": Rule(across_nodes.one_pair, pairs.other_socket),
     "1-hop": Rule(across_nodes.one_pair, pairs.hops_away(1)),
     "2-hop": Rule(across_nodes.one_pair, pairs.hops_away(2)),
-    "other-node": Rule(across_nodes.pairs_across, within_node.close),
+    "other-node": Rule(across_nodes.pairs_across, within_node.beside_adapter),
     "other-node-spread": Rule(across_nodes.pairs_across, within_node.spread),
 }
 # P4's names for P5's four placements.
