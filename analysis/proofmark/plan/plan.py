@@ -98,7 +98,7 @@ class Plan(StrictModel):
         digest: SHA-256 of the plan and of the facts of its partition.
         cases: the digest of each case.
         current_mode: the mode of the machine now. Groups of other modes need a confirmed reboot.
-        left_out: the points that this machine cannot run, each with the reason.
+        left_out: what the suite has and the plan has not, each as the message of its reason.
         assumed: the assumed facts of the hardware, by key.
         searches: the searches that choose among steps during the run.
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
@@ -128,7 +128,7 @@ class Plan(StrictModel):
     totals: Totals
     cases: dict[str, str]
     current_mode: str = CURRENT
-    left_out: list[str] = []
+    left_out: list[Message] = []
     assumed: dict[str, str] = {}
     searches: list[Search] = Field(default=[], exclude_if=lambda searches: not searches)
     fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
