@@ -79,6 +79,15 @@ def test_each_node_measures_what_one_node_measures_alone(kit: Kit, unit: Unit, j
     )
 
 
+def test_the_plan_of_an_earlier_version_is_read(kit: Kit) -> None:
+    """It has a text in place of each reason; what it is read as is written with a code."""
+    plan = plan_of(kit, NODES)
+    stored = {**plan.model_dump(mode="json"), "left_out": ["fake: no node is free"]}
+    assert Plan.model_validate(stored).left_out == ["fake: no node is free"]
+    again = Plan.model_validate_json(plan.model_dump_json())
+    assert [each.code for each in again.left_out] == [NOT_ROLLING]
+
+
 @given(nodes, st.lists(nodes, max_size=3), st.sampled_from(["node", "rack"]))
 def test_a_plan_grows_after_its_steps_and_each_node_joins_once(
     kit: Kit, first: list[str], joining: list[list[str]], unit: Unit
