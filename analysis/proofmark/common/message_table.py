@@ -14,6 +14,7 @@ from proofmark.common.output_messages import OUTPUT_MESSAGES
 MESSAGES: Mapping[str, str] = {
     "several": "{parts}",
     # plan: what a suite has and a plan has not
+    "left-said": "{text}",
     "left-rolling": "{case}: {count} steps of several nodes do not roll; -e run_id=RUN without "
     "rolling=true adds them",
     "left-repeats": "{case}: {repeats} of {stated} repeats, within {within}",
@@ -70,6 +71,7 @@ MESSAGES: Mapping[str, str] = {
     "check-unlike": "{name} is {found}; most nodes have {most}",
     "check-no-most": "{name} is {found}; no value is that of most nodes",
     "check-other": "{name} is {found}; the contract has {wanted}",
+    "check-no-size": "{name} is {found}; the contract has a size of {bound} GiB",
     "check-low": "{name} is {found}; at least {least} is needed",
     "check-high": "{name} is {found}; at most {most} is accepted",
     "limit-far": "{text}; each repeat is at least {times} times better",

@@ -33,6 +33,61 @@ EDR = {"rails": {"count": 1, "rate": "100 Gb/sec (4X EDR)"}}
 NODES = [f"n{number}" for number in range(8)]
 
 
+SECTION = "=== load\n"
+
+
+def accelerators(*lanes: int, rate: str = "16.0 GT/s PCIe", ecc: str = "Enabled") -> dict[str, str]:
+    """Return the change of a probe that gives the node accelerators with links of this width."""
+    lines = []
+    for number, width in enumerate(lanes):
+        values = {"class": "0x030200", "vendor": "0x10de", "device": "0x2330", "ecc": ecc}
+        values |= {"current_link_width": f"{width}", "max_link_speed": rate}
+        lines += [f"| 0000:{number}7:00.0 {key}: {value}" for key, value in values.items()]
+    section = "\n".join(("=== accelerators", *lines)) + "\n"
+    return {SECTION: section + SECTION}
+
+
+FOUR = accelerators(16, 16, 16, 16)
+GPUS = {"accelerators": {"count": 4, "lanes": 16, "gt_per_s": 16.0, "ecc": True}}
+
+
+@pytest.mark.fault("accelerator-missing")
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (accelerators(16, 16, 16), "accelerators that answer: 3, accepted 4"),
+        (accelerators(16, 16, 63, 16), "accelerators that answer: 3, accepted 4"),
+        ({SECTION: f"=== accelerators\n!no-accelerator accelerators\n{SECTION}"}, "answer: 0"),
+        (accelerators(16, 16, 8, 16), "PCIe lanes of the accelerators: 3 × 16 + 1 × 8"),
+        (accelerators(*[16] * 4, rate="8.0 GT/s PCIe"), "GT/s of the PCIe links"),
+        (accelerators(*[16] * 4, ecc="Disabled"), "accelerators with ECC: 0, accepted 4"),
+        (accelerators(*[16] * 5), ""),
+    ],
+)
+def test_a_node_that_lost_an_accelerator_is_named(
+    tmp_path: Path, changes: dict[str, str], reason: str, declared: bool
+) -> None:
+    others = {node: changes if node == "n3" else FOUR for node in NODES}
+    _, verdict = judged(tmp_path, others, parts=GPUS if declared else None, rate=130)
+    assert list(named(verdict)) == (["n3"] if reason else [])
+    assert all(reason in text for text in named(verdict).values()), named(verdict)
+    assert verdict.exit_code() == (1 if reason else 0)
+
+
+@pytest.mark.fault("accelerator-missing")
+def test_accelerators_that_a_probe_does_not_report_are_not_judged(tmp_path: Path) -> None:
+    _, verdict = judged(tmp_path, {}, parts=GPUS, rate=130)
+    assert named(verdict) == {} and verdict.exit_code() == 4
+    assert "n[0-7]: the stated part was not found out: accelerators" in verdict.unmet
+
+
+def test_sound_accelerators_are_no_fault(tmp_path: Path) -> None:
+    """The control."""
+    _, verdict = judged(tmp_path, on_all(FOUR), parts=GPUS, rate=130)
+    assert (named(verdict), verdict.unmet, verdict.exit_code()) == ({}, (), 0)
+
+
 def without_modules(least: int = 6) -> dict[str, str]:
     """Return the changes of a probe that take the first `least` of twelve modules out."""
     blocks = re.findall(r"\| \tSize: 16384 MB\n\| \tLocator: \S+\n", PROBE)
