@@ -32,6 +32,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "absent-no-driver": "the driver reports none",
     "absent-no-hardware": "no interface is hardware",
     "absent-no-accelerator": "the node has none",
+    "absent-no-message": "no message about an error",
     "absent-no-module": "no such module is loaded",
     "absent-no-limit": "this shell has no such limit",
     "absent-unread": "'{value}' cannot be read",

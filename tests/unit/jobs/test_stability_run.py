@@ -60,8 +60,8 @@ PLANTED = {
 PROGRAM = """
 n=${PWD#*/steps/}; n=${n%%-*}
 case $n in
-00003) exit 3;;
-00007) echo "size $1"; exit 0;;
+00003) exit 139;;
+00007) echo "a.c:7: main: Assertion 'n > 0' failed." >&2; exit 134;;
 00004) echo "write: Input/output error" >&2; exit 1;;
 00008) echo "open: Stale file handle" >&2; exit 1;;
 00005) echo "Transport retry count exceeded on mlx5_0:1/IB" >&2; exit 1;;

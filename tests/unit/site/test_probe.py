@@ -17,6 +17,7 @@ from proofmark.site.machine import Machine
 from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.probe_text import ProbeStream, read_stream
+from proofmark.site.node.provenance import node_provenance
 
 PROBE = PACKAGE / "site/node/probe.sh"
 SHELLS = (["dash"], ["busybox", "sh"], ["bash", "--posix"])
@@ -322,6 +323,38 @@ def test_a_node_without_accelerators_and_an_older_probe(tmp_path: Path) -> None:
     older = text.replace("=== accelerators\n!no-accelerator accelerators\n", "")
     facts = parse_probe(older, "probe")
     assert (facts.accelerators, parts_of(facts).accelerators) == (None, None)
+
+
+LOG = """echo '[    0.100000] EDAC MC0: Giving out device to module'
+echo '[   50.000000] EDAC MC0: 1 UE memory read error on DIMM_A1'
+echo '[  150.000000] mlx5_core 0000:17:00.0 ib0: Link down'
+echo '[  151.000000] usb 1-1: new device'
+echo 'without a time: mce'"""
+
+
+@pytest.mark.parametrize(
+    ("second", "lines"),
+    [
+        ("first", ["[  150.000000] mlx5_core 0000:17:00.0 ib0: Link down"]),
+        ("second", ["[    0.100000]", "[   50.000000]", "[  150.000000]"]),
+    ],
+)
+def test_messages_of_the_kernel_in_the_time_of_a_job(
+    tmp_path: Path, second: str, lines: list[str]
+) -> None:
+    """The job began 100 s after the start of the node; or the node was restarted during it."""
+    make_node(tmp_path, SMALL_NODE, {"dmesg": LOG})
+    before = probe(root=tmp_path)
+    assert "=== kernel" not in before
+    make_node(tmp_path, {"proc/sys/kernel/random/boot_id": second, "proc/uptime": "200.00 1.0"})
+    found = node_provenance(before, probe("after", root=tmp_path), "p").kernel
+    assert len(found) == len(lines)
+    assert all(line.startswith(begin) for line, begin in zip(found, lines, strict=True))
+    assert node_provenance(before, None, "p").kernel == ()
+    make_node(tmp_path, {}, {"dmesg": "echo denied >&2; exit 1"})
+    silent = probe("after", root=tmp_path)
+    assert "!tool-said kernel: dmesg 1 denied" in silent
+    assert node_provenance(before, silent, "p").kernel == ()
 
 
 def test_an_unknown_kind_is_refused() -> None:

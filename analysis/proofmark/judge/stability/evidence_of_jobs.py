@@ -10,7 +10,7 @@ from proofmark.judge.stability.job_causes import JobEnd, Shown, cause_of
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import attempts
 from proofmark.runs.files_report import files_reports
-from proofmark.runs.nodes import nodes_of
+from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import StepFiles
 from proofmark.runs.stability_log import BLIND_S, JobRun, Look, looks_at
@@ -27,19 +27,20 @@ def causes_of(run: Run, jobs: Sequence[JobRun]) -> list[JobEnd | None]:
     """
     if not jobs:
         return []
-    looks, reasons = looks_at(run.files), _reasons(run, {each.job.steps[0].id for each in jobs})
+    looks, nodes = looks_at(run.files), nodes_of(run)
+    reasons = _reasons(run, nodes, {each.job.steps[0].id for each in jobs})
     following: dict[str, float] = {}
     found: list[JobEnd | None] = []
     for each in reversed(jobs):
         until = following.get(each.job.id, float("inf"))
         following[each.job.id] = each.submitted
-        shown = _shown(run, each, until, reasons)
+        shown = _shown(run, each, until, reasons, nodes)
         found.append(cause_of(each, shown, node_down=bool(nodes_lost(each, looks))))
     return found[::-1]
 
 
-def _reasons(run: Run, steps: Collection[str]) -> Reasons:
-    parts = benchmarks_of(run), site_of(run), software_of(run), nodes_of(run)
+def _reasons(run: Run, nodes: Mapping[str, Node], steps: Collection[str]) -> Reasons:
+    parts = benchmarks_of(run), site_of(run), software_of(run), nodes
     records = read_run(run, *parts, steps)
     codes: dict[tuple[str, int], set[str]] = {}
     for execution, reason in zip(records.execution.tolist(), records.reason.tolist(), strict=True):
@@ -50,7 +51,9 @@ def _reasons(run: Run, steps: Collection[str]) -> Reasons:
     return codes
 
 
-def _shown(run: Run, each: JobRun, until: float, reasons: Reasons) -> Shown:
+def _shown(
+    run: Run, each: JobRun, until: float, reasons: Reasons, nodes: Mapping[str, Node]
+) -> Shown:
     """Return what the newest execution of a submission shows; it began before `until`."""
     step = each.job.steps[0].id
     folder = run.files.step(step).folder
@@ -61,8 +64,18 @@ def _shown(run: Run, each: JobRun, until: float, reasons: Reasons) -> Shown:
     if not own:
         return Shown("\n".join(said))
     reports = files_reports(run.files, step, own[-1]).values()
+    known = [nodes[host] for host in each.job.nodes if host in nodes]
+    reported = [
+        job.provenance
+        for job in chain.from_iterable(node.jobs for node in known)
+        if job.covers(step, own[-1])
+    ]
+    changes = chain.from_iterable(node.changes for node in reported)
     return Shown(
         "\n".join(said),
+        kernel=[*chain.from_iterable(node.kernel for node in reported)],
+        counters={change.meaning.code for change in changes if change.difference},
+        program=each.job.steps[0].program,
         files=any(report.problem for report in reports),
         code=own[-1].rc,
         timed_out=own[-1].timed_out,

@@ -295,6 +295,20 @@ event_log() {
     fi
 }
 
+# Prints the messages of the kernel log about errors, the newest ones. What is older than the job is
+# left out by the reader: each line has the time since the start of the node.
+kernel_log() {
+    section kernel
+    run_tool "$skip_s" dmesg || { absent kernel "$reason"; return; }
+    found kernel no-message "$(printf '%s\n' "$lines" | grep -E '^\[ *[0-9]+\.[0-9]+\]' |
+        grep -E "$errors_of_kernel" | tail -n 200 | cut -c 1-300 | quote)"
+}
+errors_of_kernel='mce|Machine [Cc]heck|Hardware [Ee]rror|EDAC|Memory failure|Xid|amdgpu|fallen off|Lustre|LNet'
+errors_of_kernel="$errors_of_kernel|mmfs|GPFS|beegfs|nfs: server|NFS|ceph|hfi1|mlx[45]|cxi|bnxt|irdma|ib[0-9]"
+errors_of_kernel="$errors_of_kernel|[Ll]ink (is )?[Dd]own|NETDEV WATCHDOG|oom|Out of memory|Killed process"
+errors_of_kernel="$errors_of_kernel|I/O error|EXT4-fs error|XFS|nvme|AER|PCIe Bus Error|segfault|protection fault"
+errors_of_kernel="$errors_of_kernel|lockup|stall|blocked for more than"
+
 # --- sections of `facts` --------------------------------------------------------------------------
 processors() {
     section cpuinfo
@@ -633,7 +647,7 @@ facts | before | after) ;;
 *) echo "probe.sh: unknown kind '$kind'; accepted: facts, before, after" >&2; exit 3 ;;
 esac
 # The sections of this kind, in their order. Each is printed, with lines or with why it has none.
-sections='host load counters busy'
+sections='host load counters kernel busy'
 [ "$kind" != facts ] || sections="host system cmdline os virtual mounts limits modules \
 vulnerabilities clock sizes drivers cpuinfo cpuinfo_counts cpus allowed caches lscpu topology smt frequency \
 meminfo numa settings cgroup dmi devicetree dimms sockets nics fabric accelerators load counters busy"
@@ -653,5 +667,6 @@ if [ "$kind" = facts ]; then
 fi
 whole_file load "$proc/loadavg"
 counters
+[ "$kind" = facts ] || kernel_log
 busy
 printf '=== end\n'

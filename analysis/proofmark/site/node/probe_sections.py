@@ -56,6 +56,7 @@ ONE_LINE: Mapping[str, str] = {
     "clock": r"System time\s*: .*",
     "dimms": r"Memory Device\s*",
     "sockets": r"Processor Information\s*",
+    "kernel": r"\[ *\d+\.\d+\].*",
     "sizes": r"/.*: \d+",
     "drivers": r"\S+: .+",
     "accelerators": r"\S+ class: 0x.+",
