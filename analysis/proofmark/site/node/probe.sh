@@ -534,7 +534,9 @@ drivers() {
     names=$({
         for device in "$sys"/class/net/*/device "$sys"/class/infiniband/*/device \
             $(accelerator_devices); do
-            [ ! -e "$device/driver" ] || basename "$(readlink -f "$device/driver")"
+            [ -e "$device/driver" ] || continue
+            driver=$(readlink -f "$device/driver")
+            echo "${driver##*/}"
         done
         awk -v pattern="^($drivers_of_nodes)" '$1 ~ pattern { print $1 }' "$proc/modules" 2>/dev/null
     } | sort -u)
