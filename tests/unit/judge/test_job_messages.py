@@ -9,7 +9,7 @@ import pytest
 from tests.folders import DATA
 from tests.unit.judge.test_stability import job
 
-from proofmark.judge.stability.job_causes import OF_COUNTERS, JobEnd, Shown, cause_of
+from proofmark.judge.stability.job_causes import OF_COUNTERS, JobEnd, NodeShown, Shown, cause_of
 from proofmark.judge.stability.job_messages import Said
 from proofmark.runs.job_state import State
 from proofmark.site.node.counters import meaning_of
@@ -36,8 +36,8 @@ def shown(row: dict[str, str], *, before: str = "", after: str = "") -> Shown:
     """Return what a job shows whose program or kernel printed the message of `row`."""
     text, code = row["text"], int(row["code"])
     if row["origin"] == "kernel":
-        kernel = [f"[ 7000.000001] {text}"]
-        return Shown(f"{before}\n{after}", kernel=kernel, code=code, program="fake")
+        nodes = {"n1": NodeShown(), "n2": NodeShown([f"[ 7000.000001] {text}"])}
+        return Shown(f"{before}\n{after}", nodes=nodes, code=code, program="fake")
     return Shown(f"{before}\n{text}\n{after}", code=code, program="fake")
 
 
@@ -118,9 +118,11 @@ def test_the_cause_of_an_exit_code(code: int) -> None:
     ],
 )
 def test_the_cause_of_a_counter_that_rose(counter: str, cause: JobEnd) -> None:
-    counters = {meaning_of(counter).code}
-    assert cause_of(job(1, 0, 1), Shown(code=135, counters=counters)) == cause
-    assert cause_of(job(1, 0, 1), Shown(code=0, counters=counters)) is None
+    nodes = {"n1": NodeShown(), "n2": NodeShown(counters={meaning_of(counter).code})}
+    failed = Shown(code=135, nodes=nodes)
+    assert cause_of(job(1, 0, 1), failed) == cause
+    assert failed.faulty == ({"n2"} if cause == "node" else set())
+    assert cause_of(job(1, 0, 1), Shown(code=0, nodes=nodes)) is None
 
 
 def test_each_counter_of_the_table_exists() -> None:

@@ -21,7 +21,7 @@ from proofmark.judge.gate.gate_evidence import evidence_of
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
-from proofmark.site.hardware import StatedNode
+from proofmark.site.hardware import StatedAccelerators, StatedNode
 from proofmark.site.installed_parts import declared_parts, missing_parts, parts_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.survey.entries import Question
@@ -322,3 +322,20 @@ def test_init_proposes_the_parts_that_it_found() -> None:
     assert missing_parts(declared, parts_of(facts(dimms=node.dimms[:11]))).keys() == {"dimms"}
     (hidden,) = parts_question(facts(virtual="kvm"), "n1").values()
     assert isinstance(hidden, Question) and "    bytes: " in "\n".join(hidden.answer)
+
+
+def test_the_accelerators_of_a_node_are_what_init_asks_for() -> None:
+    """Its answer is what the inventory accepts, and the node has all of it."""
+    for change, count in ((FOUR, 4), ({}, 0)):
+        text = PROBE
+        for old, new in change.items():
+            text = text.replace(old, new)
+        found = parse_probe(text, "probe")
+        (question,) = parts_question(found, "n1").values()
+        assert isinstance(question, Question)
+        given = yaml.safe_load("\n".join(question.answer))["node"]
+        stated = StatedNode.model_validate(given)
+        assert (stated.accelerators.count if stated.accelerators else 0) == count
+        assert missing_parts(declared_parts(stated), parts_of(found)) == {}
+        if count:
+            assert stated.accelerators == StatedAccelerators(**GPUS["accelerators"])

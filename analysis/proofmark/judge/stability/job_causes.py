@@ -7,7 +7,7 @@ shows none: such a job is unknown, and counts as an interrupt of the machine.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from signal import SIGFPE, SIGILL, SIGSEGV
 from typing import Literal
 
@@ -43,6 +43,28 @@ OF_PROGRAMS = frozenset(128 + signal for signal in (SIGILL, SIGFPE, SIGSEGV))
 """The exit codes of a program that the processor stopped for what it did. SIGABRT is also the end
 of a library that lost the fabric, SIGBUS that of a bad memory or a full /dev/shm, and who sent
 SIGKILL is not known: these show no cause."""
+_LONGEST_NAME = 15
+"""The length to which Linux cuts the name of a program."""
+
+
+@dataclass(frozen=True)
+class NodeShown:
+    """What one node of a job shows of the time of the job.
+
+    Attributes:
+        kernel: the messages of its kernel about errors.
+        counters: the codes of the meanings of the counters that rose.
+    """
+
+    kernel: Sequence[str] = ()
+    counters: Collection[str] = ()
+
+    def evidence(self, program: str) -> set[Said]:
+        """What it shows. A kernel also reports the crashes of other programs than `program`."""
+        name = program[:_LONGEST_NAME]
+        of_program = said(line for line in self.kernel if name and name in line)
+        counted = {OF_COUNTERS[each] for each in self.counters if each in OF_COUNTERS}
+        return (said(self.kernel) - {Said.PROGRAM}) | of_program | counted
 
 
 @dataclass(frozen=True)
@@ -51,8 +73,7 @@ class Shown:
 
     Attributes:
         said: the messages of the program and of the script of its job.
-        kernel: those of the kernels of its nodes about errors, in the time of the job.
-        counters: the codes of the meanings of the counters that rose on its nodes.
+        nodes: what each of its nodes shows.
         program: the name of the program.
         files: whether a node could not use the folder of the step after its end.
         code: the exit code; None if it did not end.
@@ -61,8 +82,7 @@ class Shown:
     """
 
     said: str = ""
-    kernel: Sequence[str] = ()
-    counters: Collection[str] = ()
+    nodes: Mapping[str, NodeShown] = field(default_factory=dict)
     program: str = ""
     files: bool = False
     code: int | None = None
@@ -71,17 +91,15 @@ class Shown:
 
     @property
     def evidence(self) -> set[Said]:
-        """What messages and counters show. A kernel also reports the crashes of other programs."""
-        own = said(self.said.splitlines())
-        of_kernel = said(self.kernel) - {Said.PROGRAM}
-        name = self.program[:_LONGEST_NAME]
-        named = [line for line in self.kernel if name and name in line]
-        counted = {OF_COUNTERS[each] for each in self.counters if each in OF_COUNTERS}
-        return own | of_kernel | said(named) | counted
+        """What messages and counters show."""
+        of_nodes = [each.evidence(self.program) for each in self.nodes.values()]
+        return said(self.said.splitlines()).union(*of_nodes)
 
-
-_LONGEST_NAME = 15
-"""The length to which Linux cuts the name of a program."""
+    @property
+    def faulty(self) -> set[str]:
+        """The nodes whose own kernel or counters show that they failed."""
+        nodes = self.nodes.items()
+        return {name for name, each in nodes if Said.NODE in each.evidence(self.program)}
 
 
 def cause_of(run: JobRun, shown: Shown, *, node_down: bool = False) -> JobEnd | None:
