@@ -97,7 +97,9 @@ def judge(evidence: Evidence) -> Verdict:
         results,
         links=links,
         limits=limit_outcomes(evidence, covered, referred.by_reference),
-        checks=check_outcomes(evidence.checks, plan.nodes(), facts, evidence.waivers),
+        checks=check_outcomes(
+            evidence.checks, plan.nodes(), facts, evidence.waivers, evidence.looks
+        ),
         required=(
             *unjudged(required, figures, results, Kinds(facts), conditions.sanity),
             *unread_parts(facts, stated),

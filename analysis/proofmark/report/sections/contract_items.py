@@ -52,7 +52,7 @@ def _checked(each: CheckOutcome) -> tuple[Cell | str, ...]:
         check_text(item),
         Cell(_("{met} of {total} nodes meet it").format(met=met, total=total)),
         Cell(translated(each.outcome), f"word {each.outcome}", details=tuple(lines[:MOST_REASONS])),
-        Cell(item.check, "code"),
+        Cell(item.metric, "code"),
     )
 
 
