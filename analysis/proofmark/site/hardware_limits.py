@@ -8,21 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"a wrong pattern: {error}") from error
-    return text
-
-
-Pattern = Annotated[str, AfterValidator(_pattern)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 Tolerance = Annotated[float, Field(gt=0, lt=0.5)]
@@ -75,7 +65,10 @@ class ProcessorLimits(StrictModel):
     """The limits of one socket: frequency in Hz, DDR in MT/s, sizes in bytes, MCDRAM in bytes/s.
 
     Attributes:
-        name: a pattern of the whole name, as `NodeFacts.cpu_model` has it.
+        name: the name in ``/proc/cpuinfo``, as `NodeFacts.cpu_model` has it; `product_name` finds
+            other spellings of it.
+        also: further names: variants for one socket, and products whose core ``/proc/cpuinfo``
+            names instead (Arm).
         architecture: archspec's name of the microarchitecture, or of the nearest one that it has.
         cores: of one socket.
         base_hz: the nominal frequency.
@@ -93,7 +86,8 @@ class ProcessorLimits(StrictModel):
         hpl: HPL ÷ nominal peak (cores × `flop_per_cycle` × `base_hz`).
     """
 
-    name: Pattern
+    name: Sentence
+    also: tuple[Sentence, ...] = ()
     architecture: Sentence
     cores: Count | None = None
     base_hz: Positive | None = None
@@ -197,6 +191,25 @@ ETHERNET = "Ethernet"
 """The link layer of an adapter with RoCE or iWARP, in sysfs."""
 _RATE = re.compile(r"(\d+(?:\.\d)?) Gb/sec \((\d{1,2})X(?: ([A-Z]+\d*))?\)", re.ASCII)
 _NUMBER = re.compile(r"(\d{1,6}(?:\.\d)?) Gb/sec\b", re.ASCII)
+_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.ASCII | re.IGNORECASE)
+_VERSION = re.compile(r"(?<=\d)v(?=\d\b)", re.ASCII | re.IGNORECASE)
+"""The version of a Xeon that is written without a space: ``E5-2680v4``."""
+_REMARK = re.compile(r"^\s*\d+ ?x\s|\((?!architected\))[^()]*\)", re.ASCII)
+"""The number of sockets, and what stands in brackets. "architected" stays: the cores of a partition
+of PowerVM differ."""
+_NO_NAME = re.compile(
+    r"cpus?|processors?|@|\d+(?:\.\d+)?ghz"
+    r"|(?:\d+|dual|quad|six|eight|twelve)-cores?",
+    re.ASCII,
+)
+"""Words that are no part of the name of a product, in small letters: the number of cores, the
+frequency."""
+_MAKERS = {"xeon": "intel", "epyc": "amd", "opteron": "amd"}
+"""The first word of a name that lacks its maker, and the maker."""
+_CORE = re.compile(r"\S+ part \S+", re.ASCII)
+"""The name of a core, which is all that ``/proc/cpuinfo`` of an Arm processor has."""
+PARTITIONED = " (architected)"
+"""The end of the name of a POWER processor below PowerVM."""
 
 
 @lru_cache(maxsize=1)
@@ -216,11 +229,64 @@ def lanes() -> tuple[LaneLimit, ...]:
     return links().lanes
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
+def product_name(text: str) -> str:
+    """Return the one name of a processor, in small letters, for each spelling of it.
+
+    "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz" of ``/proc/cpuinfo`` and "2 x Intel Xeon Gold 6148"
+    are both ``intel xeon gold 6148``. For Arm it is the vendor and the number of the core, or the
+    product: `same_processor` knows which belong together.
+    """
+    plain = _VERSION.sub(" v", _MARKS.sub(" ", text)).replace("×", "x").casefold()
+    words = [word for word in _REMARK.sub(" ", plain).split() if not _NO_NAME.fullmatch(word)]
+    if words and words[0] in _MAKERS:
+        words.insert(0, _MAKERS[words[0]])
+    family, rest = words[:2], words[2:]
+    # Sandy Bridge was printed as "E5-2670 0", and a Xeon 6 has its number in its family.
+    if family == ["intel", "xeon"] and len(rest) > 1:
+        rest = rest[:-1] if rest[-1] == "0" else rest[1:] if rest[0] == "6" else rest
+    if family[:1] == ["ibm"]:
+        family = family[1:]
+    return " ".join((*family, *rest))
+
+
+@lru_cache(maxsize=1)
+def _by_product() -> dict[str, ProcessorLimits]:
+    """Return the rows of the table by each of their names."""
+    rows: dict[str, ProcessorLimits] = {}
+    for row in processors():
+        rows |= {product_name(name): row for name in (row.name, *row.also)}
+    return rows
+
+
 def processor(model: str) -> ProcessorLimits | None:
-    """Return the limits of a processor by its name in ``/proc/cpuinfo``; None if unknown."""
-    name = " ".join(model.split())
-    return next((row for row in processors() if re.fullmatch(row.name, name)), None)
+    """Return the limits of a processor by any spelling of its name; None if unknown."""
+    return _by_product().get(product_name(model))
+
+
+def is_product(name: str) -> bool:
+    """Return whether a name is that of one product: it is in the table, or has a number.
+
+    "quad-core AMD Opteron (Barcelona)" names a family.
+    """
+    return processor(name) is not None or any(map(str.isdigit, product_name(name)))
+
+
+@lru_cache(maxsize=1024)
+def same_processor(stated: str, found: str) -> bool | None:
+    """Return whether a node has the stated processor; None if that cannot be known.
+
+    Args:
+        stated: the name of a product, in any spelling.
+        found: the name in ``/proc/cpuinfo``. That of Arm names a core of several products.
+    """
+    names = [product_name(name).removesuffix(PARTITIONED) for name in (stated, found)]
+    if names[0] == names[1]:
+        return True
+    row, other = processor(stated), processor(found)
+    if _CORE.fullmatch(product_name(found)) and row is not None and row is other:
+        return True
+    return None if row is None else False
 
 
 @lru_cache(maxsize=256)

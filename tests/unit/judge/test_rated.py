@@ -125,8 +125,8 @@ UNKNOWN: list[tuple[Rule, dict[str, Any], str, str]] = [
     ),
     (
         "rpeak_nominal",
-        {"cpu_model": "EPYC 7601", "vector_isa": "AVX2", "architecture": "zen"},
-        "the number of vector units of EPYC 7601",
+        {"cpu_model": "EPYC of zen", "vector_isa": "AVX2", "architecture": "zen"},
+        "the number of vector units of EPYC of zen",
         "flop_per_cycle",
     ),
 ]
