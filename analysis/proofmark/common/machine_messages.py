@@ -82,6 +82,11 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "hardware-declared": "less hardware than declared: {text}",
     "hardware-accepted": "less hardware than accepted: {text}",
     "hardware-usual": "less hardware than most nodes: {text}",
+    "other-declared": "other hardware than declared: {text}",
+    "other-accepted": "other hardware than accepted: {text}",
+    "other-usual": "other hardware than most nodes: {text}",
+    "other-processor": "processor: {found}, accepted {accepted}",
+    "other-cards": "model of the network adapters: {found}, accepted {accepted}",
     "lost-cores": "cores: {found}, accepted {accepted}",
     "lost-sockets": "sockets: {found}, accepted {accepted}",
     "lost-memory_bytes": "memory: {found}, accepted {accepted}",
@@ -103,6 +108,8 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "place-rail": "rail {number}",
     "part-slow": "{part}: {case} {metric} is {ratio} × the median of the {others} other parts of "
     "the node",
+    "part-processor": "processor",
+    "part-cards": "model of the network adapters",
     "part-cores": "cores",
     "part-sockets": "sockets",
     "part-memory_bytes": "memory",
@@ -111,6 +118,8 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "part-dimm_mt_per_s": "speed of the memory modules",
     "part-gbit_per_s": "ports of the network",
     "part-link_bytes_per_s": "rate of the ports of the network",
+    "order-unknown": "{nodes}: the nodes have several processors ({found}), and nothing states "
+    "which of them was ordered: partition.node.cpu_model, or a partition of each",
     "part-unread": "{nodes}: the stated part was not found out: {part}",
     "parts-shown": "Limits are computed from what the nodes show, because nothing states it: "
     "{parts} ({nodes})",

@@ -30,8 +30,10 @@ from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
     NominalHardware,
     nominal_parts,
+    ordered_hardware,
     shown_basis,
     statements,
+    unknown_orders,
     unread_parts,
 )
 from proofmark.judge.verdict import Verdict
@@ -59,14 +61,16 @@ def judge(evidence: Evidence) -> Verdict:
     accepted_of = evidence.baseline.parts() if evidence.baseline else {}
     stated = statements(facts, declared_parts(evidence.node), accepted_of)
     nominal = nominal_parts(facts, stated)
-    fleet = measure_fleet(figures, benchmarks, facts, level, network.distance, network.places)
+    hardware = ordered_hardware(facts, stated)
+    kinds, of_place = Kinds(hardware), Kinds(hardware, network.distance)
+    fleet = measure_fleet(figures, benchmarks, of_place, level, network.places)
     accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     referred = judge_by_references(evidence, nominal, fleet, accepted)
     links = link_fit(figures, plan, benchmarks, network.paths, level) if network.paths else None
     changes = over_time(figures, benchmarks, level)
     answers = _joined(
         referred.of_figure,
-        {figure: (one,) for figure, one in judge_digits(figures, benchmarks, facts).items()},
+        {figure: (one,) for figure, one in judge_digits(figures, benchmarks, kinds).items()},
         {figure: (one,) for figure, one in (links.judgements if links else {}).items()},
         {figure: (one,) for figure, one in changes.judgements().items()},
     )
@@ -99,8 +103,9 @@ def judge(evidence: Evidence) -> Verdict:
         limits=limit_outcomes(evidence, covered, referred.by_reference),
         checks=check_outcomes(evidence.checks, plan.nodes(), facts, evidence.waivers),
         required=(
-            *unjudged(required, figures, results, Kinds(facts), conditions.sanity),
+            *unjudged(required, figures, results, kinds, conditions.sanity),
             *unread_parts(facts, stated),
+            *unknown_orders(facts, stated),
         ),
         hardware=NominalHardware(
             nominal, shown_basis(referred.rules(figures), nominal, evidence.node)

@@ -32,7 +32,7 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
     fabric, speed = site.partition.fabric, row.ddr if row else None
     layer = "Ethernet" if fabric.network and fabric.network.kind == "ethernet" else "InfiniBand"
     module: dict[str, Any] = {"bytes": None, "rated": speed, "configured": speed}
-    port: dict[str, Any] = {"state": "4: ACTIVE", "rate": fabric.rate, "layer": layer}
+    port: dict[str, Any] = {"kind": None, "state": "4: ACTIVE", "rate": fabric.rate, "layer": layer}
     modules = (row.channels or 0) * sockets if row and speed else 0
     known: dict[str, Any] = dict(
         hostname=f"a node of {site.partition_name}",

@@ -6,14 +6,22 @@ A statement comes from the inventory, from an accepted run, or from most nodes o
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from proofmark.common.message import Message
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import port_bound, shown_gbit
+from proofmark.site.hardware_limits import (
+    is_product,
+    port_bound,
+    processor,
+    product_name,
+    same_processor,
+    shown_gbit,
+)
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm
 
@@ -32,10 +40,16 @@ LEAST_NIC_GBIT = 10.0
 """A slower Ethernet interface is for management: nodes of one partition differ in them."""
 LEAST_NODES = 3
 """The smallest number of nodes of which most state what is usual."""
+MOST_OTHERS = 0.2
+"""The largest share of nodes with another part that is a fault of them. More nodes can be another
+order."""
 ACTIVE = "ACTIVE"
 """The state of a working port of the fabric (sysfs: ``4: ACTIVE``)."""
 UNKNOWN_RATE = 0.0
+OTHER = ("processor", "cards")
+"""Parts of another kind: they are not more or less than stated, but not the same."""
 _GIB = 2**30
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,7 @@ class Parts:
     """The parts of a node; None is not known, or not stated.
 
     Attributes:
+        processor: its name; only that of a product.
         cores: the cores that are online.
         sockets, numa, dimms: numbers; `numa` counts NUMA domains.
         dimm_bytes: the size of each module, the largest first; 0 is unknown.
@@ -54,8 +69,10 @@ class Parts:
         rails: those of the ports of either kind that MPI uses; only stated.
         link_bytes_per_s: the data rate of all ports together.
         adapters: the names of `rails`; only stated.
+        cards: the models of the adapters of `ports`, in order; empty texts are not known.
     """
 
+    processor: str | None = None
     cores: int | None = None
     sockets: int | None = None
     numa: int | None = None
@@ -69,6 +86,7 @@ class Parts:
     rails: tuple[float, ...] | None = None
     link_bytes_per_s: float | None = None
     adapters: tuple[str, ...] | None = None
+    cards: tuple[str, ...] | None = None
 
     @property
     def gbit_per_s(self) -> float:
@@ -85,7 +103,10 @@ def parts_of(facts: NodeFacts) -> Parts:
     whole = len(facts.cpus) == facts.cpus_online
     dimms = facts.dimms if "dimms" not in facts.absent and not facts.virtual else ()
     speeds = [speed for dimm in dimms if (speed := dimm.configured or dimm.rated)]
+    # A hypervisor invents the name of a processor, or shows that of the machine.
+    hidden = facts.virtual and processor(facts.cpu_model) is None
     return Parts(
+        processor=None if hidden else facts.cpu_model,
         cores=facts.cores_online,
         sockets=facts.sockets if whole else None,
         numa=len(facts.numa) or None,
@@ -97,6 +118,7 @@ def parts_of(facts: NodeFacts) -> Parts:
         ports=_sorted(shown_gbit(port.rate or "") or UNKNOWN_RATE for port in active),
         nics=_sorted(rate or UNKNOWN_RATE for rate in gigabits),
         link_bytes_per_s=_sum(bounds or [rate and rate * 125e6 for rate in gigabits]),
+        cards=tuple(sorted(port.kind or "" for port in active)) or None,
     )
 
 
@@ -118,6 +140,7 @@ def declared_parts(node: StatedNode) -> Parts:
     memory, rails = node.memory, node.rails
     size, number = memory.module_bytes, rails.number
     return Parts(
+        processor=node.cpu_model if is_product(node.cpu_model) else None,
         cores=node.cores,
         sockets=node.sockets,
         dimms=memory.least_modules,
@@ -133,7 +156,11 @@ def declared_parts(node: StatedNode) -> Parts:
 
 
 def usual_parts(nodes: Sequence[Parts]) -> Parts:
-    """Return what most of `nodes` have at least; nothing for fewer than `LEAST_NODES`."""
+    """Return what most of `nodes` have at least; nothing for fewer than `LEAST_NODES`.
+
+    The models of the adapters are those of almost all nodes. The processor is left out: it says
+    which nodes are of one order.
+    """
     names = ("cores", "sockets", "dimms", "dimm_mt_per_s", "memory_bytes", "reserved")
     found: dict[str, Any] = {name: _most(getattr(node, name) for node in nodes) for name in names}
     if len(nodes) < LEAST_NODES:
@@ -141,9 +168,26 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     nics = _most_rates(node.nics for node in nodes) or ()
     return Parts(
         **found,
+        cards=commonest([node.cards for node in nodes if node.cards is not None]),
         ports=_most_rates(node.ports for node in nodes),
         nics=tuple(rate for rate in nics if rate >= LEAST_NIC_GBIT) or None,
     )
+
+
+def usual_processor(nodes: Iterable[Parts]) -> str | None:
+    """Return the processor of almost all nodes whose processor is known; None if there is none."""
+    names = [name for each in nodes if (name := each.processor)]
+    products = [*map(product_name, names)]
+    found = commonest(products)
+    return names[products.index(found)] if found else None
+
+
+def commonest(values: Sequence[Value]) -> Value | None:
+    """Return the value of all but `MOST_OTHERS` of `LEAST_NODES` or more; None if there is none."""
+    if len(values) < LEAST_NODES:
+        return None
+    value, number = Counter(values).most_common(1)[0]
+    return value if number >= (1 - MOST_OTHERS) * len(values) else None
 
 
 def _most(values: Iterable[float | None]) -> float | None:
@@ -162,7 +206,7 @@ def _most_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] 
 
 @lru_cache(maxsize=256)
 def missing_parts(stated: Parts, found: Parts) -> dict[str, Message]:
-    """Return what a node has less of than stated, by the name of the part.
+    """Return what a node has less of than stated, or another one of, by the name of the part.
 
     A part that is not known is not missing; see `unknown_parts`.
     """
@@ -170,6 +214,8 @@ def missing_parts(stated: Parts, found: Parts) -> dict[str, Message]:
 
 
 def _missing(stated: Parts, found: Parts) -> Iterator[tuple[str, Message | None]]:
+    yield "processor", _other_processor(stated.processor, found.processor)
+    yield "cards", _other_cards(stated.cards, found.cards)
     for name in ("cores", "sockets", "numa", "dimms"):
         yield name, _fewer(name, getattr(stated, name), getattr(found, name))
     yield "dimm_bytes", _smaller_modules(stated.dimm_bytes, found.dimm_bytes)
@@ -181,6 +227,22 @@ def _missing(stated: Parts, found: Parts) -> Iterator[tuple[str, Message | None]
     # A port with RoCE is an interface, too. Only Slingshot has interfaces without ports.
     yield "rails", _fewer_links("lost-rails", stated.rails, found.ports or found.nics)
     yield "link_bytes_per_s", _less_rate(stated.link_bytes_per_s, found.link_bytes_per_s)
+
+
+def _other_processor(stated: str | None, found: str | None) -> Message | None:
+    if stated is None or found is None or same_processor(stated, found) is not False:
+        return None
+    return Message("other-processor", found=found, accepted=stated)
+
+
+def _other_cards(stated: tuple[str, ...] | None, found: tuple[str, ...] | None) -> Message | None:
+    """Return that an adapter is of another model. Missing ports are not counted here."""
+    if stated is None or found is None or len(found) != len(stated) or "" in (*found, *stated):
+        return None
+    new, old = Counter(found) - Counter(stated), Counter(stated) - Counter(found)
+    if not new:
+        return None
+    return Message("other-cards", found=", ".join(new), accepted=", ".join(old))
 
 
 def _fewer(name: str, stated: int | None, found: int | None) -> Message | None:
@@ -256,12 +318,14 @@ def unknown_parts(stated: Parts, found: Parts) -> tuple[str, ...]:
         name
         for name in names
         if getattr(stated, name) is not None
-        and _is_unknown(getattr(stated, name), getattr(found, name))
+        and _is_unknown(name, getattr(stated, name), getattr(found, name))
     )
 
 
-def _is_unknown(stated: Any, found: Any) -> bool:
+def _is_unknown(name: str, stated: Any, found: Any) -> bool:
     """Return whether a stated part was not found out; modules and ports can be known in part."""
+    if name == "processor":
+        return found is None or same_processor(stated, found) is None
     if not isinstance(found, tuple) or not isinstance(stated, tuple):
         return found is None
     return sum(map(bool, found)) < len(stated) <= len(found)

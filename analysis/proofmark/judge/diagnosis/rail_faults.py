@@ -12,20 +12,23 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.rails import Rail, rails_of
 
 
-def rail_faults(nodes: Mapping[str, NodeFacts], declared: Parts) -> dict[str, tuple[Message, ...]]:
+def rail_faults(
+    nodes: Mapping[str, NodeFacts], declared: Parts, hardware: Mapping[str, str]
+) -> dict[str, tuple[Message, ...]]:
     """Return the faults of the rails of each node.
 
     A rail must be there if the inventory names it. If nothing is declared, a rail must be there if
-    most nodes with this processor have it active, and a card without an active port is down if
+    most like nodes have it active, and a card without an active port is down if
     another card of the same model is active.
 
     Args:
         nodes: the facts of the nodes of a partition.
         declared: the parts that the inventory states.
+        hardware: what was ordered for each node.
     """
     alike: dict[str, dict[str, dict[str, Rail]]] = {}
     for host, facts in nodes.items():
-        alike.setdefault(facts.cpu_model, {})[host] = rails_of(facts)
+        alike.setdefault(hardware[host], {})[host] = rails_of(facts)
     found: dict[str, tuple[Message, ...]] = {}
     named = dict(zip(declared.adapters or (), declared.rails or (), strict=False))
     for group in alike.values():

@@ -59,6 +59,7 @@ class Nominal:
     """The stated parts of a node, where they are more than it shows; None: those that it shows.
 
     Attributes:
+        processor: the ordered one, if the node has another.
         cores, sockets, dimms: their numbers.
         dimm_mt_per_s: the speed of the memory modules.
         gbit_per_s: the rate of a port of the network.
@@ -66,6 +67,7 @@ class Nominal:
         sources: who states each part: ``declared``, ``accepted`` or ``usual``.
     """
 
+    processor: str | None = None
     cores: int | None = None
     sockets: int | None = None
     dimms: int | None = None
@@ -163,9 +165,26 @@ def derive(
     return Derived(value, UNIT_OF[rule], f"{several}{each[0].source}")
 
 
+def as_ordered(facts: NodeFacts, nominal: Nominal) -> NodeFacts:
+    """Return the facts of a node with the processor that was ordered, from which limits follow."""
+    if nominal.processor is None:
+        return facts
+    row = processor(nominal.processor)
+    hertz = row.base_hz if row else None
+    return facts.model_copy(
+        update={
+            "cpu_model": nominal.processor,
+            "base_hz": hertz and round(hertz),
+            "base_source": row.source if row else "",
+            "base_listed": True,
+        }
+    )
+
+
 def _of_node(
     rule: Rule, facts: NodeFacts, memory: str, node: StatedNode, nominal: Nominal
 ) -> Derived | Message:
+    facts = as_ordered(facts, nominal)
     if rule == "rpeak_nominal":
         return _rpeak(rule, facts, node, nominal_hz(facts, node), nominal)
     if rule == "rpeak_avx":

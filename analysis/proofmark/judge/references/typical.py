@@ -18,6 +18,7 @@ from proofmark.judge.references.derived import (
     Derived,
     Nominal,
     active_ports,
+    as_ordered,
     derive,
     stated_links,
 )
@@ -141,7 +142,7 @@ def typical_value(
         peak = derive(PEAK[rule], [facts], parameters, setting.node, [nominal])
         if isinstance(peak, Message):
             return peak
-        share = _share(rule, facts, nominal, parameters)
+        share = _share(rule, as_ordered(facts, nominal), nominal, parameters)
         if isinstance(share, Message):
             return share
         values.append(share.ratio * peak.value)
