@@ -41,6 +41,8 @@ class RealMachine:
         node: what the inventory states about each node.
         partition: further facts of the partition.
         rule, least: of the item of the contract: the rate is at least this share.
+        array: the elements of an array of the program.
+        probe: the file of the probe of each node.
     """
 
     name: str
@@ -53,6 +55,8 @@ class RealMachine:
     partition: Mapping[str, Any] = field(default_factory=dict)
     rule: str = "memory_bandwidth"
     least: float = 0.7
+    array: int = 1000
+    probe: str = "skl-2x6148.txt"
 
     def verdict(self, folder: Path) -> Verdict:
         """Write the finished run of the machine, and judge it."""
@@ -67,18 +71,26 @@ class RealMachine:
         run = fleet_run(
             folder,
             rates,
-            changes={
-                host: {**WHOLE, **self.changes.get(ALL, {}), **self.changes.get(host, {})}
-                for host in HOSTS
-            },
+            changes={host: self._changes(host) for host in HOSTS},
             bound="{memory}" if self.rule == "memory_bandwidth" else "{link}",
             partition={"node": sourced(**self.node), **self.partition},
             items=[item(**limit, source="tender, annex 3")],
+            case={"labels": {"array": f"{{{self.array}}}"}},
+            probe=self.probe,
         )
         return judge_run(run)
 
+    def _changes(self, host: str) -> dict[str, str]:
+        """Return the changes of the probe of a host. The probe of the Xeon Phi has one serial."""
+        own = {"BQWL00000042": f"S{host}", "QSAP00000042": f"B{host}"} if self.probe == KNL else {}
+        changes = self.changes.get(ALL, {}), self.changes.get(host, {})
+        return {**own, **WHOLE.get(self.probe, {}), **changes[0], **changes[1]}
 
-WHOLE = {"Configured Clock Speed: 2400 MT/s": "Configured Clock Speed: 2666 MT/s"}
+
+KNL = "knl-7250-quadrant-flat.txt"
+WHOLE = {
+    "skl-2x6148.txt": {"Configured Clock Speed: 2400 MT/s": "Configured Clock Speed: 2666 MT/s"}
+}
 """One module of the probe is slow."""
 OTHER = {
     "model name	: Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz": (
@@ -128,4 +140,51 @@ PROCESSORS = (
         },
     ),
 )
-MACHINES = (*PROCESSORS,)
+CACHE = {
+    "| node1 cpulist: \n": "",
+    "| node0 distance: 10 31\n": "| node0 distance: 10\n",
+    "| node1 distance: 31 10\n": "",
+    "| node1 meminfo: 16777216 kB\n": "",
+    "| MemTotal:       115048320 kB": "| MemTotal:       98271104 kB",
+}
+"""MCDRAM is a cache of DDR4: the node does not show it."""
+HYBRID = {"| node1 meminfo: 16777216 kB\n": "| node1 meminfo: 8388608 kB\n"}
+"""Half of MCDRAM is a cache, and half is a domain."""
+INSIDE, BEYOND = 10**8, 10**9
+"""Arrays of 2.4 GB and of 24 GB in all."""
+
+
+def _knl(name: str, code: str, level: float, **what: Any) -> RealMachine:
+    return RealMachine(name, level > 60, code, level, probe=KNL, least=0.5, **what)
+
+
+SIDE_CACHES = (
+    _knl("KNL, flat mode, DDR4", "above-nominal", 85),
+    _knl("KNL, cache mode", "above-nominal", 330, changes={ALL: CACHE}, array=INSIDE),
+    _knl("KNL, hybrid mode", "above-nominal", 320, changes={ALL: HYBRID}, array=INSIDE),
+    _knl("KNL, cache mode, large data", "above-nominal", 140, changes={ALL: CACHE}, array=BEYOND),
+    RealMachine(
+        "Xeon Max, cache mode",
+        True,
+        "above-nominal",
+        1000,
+        changes={
+            ALL: {
+                "model name	: Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz": (
+                    "model name	: Intel(R) Xeon(R) CPU Max 9480"
+                )
+            }
+        },
+    ),
+    RealMachine(
+        "KNL, cache mode, at the rate of DDR4",
+        False,
+        "least-missed",
+        85,
+        changes={ALL: CACHE},
+        array=INSIDE,
+        probe=KNL,
+        least=0.5,
+    ),
+)
+MACHINES = (*PROCESSORS, *SIDE_CACHES)

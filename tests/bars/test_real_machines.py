@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.bars.real_machines import MACHINES, OTHER, PROCESSORS, RealMachine
+from tests.bars.real_machines import MACHINES, OTHER, PROCESSORS, SIDE_CACHES, RealMachine
 from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
@@ -19,7 +19,8 @@ from proofmark.site.node.facts import parse_probe
 def codes(verdict: Verdict) -> set[str]:
     """Return the codes of what the verdict states about nodes and about what is missing."""
     found: set[str] = set()
-    for message in (*(fault.reason for fault in verdict.faults), *verdict.required):
+    failed = (result.reason for result in verdict.of("FAIL"))
+    for message in (*(fault.reason for fault in verdict.faults), *verdict.required, *failed):
         found.update(message.codes())
     return found
 
@@ -46,6 +47,16 @@ def test_a_machine_with_another_part_never_passes(tmp_path: Path, machine: RealM
     verdict = machine.verdict(tmp_path)
     assert machine.code in codes(verdict)
     assert verdict.exit_code() in (1, 4)
+
+
+@pytest.mark.fault("side-cache")
+@pytest.mark.parametrize(
+    "machine", [each for each in SIDE_CACHES if not each.sound], ids=lambda machine: machine.name
+)
+def test_a_memory_side_cache_bounds_the_memory(tmp_path: Path, machine: RealMachine) -> None:
+    verdict = machine.verdict(tmp_path)
+    assert machine.code in codes(verdict)
+    assert verdict.exit_code() == 1
 
 
 def test_a_slow_node_with_another_processor_is_compared_with_those_of_the_order(

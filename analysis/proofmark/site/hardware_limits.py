@@ -80,6 +80,8 @@ class ProcessorLimits(StrictModel):
         channels: of the memory.
         ddr: the fastest supported module, with one module in each channel.
         fast_memory_bytes_per_s: bandwidth of the in-package memory.
+        fast_memory_bytes: its size.
+        side_cache_bytes_per_s: what it gives as a cache of the other memory, with data that fit.
         date: of `source`.
         checked: a second source with the same cores and frequencies, or empty.
         triad: Triad of STREAM ÷ peak bandwidth of the memory.
@@ -99,6 +101,8 @@ class ProcessorLimits(StrictModel):
     channels: Count | None = None
     ddr: Count | None = None
     fast_memory_bytes_per_s: Positive | None = None
+    fast_memory_bytes: Count | None = None
+    side_cache_bytes_per_s: Positive | None = None
     source: Sentence
     date: Day
     checked: str = ""

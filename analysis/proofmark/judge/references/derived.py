@@ -19,7 +19,11 @@ from proofmark.site.hardware_limits import (
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.topology import FAST
 from proofmark.site.rails import rails_of
+from proofmark.site.side_cache import SideCache, side_cache
 
+ARRAY, BYTES_OF_ARRAYS = "array", 3 * 8
+"""The parameter with the elements of an array; the bytes of one element of three arrays of doubles:
+the data of STREAM."""
 PIPES = 2
 """Vector units of a core for double precision: two with FMA, or an adder and a multiplier."""
 
@@ -152,6 +156,9 @@ def derive(
     each: list[Derived] = []
     for facts, nominal in zip(nodes, stated or [NOTHING_STATED] * len(nodes), strict=True):
         limit = _of_node(rule, facts, memory, node, nominal)
+        cache = side_cache(facts) if rule == "memory_bandwidth" and memory not in FAST else None
+        if cache is not None:
+            limit = _cached(facts, cache, parameters, node)
         if isinstance(limit, Message):
             return limit
         if rule == "link_bandwidth" and parameters.get(RAIL) == ALL_RAILS:
@@ -270,6 +277,25 @@ def _memory(
     filled = node.memory.channels or min(limits.channels * sockets, modules)
     note = nominal.note("sockets", "dimms", "dimm_mt_per_s")
     return _channels(rule, filled, min(*speeds, limits.ddr), f"{limits.source}{note}")
+
+
+def _cached(
+    facts: NodeFacts, cache: SideCache, parameters: Mapping[str, Scalar], node: StatedNode
+) -> Derived | Message:
+    """Return the bandwidth of memory behind a memory-side cache: that of the cache.
+
+    It is not known for data beyond the cache: a part of them is in it.
+    """
+    array, rate = parameters.get(ARRAY), node.memory.fast_bytes_per_s or cache.bytes_per_s
+    sizes = {"node": facts.hostname, "cache": f"{cache.bytes / 2**30:.3g}"}
+    if not isinstance(array, int) or BYTES_OF_ARRAYS * array > cache.bytes:
+        return Message("fact-beyond-cache", **sizes)
+    if rate is None:
+        key = f"{MEMORY}.fast_bytes_per_s"
+        return _unknown(facts, Message("fact-cache-rate", **sizes), key)
+    source = node.source(MEMORY) if node.memory.fast_bytes_per_s else cache.source
+    text = f"memory-side cache of {sizes['cache']} GiB; {source}"
+    return Derived(rate / 1e9, UNIT_OF["memory_bandwidth"], text)
 
 
 def active_ports(facts: NodeFacts) -> list[tuple[str, str | None]]:

@@ -25,6 +25,7 @@ from proofmark.judge.references.derived import (
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ETHERNET, TypicalConditions, processor
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.side_cache import side_cache
 from proofmark.software.software import Package, Software
 
 PEAK: Mapping[Rule, HardwareRule] = {
@@ -172,7 +173,7 @@ def _share(
         return _Share(ratio, mpi.tolerance / ratio, mpi.source, conditions)
     row = processor(facts.cpu_model)
     found = None if row is None else row.hpl if rule == "typical_hpl" else row.triad
-    if found is None or parameters.get("memory", DDR) != DDR:
+    if found is None or parameters.get("memory", DDR) != DDR or side_cache(facts):
         return Message("typical-processor", processor=facts.cpu_model)
     return _Share(found.ratio, found.tolerance / found.ratio, found.source, found.conditions)
 
