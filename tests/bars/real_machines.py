@@ -187,4 +187,137 @@ SIDE_CACHES = (
         least=0.5,
     ),
 )
-MACHINES = (*PROCESSORS, *SIDE_CACHES)
+
+
+def second_port(rate: str, layer: str, name: str = "mlx5_1/1") -> dict[str, str]:
+    """Return the change that adds an active port of another adapter."""
+    adapter = name.partition("/")[0]
+    lines = [f"{adapter} hca_type: MT4123", f"{name} state: 4: ACTIVE", f"{name} rate: {rate}"]
+    lines += [f"{name} link_layer: {layer}"]
+    end = "| mlx5_0/1 link_layer: InfiniBand\n"
+    return {end: end + "".join(f"| {line}\n" for line in lines)}
+
+
+def hdr(speed: str = "16.0", width: int = 16, best: str = "16.0", ports: int = 1) -> dict[str, str]:
+    """Return the change to a card with ports of HDR in a slot of this speed and width."""
+    card = {
+        "current_link_speed": f"{speed} GT/s PCIe",
+        "current_link_width": f"{width}",
+        "max_link_speed": f"{best} GT/s PCIe",
+        "max_link_width": "16",
+        "slot": "0000:17:00.0",
+    }
+    lines = "".join(f"| mlx5_0 {key}: {value}\n" for key, value in card.items())
+    second = {
+        "hca_type": "MT4123",
+        "slot": "0000:17:00.1",
+        "current_link_speed": card["current_link_speed"],
+        "current_link_width": card["current_link_width"],
+    }
+    more = "".join(f"| mlx5_1 {key}: {value}\n" for key, value in second.items())
+    more += "| mlx5_1/1 state: 4: ACTIVE\n| mlx5_1/1 rate: 200 Gb/sec (4X HDR)\n"
+    more += "| mlx5_1/1 link_layer: InfiniBand\n"
+    end = "| mlx5_0/1 link_layer: InfiniBand\n"
+    return {
+        "| mlx5_0 hca_type: MT4119\n": f"| mlx5_0 hca_type: MT4123\n{lines}",
+        "100 Gb/sec (4X EDR)": "200 Gb/sec (4X HDR)",
+        end: end + (more if ports == 2 else ""),
+    }
+
+
+STORAGE = second_port("200 Gb/sec (4X HDR)", "Ethernet")
+UNKNOWN_CABLE = second_port("200 Gb/sec (4X HDR)", "InfiniBand")
+LINK: dict[str, Any] = {"rule": "link_bandwidth", "least": 0.85}
+MPI = {"fabric": {"network": {"kind": "infiniband"}}}
+NAMED = {"fabric": {"network": {"kind": "infiniband", "interfaces": ["mlx5_0"]}}}
+BY_VARIABLE = {"launch": {"environment": {"UCX_NET_DEVICES": "mlx5_0:1"}}}
+PORTS = (
+    RealMachine("EDR", True, "least-missed", 12.1, **LINK),
+    RealMachine(
+        "EDR, and RoCE for storage, by the kind of the network",
+        True,
+        "least-missed",
+        12.1,
+        changes={ALL: STORAGE},
+        partition=MPI,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR, and HDR for storage, by its name",
+        True,
+        "least-missed",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        partition=NAMED,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR, and HDR for storage, by the variable of the MPI",
+        True,
+        "least-missed",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        partition=BY_VARIABLE,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR at half of its rate beside RoCE",
+        False,
+        "least-missed",
+        6.0,
+        changes={ALL: STORAGE},
+        partition=MPI,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR, and HDR of unknown use",
+        False,
+        "fact-port",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        **LINK,
+    ),
+)
+SLOTS = (
+    RealMachine("HDR, Gen4", True, "least-missed", 24.2, changes={ALL: hdr()}, **LINK),
+    RealMachine("HDR, Gen3", True, "least-missed", 13.1, changes={ALL: hdr("8.0")}, **LINK),
+    RealMachine(
+        "HDR, Gen4, at the rate of Gen3",
+        False,
+        "least-missed",
+        13.1,
+        changes={ALL: hdr()},
+        **LINK,
+    ),
+    RealMachine(
+        "HDR, eight of sixteen lanes in one node",
+        False,
+        "rail-slot",
+        24.2,
+        nodes={"n03": 0.54},
+        changes={
+            ALL: hdr(),
+            "n03": {
+                "current_link_width: 16\n| mlx5_0 max": ("current_link_width: 8\n| mlx5_0 max")
+            },
+        },
+        **LINK,
+    ),
+    RealMachine(
+        "HDR, eight of sixteen lanes in all nodes",
+        False,
+        "slot-narrow",
+        13.1,
+        changes={ALL: hdr(width=8)},
+        **LINK,
+    ),
+    RealMachine(
+        "HDR, a card with two ports",
+        True,
+        "least-missed",
+        24.2,
+        changes={ALL: hdr(ports=2)},
+        **LINK,
+    ),
+)
+MACHINES = (*PROCESSORS, *PORTS, *SLOTS, *SIDE_CACHES)

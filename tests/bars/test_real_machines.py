@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
-from tests.bars.real_machines import MACHINES, OTHER, PROCESSORS, SIDE_CACHES, RealMachine
+from tests.bars.real_machines import (
+    MACHINES,
+    OTHER,
+    PORTS,
+    PROCESSORS,
+    SIDE_CACHES,
+    SLOTS,
+    RealMachine,
+)
 from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
@@ -20,7 +29,9 @@ def codes(verdict: Verdict) -> set[str]:
     """Return the codes of what the verdict states about nodes and about what is missing."""
     found: set[str] = set()
     failed = (result.reason for result in verdict.of("FAIL"))
-    for message in (*(fault.reason for fault in verdict.faults), *verdict.required, *failed):
+    opened = [*chain(*(limit.not_evaluated for limit in verdict.limits))]
+    faults = [fault.reason for fault in verdict.faults]
+    for message in (*faults, *verdict.required, *failed, *opened):
         found.update(message.codes())
     return found
 
@@ -44,6 +55,18 @@ def test_a_sound_machine_has_no_fail(tmp_path: Path, machine: RealMachine) -> No
     "machine", [each for each in PROCESSORS if not each.sound], ids=lambda machine: machine.name
 )
 def test_a_machine_with_another_part_never_passes(tmp_path: Path, machine: RealMachine) -> None:
+    verdict = machine.verdict(tmp_path)
+    assert machine.code in codes(verdict)
+    assert verdict.exit_code() in (1, 4)
+
+
+@pytest.mark.fault("path-of-messages")
+@pytest.mark.parametrize(
+    "machine",
+    [each for each in (*PORTS, *SLOTS) if not each.sound],
+    ids=lambda machine: machine.name,
+)
+def test_the_path_of_a_message_bounds_its_rate(tmp_path: Path, machine: RealMachine) -> None:
     verdict = machine.verdict(tmp_path)
     assert machine.code in codes(verdict)
     assert verdict.exit_code() in (1, 4)

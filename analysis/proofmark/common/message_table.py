@@ -76,6 +76,8 @@ MESSAGES: Mapping[str, str] = {
     "fact-channels": "the number of memory channels of {processor}",
     "fact-speed-any": "the speed of any memory module of {node}",
     "fact-speed": "the speed of a memory module of {node}",
+    "fact-port": "the port of {node} that carries messages is not known ({ports}); the key {key} "
+    "enables this judgement",
     "fact-link": "the link of {node} ({rates})",
     "part-of-node": "{node}: the run may use only a part of the processors of the node",
     # judge: provenance that imported outputs lack

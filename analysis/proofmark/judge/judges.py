@@ -13,6 +13,7 @@ from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.diagnosis.node_faults import NodeFaults, node_faults
 from proofmark.judge.diagnosis.over_time import over_time
+from proofmark.judge.diagnosis.rail_faults import narrow_slots
 from proofmark.judge.diagnosis.storage_faults import storage_faults
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.executions import judged_executions
@@ -60,7 +61,7 @@ def judge(evidence: Evidence) -> Verdict:
     level, facts, network = evidence.family_level, evidence.facts, evidence.network
     accepted_of = evidence.baseline.parts() if evidence.baseline else {}
     stated = statements(facts, declared_parts(evidence.node), accepted_of)
-    nominal = nominal_parts(facts, stated)
+    nominal = nominal_parts(facts, stated, network.ports)
     hardware = ordered_hardware(facts, stated)
     kinds, of_place = Kinds(hardware), Kinds(hardware, network.distance)
     fleet = measure_fleet(figures, benchmarks, of_place, level, network.places)
@@ -106,6 +107,7 @@ def judge(evidence: Evidence) -> Verdict:
             *unjudged(required, figures, results, kinds, conditions.sanity),
             *unread_parts(facts, stated),
             *unknown_orders(facts, stated),
+            *(() if evidence.node.rails.rate else narrow_slots(facts)),
         ),
         hardware=NominalHardware(
             nominal, shown_basis(referred.rules(figures), nominal, evidence.node)

@@ -18,14 +18,15 @@ from proofmark.cases.reference import Rule
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.fleet.like_figures import hardware_kind
-from proofmark.judge.references.derived import Nominal
+from proofmark.judge.references.derived import Nominal, active_ports
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import product_name, same_processor
+from proofmark.site.hardware_limits import product_name, same_processor, shown_gbit
 from proofmark.site.installed_parts import (
     OTHER,
     By,
     Parts,
     missing_parts,
+    most,
     parts_of,
     unknown_parts,
     usual_parts,
@@ -196,10 +197,35 @@ def unread_parts(
 
 
 def nominal_parts(
-    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+    nodes: Mapping[str, NodeFacts],
+    stated: Mapping[str, Statements],
+    ports: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Nominal]:
-    """Return the parts of each node from which its limits are computed."""
-    return {host: _nominal(facts, stated[host]) for host, facts in nodes.items()}
+    """Return the parts of each node from which its limits are computed.
+
+    Args:
+        nodes: the facts of the nodes.
+        stated: what is stated about each.
+        ports: those of each node that carry messages, as far as it is stated.
+    """
+    found: dict[str, Nominal] = {}
+    for host, facts in nodes.items():
+        own = (ports or {}).get(host, ())
+        found[host] = replace(_nominal(facts, stated[host]), ports=own)
+    rates = {
+        host: max(shown_gbit(each.rate or "") or 0 for each in active_ports(nodes[host], one))
+        for host, one in found.items()
+        if one.ports and active_ports(nodes[host], one)
+    }
+    usual = most(rates.values())
+    for host, one in found.items():
+        if one.ports and one.sources.get("gbit_per_s") != "declared":
+            # What most nodes have on any port is not that of the ports that carry messages.
+            rate = usual if usual and usual >= rates.get(host, 0) else None
+            found[host] = replace(
+                one, gbit_per_s=rate, sources={**one.sources, "gbit_per_s": "usual"}
+            )
+    return found
 
 
 def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
@@ -211,6 +237,8 @@ def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
     sources: dict[str, str] = {}
     for name in names:
         found = {by: getattr(stated[by], name) or 0 for by in get_args(By)}
+        if name == "gbit_per_s":
+            found |= {by: 0 for by in get_args(By) if len(set(stated[by].ports or ())) > 1}
         best = "declared" if found["declared"] else max(found, key=lambda by: found[by])
         # A node with more than accepted or usual was upgraded. Its limit is that of its own parts.
         if found[best] and (best == "declared" or found[best] >= (getattr(own, name) or 0)):

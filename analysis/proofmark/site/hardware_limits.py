@@ -168,11 +168,27 @@ class EthernetLimit(StrictModel):
     mpi: tuple[LinkMeasurement, ...] = ()
 
 
+class CardLimit(StrictModel):
+    """What all ports of a network card carry together in one direction, in bytes/s.
+
+    Attributes:
+        kinds: the texts of ``hca_type`` in sysfs.
+        name: of the product.
+    """
+
+    kinds: tuple[Sentence, ...]
+    name: Sentence
+    bytes_per_s: Positive
+    source: Sentence
+    date: Day
+
+
 class LinkTable(StrictModel):
     """The file ``links.yml``."""
 
     lanes: tuple[LaneLimit, ...]
     ethernet: tuple[EthernetLimit, ...]
+    cards: tuple[CardLimit, ...]
 
 
 @dataclass(frozen=True)
@@ -195,6 +211,10 @@ ETHERNET = "Ethernet"
 """The link layer of an adapter with RoCE or iWARP, in sysfs."""
 _RATE = re.compile(r"(\d+(?:\.\d)?) Gb/sec \((\d{1,2})X(?: ([A-Z]+\d*))?\)", re.ASCII)
 _NUMBER = re.compile(r"(\d{1,6}(?:\.\d)?) Gb/sec\b", re.ASCII)
+_PCIE = re.compile(r"x(\d{1,2}) at (\d{1,3}(?:\.\d)?) GT/s", re.ASCII)
+_CODING = ((5.0, 8 / 10), (32.0, 128 / 130), (64.0, 236 / 256))
+"""The share of the bits of a lane that are data, up to each speed in GT/s."""
+_PACKET = 256 / (256 + 26)
 _MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.ASCII | re.IGNORECASE)
 _VERSION = re.compile(r"(?<=\d)v(?=\d\b)", re.ASCII | re.IGNORECASE)
 """The version of a Xeon that is written without a space: ``E5-2680v4``."""
@@ -338,6 +358,36 @@ def ethernet(megabits: int) -> LinkLimit | None:
             mpi = _large_messages(row.mpi)
             return LinkLimit(row.bytes_per_s, row.source, row.latency_s, row.latency_source, mpi)
     return None
+
+
+@lru_cache(maxsize=64)
+def card(kind: str) -> CardLimit | None:
+    """Return the limit of a network card by its ``hca_type``; None if no table has it."""
+    return next((row for row in links().cards if kind in row.kinds), None)
+
+
+@lru_cache(maxsize=64)
+def pcie_bytes_per_s(link: str) -> float | None:
+    """Return what a slot carries in one direction in bytes/s; None if `link` has no known speed.
+
+    The coding takes 8 of 10 bits up to 5 GT/s, 128 of 130 up to 32 GT/s, and 236 of 256 bytes of a
+    flit at 64 GT/s. A packet of 256 bytes of data has 26 bytes of header, check and frame.
+    Source: PCI Express Base Specification 6.0, sections 2.2, 3.6 and 4.2.
+
+    Args:
+        link: ``x16 at 8.0 GT/s PCIe``.
+    """
+    match = _PCIE.match(link)
+    coding = next((part for most, part in _CODING if match and float(match[2]) <= most), None)
+    if match is None or coding is None:
+        return None
+    return int(match[1]) * float(match[2]) * 1e9 / 8 * coding * _PACKET or None
+
+
+def lanes_of(link: str) -> int:
+    """Return the lanes of ``x16 at 8.0 GT/s PCIe``; 0 if `link` is not known."""
+    match = _PCIE.match(link)
+    return int(match[1]) if match else 0
 
 
 def port_bound(rate: str, layer: str | None = None) -> float | None:

@@ -162,7 +162,7 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     which nodes are of one order.
     """
     names = ("cores", "sockets", "dimms", "dimm_mt_per_s", "memory_bytes", "reserved")
-    found: dict[str, Any] = {name: _most(getattr(node, name) for node in nodes) for name in names}
+    found: dict[str, Any] = {name: most(getattr(node, name) for node in nodes) for name in names}
     if len(nodes) < LEAST_NODES:
         return Parts()
     nics = _most_rates(node.nics for node in nodes) or ()
@@ -190,7 +190,7 @@ def commonest(values: Sequence[Value]) -> Value | None:
     return value if number >= (1 - MOST_OTHERS) * len(values) else None
 
 
-def _most(values: Iterable[float | None]) -> float | None:
+def most(values: Iterable[float | None]) -> float | None:
     """Return the largest value that more than half of the known values reach."""
     known = sorted((value for value in values if value is not None), reverse=True)
     return known[len(known) // 2] if len(known) >= LEAST_NODES else None
@@ -200,7 +200,7 @@ def _most_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] 
     known = [rates for rates in nodes if rates is not None]
     longest = max(map(len, known), default=0)
     columns = ([*rates, *[-1.0] * (longest - len(rates))] for rates in known)
-    usual = (_most(column) for column in zip(*columns, strict=True))
+    usual = (most(column) for column in zip(*columns, strict=True))
     return tuple(rate for rate in usual if rate is not None and rate >= 0) or None
 
 

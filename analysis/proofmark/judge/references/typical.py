@@ -205,7 +205,7 @@ def _unheld(
 
 def _only_ethernet(facts: NodeFacts) -> bool:
     """Return whether messages can pass TCP: no active port is of another layer than Ethernet."""
-    return all(layer == ETHERNET for _, layer in active_ports(facts))
+    return all(port.layer == ETHERNET for port in active_ports(facts))
 
 
 def _all_cores(
