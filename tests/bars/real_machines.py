@@ -7,7 +7,7 @@ leaves is written: outputs, probes, digests. The run is then judged from its fol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -320,4 +320,30 @@ SLOTS = (
         **LINK,
     ),
 )
-MACHINES = (*PROCESSORS, *PORTS, *SLOTS, *SIDE_CACHES)
+_MODULES = [f"P{socket}-DIMM{slot}1" for socket in (1, 2) for slot in "ABCDEF"]
+HALF = {
+    f"Size: 16384 MB\n| \tLocator: {each}\n": f"Size: No Module Installed\n| \tLocator: {each}\n"
+    for each in _MODULES
+    if each[-2] in "DEF"
+}
+CHANNELS = tuple(
+    replace(each, changes={ALL: HALF})
+    for each in (
+        RealMachine("half of the channels empty, nothing declared", False, "channels-empty", 95),
+        RealMachine(
+            "half of the channels empty, declared",
+            True,
+            "channels-empty",
+            95,
+            node={"memory": {"modules": 6}},
+        ),
+        RealMachine(
+            "half of the channels empty where twelve modules are declared",
+            False,
+            "hardware-declared",
+            95,
+            node={"memory": {"modules": 12}},
+        ),
+    )
+)
+MACHINES = (*PROCESSORS, *CHANNELS, *PORTS, *SLOTS, *SIDE_CACHES)

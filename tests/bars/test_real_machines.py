@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.bars.real_machines import (
+    CHANNELS,
     MACHINES,
     OTHER,
     PORTS,
@@ -70,6 +71,17 @@ def test_the_path_of_a_message_bounds_its_rate(tmp_path: Path, machine: RealMach
     verdict = machine.verdict(tmp_path)
     assert machine.code in codes(verdict)
     assert verdict.exit_code() in (1, 4)
+
+
+@pytest.mark.fault("memory-channels-empty")
+@pytest.mark.parametrize(
+    "machine", [each for each in CHANNELS if not each.sound], ids=lambda machine: machine.name
+)
+def test_empty_channels_never_pass(tmp_path: Path, machine: RealMachine) -> None:
+    verdict = machine.verdict(tmp_path)
+    assert machine.code in codes(verdict)
+    assert verdict.exit_code() in (1, 4)
+    assert verdict.headline().word in ("FAIL", "UNJUDGED")
 
 
 @pytest.mark.fault("side-cache")

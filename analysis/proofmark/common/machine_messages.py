@@ -121,6 +121,8 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "part-dimm_mt_per_s": "speed of the memory modules",
     "part-gbit_per_s": "ports of the network",
     "part-link_bytes_per_s": "rate of the ports of the network",
+    "channels-empty": "{nodes}: {filled} memory modules fill at most {filled} of {channels} "
+    "channels, and nothing states that so few were ordered: partition.node.memory.modules",
     "order-unknown": "{nodes}: the nodes have several processors ({found}), and nothing states "
     "which of them was ordered: partition.node.cpu_model, or a partition of each",
     "part-unread": "{nodes}: the stated part was not found out: {part}",

@@ -30,6 +30,7 @@ from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
     NominalHardware,
+    empty_channels,
     nominal_parts,
     ordered_hardware,
     shown_basis,
@@ -107,6 +108,7 @@ def judge(evidence: Evidence) -> Verdict:
             *unjudged(required, figures, results, kinds, conditions.sanity),
             *unread_parts(facts, stated),
             *unknown_orders(facts, stated),
+            *empty_channels(facts, stated),
             *(() if evidence.node.rails.rate else narrow_slots(facts)),
         ),
         hardware=NominalHardware(

@@ -20,7 +20,7 @@ from proofmark.common.nodesets import folded
 from proofmark.judge.fleet.like_figures import hardware_kind
 from proofmark.judge.references.derived import Nominal, active_ports
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import product_name, same_processor, shown_gbit
+from proofmark.site.hardware_limits import processor, product_name, same_processor, shown_gbit
 from proofmark.site.installed_parts import (
     OTHER,
     By,
@@ -147,6 +147,24 @@ def unknown_orders(
     if len(set(map(product_name, models))) > 1:
         found = ", ".join(f"{len(hosts)} × {name}" for name, hosts in models.items())
         yield Message("order-unknown", nodes=folded(chain(*models.values())), found=found)
+
+
+def empty_channels(
+    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+) -> Iterable[Message]:
+    """Yield the nodes with channels of the memory that have no module, if nothing states that."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for host, facts in nodes.items():
+        row, own = processor(facts.cpu_model), parts_of(facts)
+        known = any(stated[host][by].dimms for by in ("declared", "accepted"))
+        if row is None or row.channels is None or own.dimms is None or known:
+            continue
+        filled, channels = own.dimms, row.channels * facts.sockets
+        if filled < channels:
+            found.setdefault((filled, channels), []).append(host)
+    for (filled, channels), hosts in found.items():
+        numbers = {"filled": filled, "channels": channels}
+        yield Message("channels-empty", nodes=folded(hosts), **numbers)
 
 
 def part_faults(

@@ -283,8 +283,12 @@ def _memory(
             return _unknown(facts, what, f"{MEMORY}.mt_per_s")
         what = Message("fact-channels", processor=facts.cpu_model)
         return _unknown(facts, what, f"{MEMORY}.channels")
-    # The rated speed, not the configured one: a module that runs slower must miss the limit.
-    speeds = [speed for dimm in facts.dimms if (speed := dimm.rated or dimm.configured)]
+    # The rated speed, not the configured one: a module that runs slower must miss the limit. Two
+    # modules on a channel run slower by design.
+    several = len(facts.dimms) > limits.channels * facts.sockets
+    both = [(dimm.rated, dimm.configured) for dimm in facts.dimms]
+    ordered = [(now, best) if several else (best, now) for best, now in both]
+    speeds = [speed for first, second in ordered if (speed := first or second)]
     if (own := node.memory.mt_per_s) is not None:
         speeds = [own] * max(1, len(facts.dimms))
     elif (stated := nominal.dimm_mt_per_s) is not None:
